@@ -1,0 +1,33 @@
+"""The GPU stack as typed cdk8s constructs.
+
+Each works in anybody's cdk8s app::
+
+    from gpustack.components import DevicePlugin
+    from gpustack.components.inputs.device_plugin import DevicePluginInputs
+
+    DevicePlugin(chart, "device-plugin", DevicePluginInputs(common=..., image="..."))
+
+The names are looked up on first use, because importing a construct starts Node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .registry import REGISTRY
+
+if TYPE_CHECKING:
+    from .device_plugin import DevicePlugin as DevicePlugin
+    from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
+    from .mps import MpsControlDaemon as MpsControlDaemon
+
+_MODULES = {entry.construct: entry.module for entry in REGISTRY}
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - names come from the registry
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -1,0 +1,98 @@
+"""The rules that hold for every DaemonSet of the stack, whatever it runs (operator.md 5.1, 5.4, 5.5).
+
+Labels and annotations of the policy, update strategy, priority, tolerations, host paths, RuntimeClass and CDI
+annotations are applied here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from ..model import Body
+from .inputs.common import Common
+from .kube import metadata
+from .pod import Pod, Volume, sparse
+
+DRIVER_LABEL = "nvidia.com/gpu.deploy."
+OWN_LABELS = {"app", "app.kubernetes.io/part-of"}
+"""Pod labels that selectors depend on; the policy's `daemonsets.labels` never replaces them."""
+
+
+def host_root(common: Common) -> Volume:
+    """The node's root file system, at `hostPaths.rootFS`."""
+    return Volume.host("host-root", common.root_fs)
+
+
+def host_dev_char(common: Common) -> Volume:
+    return Volume.host("host-dev-char", f"{common.root_fs.rstrip('/')}/dev/char")
+
+
+def driver_install_dir(common: Common, kind: str = "DirectoryOrCreate") -> Volume:
+    """Where the driver's files are on the node: `hostPaths.driverInstallDir`."""
+    return Volume.host("driver-install-dir", common.driver_dir, kind)
+
+
+VALIDATIONS = Volume.host("run-nvidia-validations", "/run/nvidia/validations", "DirectoryOrCreate")
+RUN_NVIDIA = Volume.host("run-nvidia", "/run/nvidia", "Directory")
+CDI_ROOT = Volume.host("cdi-root", "/var/run/cdi", "DirectoryOrCreate")
+
+
+def daemonset(
+    common: Common,
+    name: str,
+    pod: Pod,
+    *,
+    app: str = "",
+    deploy: str = "",
+    labels: Mapping[str, str] | None = None,
+    pod_labels: Mapping[str, str] | None = None,
+    selector: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    pod_annotations: Mapping[str, str] | None = None,
+    gpu_container: str = "",
+    update: Literal["rolling", "on-delete"] = "rolling",
+) -> Body:
+    """A DaemonSet NAME that runs POD on every node labelled nvidia.com/gpu.deploy.DEPLOY=true.
+
+    LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same. GPU_CONTAINER names the
+    container that uses the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI replaces it.
+    """
+    own = {"app": app or name}
+    if deploy:
+        pod.node_selector = {f"{DRIVER_LABEL}{deploy}": "true", **pod.node_selector}
+    if common.root_fs != "/" and any(volume.name == "host-root" for volume in pod.volumes()):
+        for container in pod.every_container():
+            container.env.set("HOST_ROOT", common.root_fs)
+    if gpu_container and common.nri:
+        pod_annotations = {**(pod_annotations or {}), f"nvidia.cdi.k8s.io/container.{gpu_container}": "management.nvidia.com/gpu=all"}
+    extra = {key: value for key, value in common.labels.items() if key not in OWN_LABELS}
+    spec = pod.body() | sparse(
+        priorityClassName=common.priority_class,
+        runtimeClassName=common.operand_runtime_class if gpu_container else None,
+        securityContext=common.security_context,
+        tolerations=[dict(toleration) for toleration in common.tolerations],
+    )
+    template = metadata("", labels={**own, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations})
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(
+            name,
+            common.namespace,
+            labels={**own, **(labels or {}), **common.labels},
+            annotations={**(annotations or {}), **common.annotations},
+        ),
+        "spec": {
+            "selector": {"matchLabels": {**own, **(selector or {})}},
+            "template": {"metadata": template, "spec": spec},
+            "updateStrategy": update_strategy(common, update),
+        },
+    }
+
+
+def update_strategy(common: Common, update: Literal["rolling", "on-delete"]) -> Body:
+    """OnDelete for the driver and where the policy says so for all; else RollingUpdate with the policy's budget."""
+    if common.on_delete or update == "on-delete":
+        return {"type": "OnDelete"}
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": common.max_unavailable}}

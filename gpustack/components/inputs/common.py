@@ -1,0 +1,198 @@
+"""Inputs that many components share: the base class, what holds for every DaemonSet, and image references."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from ...model import Finding, FindingsError
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+Pairs = tuple[tuple[str, str], ...]
+Runtime = Literal["containerd", "crio", "docker"]
+DEFAULT_DRIVER_DIR = "/run/nvidia/driver"
+DEFAULT_INSTALL_DIR = "/usr/local/nvidia"
+
+
+class Inputs(BaseModel):
+    """Base of all inputs: frozen, closed, and named by their content."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def digest(self) -> str:
+        """Names these inputs: equal inputs have equal digests, in any process."""
+        return hashlib.sha256(f"{type(self).__name__}:{self.model_dump_json()}".encode()).hexdigest()
+
+
+class Validation(Inputs):
+    """What the `*-validation` init containers take from the policy's validator section (operator.md 5.3)."""
+
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    resources: dict[str, Any] | None = None
+    driver_env: Pairs = ()
+    toolkit_env: Pairs = ()
+
+
+class Common(Inputs):
+    """What steers every DaemonSet: daemonsets.*, hostPaths.*, the runtime, CDI and the validator's image."""
+
+    namespace: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    priority_class: str = "system-node-critical"
+    tolerations: tuple[dict[str, Any], ...] = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
+    security_context: dict[str, Any] | None = None
+    on_delete: bool = False
+    max_unavailable: int | str = 1
+    root_fs: str = "/"
+    driver_dir: str = DEFAULT_DRIVER_DIR
+    install_dir: str = DEFAULT_INSTALL_DIR
+    runtime: Runtime = "containerd"
+    runtime_class: str = "nvidia"
+    cdi: bool = True
+    nri: bool = False
+    openshift: bool = False
+    driver: bool = True
+    """Whether this render brings the driver, so that others must wait for its pod."""
+    toolkit: bool = True
+    validation: Validation
+
+    @property
+    def operand_runtime_class(self) -> str:
+        """The RuntimeClass of pods that use a GPU, "" where they get none: with NRI, or CRI-O without CDI (operator.md 5.5)."""
+        return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
+
+    @classmethod
+    def from_spec(cls, spec: ClusterPolicySpec) -> Self:
+        sets, paths, validator = spec.daemonsets, spec.hostPaths, spec.validator
+        rolling = sets.rollingUpdate.maxUnavailable if sets.rollingUpdate else None
+        return cls(
+            namespace=spec.cluster.namespace,
+            labels=sets.labels or {},
+            annotations=sets.annotations or {},
+            priority_class=sets.priorityClassName or "system-node-critical",
+            **({"tolerations": dumped(sets.tolerations)} if sets.tolerations else {}),
+            security_context=dump(sets.podSecurityContext),
+            on_delete=sets.updateStrategy == "OnDelete",
+            max_unavailable=rolling if rolling and rolling.endswith("%") else int(rolling or 1),
+            root_fs=paths.rootFS or "/",
+            driver_dir=paths.driverInstallDir or DEFAULT_DRIVER_DIR,
+            install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
+            runtime=runtime(spec),
+            runtime_class=spec.operator.runtimeClass or "nvidia",
+            cdi=bool(spec.cdi.enabled),
+            nri=bool(spec.cdi.nriPluginEnabled),
+            openshift=spec.cluster.openshift is not None,
+            driver=bool(spec.driver.enabled),
+            toolkit=bool(spec.toolkit.enabled),
+            validation=Validation(
+                image=image(spec, validator, "validator"),
+                pull_policy=validator.imagePullPolicy or "",
+                pull_secrets=tuple(validator.imagePullSecrets or ()),
+                resources=dump(validator.resources),
+                driver_env=pairs(validator.driver and validator.driver.env),
+                toolkit_env=pairs(validator.toolkit and validator.toolkit.env),
+            ),
+        )
+
+
+class OperandInputs(Inputs):
+    """Inputs of a component whose main container runs one image of the policy."""
+
+    common: Common
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    resources: dict[str, Any] | None = None
+    env: Pairs = ()
+    args: tuple[str, ...] = ()
+    host_network: bool = False
+
+
+def operand(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> dict[str, Any]:
+    """The fields of `OperandInputs` from the policy SECTION at PATH ("dcgmExporter"); SUFFIX as in `image`."""
+    return {
+        "common": Common.from_spec(spec),
+        "image": image(spec, section, path, suffix=suffix),
+        "pull_policy": pull_policy(section.imagePullPolicy),
+        "pull_secrets": tuple(section.imagePullSecrets or ()),
+        "resources": dump(getattr(section, "resources", None)),
+        "env": pairs(getattr(section, "env", None)),
+        "args": tuple(getattr(section, "args", None) or ()),
+        "host_network": bool(getattr(section, "hostNetwork", False)),
+    }
+
+
+def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> str:
+    """The image reference of the policy SECTION at PATH, by the operator's rule (operator.md 4).
+
+    `image` alone is a whole reference; otherwise repository, image and version must all be set. A version that is a
+    digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
+    rewrites the longest registry prefix that matches.
+    """
+    repository, name, version = section.repository or "", section.image or "", section.version or ""
+    if not repository and not version and name:
+        reference = name
+    elif repository and name and version:
+        reference = f"{repository}/{name}{'@' if version.startswith('sha256:') else ':'}{version}"
+    else:
+        missing = [field for field, value in (("repository", repository), ("image", name), ("version", version)) if not value]
+        raise FindingsError(
+            Finding(
+                "GPU010",
+                "error",
+                f"{path} has no {' and no '.join(missing)}, so there is no image to run",
+                path=f"spec.{path}.{missing[0]}",
+                why="an image needs repository, image and version; this release has no default for what is missing",
+                remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
+            )
+        )
+    if suffix and "sha256:" not in reference:
+        reference += f"-{suffix}"
+    return mirrored(reference, spec.cluster.registryMap or {})
+
+
+def mirrored(reference: str, registry_map: dict[str, str]) -> str:
+    """REFERENCE with the longest prefix of REGISTRY_MAP that matches whole path segments replaced by its mirror."""
+    for prefix in sorted(registry_map, key=len, reverse=True):
+        head = prefix.rstrip("/")
+        if reference.startswith(f"{head}/"):
+            return registry_map[prefix].rstrip("/") + reference[len(head) :]
+    return reference
+
+
+def pull_policy(value: str | None) -> str:
+    """The imagePullPolicy of a main container: empty means IfNotPresent (operator.md 4)."""
+    return value or "IfNotPresent"
+
+
+def runtime(spec: ClusterPolicySpec) -> Runtime:
+    """The container runtime of the cluster's GPU nodes: OpenShift is CRI-O; one containerd node decides (operator.md 3)."""
+    if spec.cluster.openshift is not None:
+        return "crio"
+    named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [spec.cluster.containerRuntime or ""]
+    known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
+    return "containerd" if not known or "containerd" in known else known[-1]
+
+
+RUNTIMES: dict[str, Runtime] = {"containerd": "containerd", "cri-o": "crio", "crio": "crio", "docker": "docker"}
+
+
+def dump(section: BaseModel | None) -> dict[str, Any] | None:
+    """A policy section as plain data, without what is absent; None for an absent or empty one."""
+    return (section.model_dump(exclude_none=True) or None) if section is not None else None
+
+
+def dumped(sections: Any) -> tuple[dict[str, Any], ...]:
+    return tuple(section.model_dump(exclude_none=True) for section in sections or ())
+
+
+def pairs(env: Any) -> Pairs:
+    """A policy's env list as (name, value) pairs; an absent value is an empty one, as in the API."""
+    return tuple((entry.name, entry.value or "") for entry in env or ())

@@ -1,0 +1,22 @@
+"""Inputs of the MPS control daemon: those of the device plugin that reach it (operator.md 5.2: args and env do not)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import device_plugin
+from .device_plugin import DevicePluginInputs
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+
+class MpsInputs(DevicePluginInputs):
+    """As the device plugin's, without what only the plugin itself reads."""
+
+
+def from_spec(spec: ClusterPolicySpec) -> MpsInputs | None:
+    plugin = device_plugin.from_spec(spec)
+    if plugin is None:
+        return None
+    return MpsInputs(**{**dict(plugin), "env": (), "args": (), "gds": False, "gdrcopy": False})

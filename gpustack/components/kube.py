@@ -1,0 +1,69 @@
+"""Kubernetes objects that several components need, as plain dicts: identities, RBAC, ConfigMaps, Services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..model import Body
+from .pod import sparse
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def metadata(name: str, namespace: str = "", *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None) -> Body:
+    return sparse(name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {}))
+
+
+def rule(group: str, resources: str, verbs: str, *, names: Sequence[str] = ()) -> Body:
+    """One RBAC rule from words: rule("", "pods nodes", "get list watch"). GROUP is "" for the core API."""
+    return sparse(resources=resources.split(), verbs=verbs.split(), resourceNames=list(names)) | {"apiGroups": [group]}
+
+
+PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "use", names=["privileged"])
+"""The right that lets a privileged pod start on OpenShift. Nothing else reads it, so it is rendered there only."""
+
+
+def access(
+    name: str, namespace: str, *, role: Sequence[Body] = (), cluster: Sequence[Body] = (), labels: Mapping[str, str] | None = None
+) -> Iterator[Body]:
+    """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no role."""
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels)}
+    if role:
+        yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata(name, namespace, labels=labels), "rules": list(role)}
+        yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
+    if cluster:
+        yield {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata(name, labels=labels), "rules": list(cluster)}
+        yield binding("ClusterRoleBinding", name, subject, labels=labels)
+
+
+def binding(kind: str, name: str, subject: Body, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Body:
+    """A RoleBinding or ClusterRoleBinding NAME to the Role or ClusterRole of the same name."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": kind,
+        "metadata": metadata(name, namespace, labels=labels),
+        "roleRef": {"apiGroup": RBAC, "kind": kind.removesuffix("Binding"), "name": name},
+        "subjects": [subject],
+    }
+
+
+def config_map(name: str, namespace: str, data: Mapping[str, str], *, labels: Mapping[str, str] | None = None) -> Body:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace, labels=labels), "data": dict(data)}
+
+
+def service(
+    name: str, namespace: str, *, port_name: str, port: int, annotations: Mapping[str, str] | None = None, kind: str = "", traffic: str = ""
+) -> Body:
+    """A Service in front of the pods labelled app=NAME. KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(name, namespace, labels={"app": name}, annotations=annotations),
+        "spec": sparse(
+            type=kind,
+            internalTrafficPolicy=traffic,
+            selector={"app": name},
+            ports=[{"name": port_name, "port": port, "targetPort": port, "protocol": "TCP"}],
+        ),
+    }

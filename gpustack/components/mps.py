@@ -1,0 +1,67 @@
+"""The MPS control daemon: shares a GPU between processes on nodes whose configuration asks for it (operator.md 7.5).
+
+It runs wherever GFD has set nvidia.com/mps.capable=true, as the device plugin's ServiceAccount: both read the same
+node label through the same sidecar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from . import device_plugin
+from .component import Component
+from .config_manager import add_config_manager
+from .daemonset import RUN_NVIDIA, daemonset
+from .device_plugin import mig_env
+from .inputs.mps import MpsInputs
+from .kube import PRIVILEGED_SCC, access, rule
+from .pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from .validation import toolkit_wait
+
+NAME = "nvidia-device-plugin-mps-control-daemon"
+MAIN = "mps-control-daemon-ctr"
+
+
+class MpsControlDaemon(Component[MpsInputs]):
+    """The MPS control daemon's DaemonSet and the identity that the operator gives it."""
+
+    def manifests(self, inputs: MpsInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[PRIVILEGED_SCC] if common.openshift else [],
+            cluster=[rule("", "nodes", "get list watch")],
+        )
+        template = pod(inputs)
+        template.node_selector = {"nvidia.com/mps.capable": "true"}
+        yield daemonset(
+            common, NAME, template, deploy="device-plugin", annotations={"openshift.io/scc": "hostmount-anyuid"}, gpu_container=MAIN
+        )
+
+
+def pod(inputs: MpsInputs) -> Pod:
+    root = Volume.host("mps-root", inputs.mps_root, "DirectoryOrCreate")
+    shm = Volume.host("mps-shm", f"{inputs.mps_root}/shm")
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "all")
+    env.set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")
+    main = Container(MAIN, inputs.image, inputs.pull_policy, command=["mps-control-daemon"], security=PRIVILEGED)
+    main.env = mig_env(env, inputs.mig_strategy)
+    main.resources = inputs.resources
+    main.mount(shm, "/dev/shm").mount(root, "/mps")  # noqa: S108 - where MPS clients look
+    mounts = Container("mps-control-daemon-mounts", inputs.image, inputs.pull_policy, command=["mps-control-daemon", "mount-shm"])
+    mounts.security, mounts.resources = PRIVILEGED, inputs.resources
+    mounts.mount(root, "/mps", propagation="Bidirectional")
+    found = Pod(
+        device_plugin.NAME,
+        {},
+        [main],
+        init=[toolkit_wait(inputs.common, RUN_NVIDIA), mounts],
+        host_pid=True,
+        host_network=inputs.host_network,
+        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+    if inputs.config:
+        add_config_manager(found, inputs.config, process="/usr/bin/mps-control-daemon", init_resources=inputs.resources)
+    return found
