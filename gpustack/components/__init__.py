@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING, Any
 from .registry import REGISTRY
 
 if TYPE_CHECKING:
+    from .dcgm import Dcgm as Dcgm
+    from .dcgm_exporter import DcgmExporter as DcgmExporter
     from .device_plugin import DevicePlugin as DevicePlugin
+    from .driver import Driver as Driver
     from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
+    from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon
+    from .node_status_exporter import NodeStatusExporter as NodeStatusExporter
+    from .toolkit import ContainerToolkit as ContainerToolkit
+    from .validator import OperatorValidator as OperatorValidator
 
 _MODULES = {entry.construct: entry.module for entry in REGISTRY}
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - names come from the registry

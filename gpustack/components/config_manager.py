@@ -31,6 +31,7 @@ def add_config_manager(pod: Pod, config: PluginConfig, *, process: str, init_res
     pod.init.append(init)
     pod.containers.append(sidecar)
     pod.share_process_namespace = True
+    pod.config_digest = config.content
 
 
 def manager_env(config: PluginConfig, *, oneshot: bool, signal: str, process: str) -> Env:

@@ -66,6 +66,8 @@ def daemonset(
             container.env.set("HOST_ROOT", common.root_fs)
     if gpu_container and common.nri:
         pod_annotations = {**(pod_annotations or {}), f"nvidia.cdi.k8s.io/container.{gpu_container}": "management.nvidia.com/gpu=all"}
+    if pod.config_digest:
+        pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
     extra = {key: value for key, value in common.labels.items() if key not in OWN_LABELS}
     spec = pod.body() | sparse(
         priorityClassName=common.priority_class,

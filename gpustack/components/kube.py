@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..model import Body
 from .pod import sparse
@@ -33,8 +34,16 @@ def access(
         yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata(name, namespace, labels=labels), "rules": list(role)}
         yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
     if cluster:
-        yield {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata(name, labels=labels), "rules": list(cluster)}
-        yield binding("ClusterRoleBinding", name, subject, labels=labels)
+        yield from grant(name, cluster, account=name, namespace=namespace, labels=labels)
+
+
+def grant(
+    name: str, rules: Sequence[Body], *, account: str, namespace: str, labels: Mapping[str, str] | None = None
+) -> Iterator[Body]:
+    """A ClusterRole NAME with RULES, bound to the ServiceAccount ACCOUNT of NAMESPACE."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    yield {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata(name, labels=labels), "rules": list(rules)}
+    yield binding("ClusterRoleBinding", name, subject, labels=labels)
 
 
 def binding(kind: str, name: str, subject: Body, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Body:
@@ -66,4 +75,27 @@ def service(
             selector={"app": name},
             ports=[{"name": port_name, "port": port, "targetPort": port, "protocol": "TCP"}],
         ),
+    }
+
+
+def service_monitor(
+    name: str,
+    namespace: str,
+    *,
+    port: str,
+    job_label: str,
+    endpoint: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Body:
+    """A ServiceMonitor for the Service NAME: scrapes /metrics at its PORT. ENDPOINT has further fields of the endpoint."""
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata(name, namespace, labels={"app": name, **(labels or {})}),
+        "spec": {
+            "endpoints": [{"port": port, "path": "/metrics", **(endpoint or {})}],
+            "jobLabel": job_label,
+            "namespaceSelector": {"matchNames": [namespace]},
+            "selector": {"matchLabels": {"app": name}},
+        },
     }

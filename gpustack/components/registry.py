@@ -35,7 +35,19 @@ class Entry(NamedTuple):
 
 
 REGISTRY: tuple[Entry, ...] = (
+    Entry("namespace", "namespace", "Namespace"),
+    Entry("runtime-classes", "runtime_classes", "RuntimeClasses"),
+    Entry("extra-objects", "extra_objects", "ExtraObjects"),
+    Entry("configs", "configs", "Configs"),
+    Entry("driver", "driver", "Driver"),
+    Entry("container-toolkit", "toolkit", "ContainerToolkit"),
+    Entry("operator-validator", "validator", "OperatorValidator"),
     Entry("device-plugin", "device_plugin", "DevicePlugin"),
     Entry("mps", "mps", "MpsControlDaemon"),
     Entry("gfd", "gfd", "GpuFeatureDiscovery"),
+    Entry("dcgm", "dcgm", "Dcgm"),
+    Entry("dcgm-exporter", "dcgm_exporter", "DcgmExporter"),
+    Entry("mig-manager", "mig_manager", "MigManager"),
+    Entry("node-status-exporter", "node_status_exporter", "NodeStatusExporter"),
+    Entry("extra-workloads", "extra_objects", "ExtraWorkloads"),
 )

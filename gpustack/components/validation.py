@@ -14,6 +14,7 @@ from .inputs.common import DEFAULT_DRIVER_DIR, Common
 from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, SecurityContext, Volume
 
 READY = "/run/nvidia/validations"
+DRIVER_CHECK: SecurityContext = {**PRIVILEGED_ROOT, "seLinuxOptions": {"level": "s0"}}
 HOST_DRIVERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin", "/usr/lib/wsl/lib")
 """Where the validator looks for nvidia-smi of a driver that the node brings itself (operator.md 14)."""
 
@@ -26,6 +27,16 @@ WAIT_FOR_DRIVER = "\n".join(
         '  echo "waiting for the driver pod of this node"',
         "  sleep 5",
         "done",
+    )
+)
+
+UNLESS_HOST_DRIVER = "\n".join(
+    (
+        f"until [ -f {READY}/driver-ready ]; do sleep 1; done",
+        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
+        '  echo "the node brings its own driver"; exit 0',
+        "fi",
+        "exec nvidia-validator",
     )
 )
 
@@ -76,8 +87,20 @@ def driver_check(common: Common, name: str, component: str, policy_env: Pairs, i
     if common.driver_dir != DEFAULT_DRIVER_DIR:
         path = common.driver_dir
         env.set("DRIVER_INSTALL_DIR", path).set("DRIVER_INSTALL_DIR_CTR_PATH", path)
-    container = validator(common, name, env.policy(policy_env), security={**PRIVILEGED_ROOT, "seLinuxOptions": {"level": "s0"}})
+    container = validator(common, name, env.policy(policy_env), security=DRIVER_CHECK)
     container.mount(install_dir, path, propagation="HostToContainer")
     container.mount(VALIDATIONS, READY, propagation="Bidirectional")
     container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     return container.mount(host_dev_char(common), "/host-dev-char")
+
+
+def feature_check(common: Common, feature: str) -> Container:
+    """`gpustack-<FEATURE>-validation`: waits until the driver's pod has loaded the module that FEATURE is about.
+
+    Comes after `driver-validation`, whose file tells whether the node brings its own driver. There nothing is checked:
+    the operator doesn't either, and a module that nobody loads would hold the node back for ever.
+    """
+    env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
+    container = validator(common, f"gpustack-{feature}-validation", env, security=DRIVER_CHECK)
+    container.args = [UNLESS_HOST_DRIVER]
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -88,7 +88,7 @@ class Common(Inputs):
             runtime_class=spec.operator.runtimeClass or "nvidia",
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
-            openshift=spec.cluster.openshift is not None,
+            openshift=on_openshift(spec),
             driver=bool(spec.driver.enabled),
             toolkit=bool(spec.toolkit.enabled),
             validation=Validation(
@@ -174,11 +174,15 @@ def pull_policy(value: str | None) -> str:
 
 def runtime(spec: ClusterPolicySpec) -> Runtime:
     """The container runtime of the cluster's GPU nodes: OpenShift is CRI-O; one containerd node decides (operator.md 3)."""
-    if spec.cluster.openshift is not None:
+    if on_openshift(spec):
         return "crio"
     named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [spec.cluster.containerRuntime or ""]
     known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
     return "containerd" if not known or "containerd" in known else known[-1]
+
+
+def on_openshift(spec: ClusterPolicySpec) -> bool:
+    return spec.cluster.openshift is not None or spec.cluster.platform == "openshift"
 
 
 RUNTIMES: dict[str, Runtime] = {"containerd": "containerd", "cri-o": "crio", "crio": "crio", "docker": "docker"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .common import Inputs, OperandInputs, image, operand, pull_policy
+from .configs import plugin_config_map
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -13,12 +14,16 @@ DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 
 class PluginConfig(Inputs):
-    """The named configurations: the ConfigMap, the entry for nodes without the label, and the image of the sidecar."""
+    """The named configurations: the ConfigMap, the entry for nodes without the label, and the image of the sidecar.
+
+    `content` names the content where it is known, so that a change of it restarts the pods.
+    """
 
     config_map: str
     default: str = ""
     image: str
     pull_policy: str = "IfNotPresent"
+    content: str = ""
 
 
 class DevicePluginInputs(OperandInputs):
@@ -47,13 +52,13 @@ def from_spec(spec: ClusterPolicySpec) -> DevicePluginInputs | None:
 
 def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
     """Where the named configurations are, or None; the sidecar always runs the device plugin's image (operator.md 7.6)."""
-    section = spec.devicePlugin
-    config = section.config
-    if not config or not config.name:
+    section, config = spec.devicePlugin, plugin_config_map(spec)
+    if not config.name:
         return None
     return PluginConfig(
         config_map=config.name,
-        default=config.default or "",
+        default=config.default,
+        content=config.digest,
         image=image(spec, section, "devicePlugin"),
         pull_policy=pull_policy(section.imagePullPolicy),
     )

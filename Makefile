@@ -1,0 +1,75 @@
+# What people and CI type. Each target does its own set-up, once; the scripts in tools/ say how.
+# ARGS goes to the program behind a target: make render ARGS=prod-eu-1; make test ARGS='-k emit -x'; make lock ARGS=--upgrade
+# PYTHON names the interpreter that .venv is made with: make setup PYTHON=python3.12
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+ARGS ?=
+BIN := .venv/bin
+# What tools/ builds is found like any other program, after the user's own.
+export PATH := $(PATH):$(CURDIR)/.tools/bin
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: setup
+setup: venv-dev kubeconform ## Make .venv and build kubeconform (the other targets do it when they need it)
+
+.PHONY: render
+render: venv-runtime kubeconform ## Compile every policy in policies/ to dist/ and validate it (ARGS: clusters or files)
+	@$(BIN)/gpustack render $(ARGS)
+	@$(BIN)/gpustack validate
+
+.PHONY: check
+check: venv-runtime ## Fail when dist/ is not what the policies render to
+	@$(BIN)/gpustack check $(ARGS)
+
+.PHONY: validate
+validate: venv-runtime kubeconform ## Validate dist/ with kubeconform against the schemas of each cluster's Kubernetes
+	@$(BIN)/gpustack validate $(ARGS)
+
+.PHONY: test
+test: lint kubeconform go ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
+	$(BIN)/pytest -q -n 2 $(ARGS)
+
+.PHONY: lint
+lint: venv-dev ## Check style, formatting, types and the direction of imports
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet --diff
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: venv-dev ## Repair what ruff can repair: formatting, imports and simple findings
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format
+
+.PHONY: bench
+bench: venv-dev kubeconform ## Measure rendering: time and memory, cold and warm
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+.PHONY: schemas
+schemas: venv-runtime venv-schemas go ## Make schemas/ anew from pinned packages and from the policy models
+	PYTHONPATH=. .tools/schemas-venv/bin/python tools/make_schemas.py $(ARGS)
+	$(BIN)/gpustack schema
+
+.PHONY: lock
+lock: ## Pin the dependencies of pyproject.toml into requirements/ (ARGS=--upgrade: take the newest)
+	@tools/lock.sh $(ARGS)
+
+.PHONY: clean
+clean: ## Remove everything that was made here, but not dist/
+	rm -rf .venv .tools .cache build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: venv-runtime venv-dev venv-schemas kubeconform go
+venv-runtime venv-dev venv-schemas: venv-%:
+	@tools/venv.sh $*
+
+kubeconform: # the second opinion of `gpustack validate`
+	@tools/kubeconform.sh
+
+go: # tests read what we wrote with Kubernetes' own YAML reader
+	@tools/go.sh >/dev/null

@@ -1,0 +1,66 @@
+"""Reading the data files: lazily, once per process and file, with libyaml.
+
+JSON was rejected: it reads faster, but a whole release is about a millisecond of YAML, and comments that name the
+source of a fact are worth more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent / "data"
+
+
+@functools.cache
+def load(name: str) -> Any:
+    """The content of data file NAME ("releases/v26.7.0"), shared by all callers: read-only."""
+    import yaml
+
+    with (ROOT / f"{name}.yaml").open("rb") as file:
+        return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+@functools.cache
+def listing(folder: str) -> tuple[str, ...]:
+    """The names of the data files in FOLDER, sorted, without suffix."""
+    return tuple(sorted(path.stem for path in (ROOT / folder).glob("*.yaml")))
+
+
+def copy(value: Any) -> Any:
+    """A deep copy of plain data. Much faster than copy.deepcopy, which has to look for cycles."""
+    if isinstance(value, dict):
+        return {key: copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copy(item) for item in value]
+    return value
+
+
+def merge(target: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge CHANGES into TARGET and return it: maps by key, lists of named entries by name, all else is replaced.
+
+    So `env` is merged entry by entry: the entries of TARGET keep their place, new ones follow.
+    """
+    for key, value in changes.items():
+        old = target.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merge(old, value)
+        elif old and value and _named(old) and _named(value):
+            by_name = {entry["name"]: entry for entry in old}
+            target[key] = list((by_name | {entry["name"]: copy(entry) for entry in value}).values())
+        else:
+            target[key] = copy(value)
+    return target
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) and "name" in entry for entry in value)
+
+
+def put(tree: dict[str, Any], path: str, value: Mapping[str, Any]) -> None:
+    """Merge VALUE into TREE at the dotted PATH, making the maps on the way."""
+    for step in path.split("."):
+        tree = tree.setdefault(step, {})
+    tree.update(value)

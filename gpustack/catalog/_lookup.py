@@ -1,0 +1,48 @@
+"""What happens when a name is not in the catalogue: an error that carries the names it may have been meant to be.
+
+The errors are KeyErrors, not GpustackErrors: the catalogue knows no file and no line. Whoever looks a name up for a
+policy turns the error into a Finding with its location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+
+class UnknownName(KeyError):  # noqa: N818  # the words of the domain: UnknownRelease, UnknownPlatform
+    """NAME is not in the catalogue. `nearest` holds up to three names that are, best first; it may be empty."""
+
+    what: ClassVar[str] = "name"
+
+    def __init__(self, name: str, nearest: Iterable[str] = ()) -> None:
+        super().__init__(name)
+        self.name = name
+        self.nearest = tuple(nearest)
+
+    def __str__(self) -> str:
+        text = f"unknown {self.what} {self.name!r}"
+        return f"{text}; did you mean {' or '.join(self.nearest)}?" if self.nearest else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.name, self.nearest))
+
+
+def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
+    """Up to COUNT of CANDIDATES that look like NAME, best first. Only letters and digits count, in any case."""
+    from difflib import SequenceMatcher
+
+    wanted = _squeezed(name)
+    scored = []
+    for candidate in candidates:
+        text = _squeezed(candidate)
+        ratio = SequenceMatcher(None, wanted, text).ratio()
+        if wanted and (wanted in text or text in wanted):
+            ratio = max(ratio, 0.75)  # "h100" is all that people remember of NVIDIA-H100-80GB-HBM3
+        if ratio >= 0.6:
+            scored.append((-ratio, len(candidate), candidate))
+    return [candidate for _, _, candidate in sorted(scored)[:count]]
+
+
+def _squeezed(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

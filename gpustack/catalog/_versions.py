@@ -1,0 +1,38 @@
+"""Comparing versions, and the conditions that data files put on them.
+
+A condition is `>=V`, `<V` or `==V`, several of them joined by commas (all must hold). V may be shorter than what it
+is compared with and then stands for the whole line: v26.3.1 is >=v26.3, ==v26.3 and not <v26.3. `<=` and `>` do not
+exist, because they have no single meaning for a line.
+"""
+
+from __future__ import annotations
+
+import re
+
+Key = tuple[int, ...]
+
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)")
+_TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)")
+
+
+def key(version: str) -> Key:
+    """The numbers at the start of VERSION: v26.7.0 and 26.7.0-rc.1 are (26, 7, 0). ValueError where there are none."""
+    match = _NUMBERS.match(version)
+    if match is None:
+        raise ValueError(f"not a version: {version!r}")
+    return tuple(int(number) for number in match[1].split("."))
+
+
+def satisfies(version: str, condition: str) -> bool:
+    """Whether VERSION satisfies CONDITION. ValueError for a condition that is none."""
+    have = key(version)
+    for text in condition.split(","):
+        match = _TERM.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"not a condition: {text.strip()!r}")
+        want = key(match[2])
+        line = have[: len(want)]
+        holds = {">=": line >= want, "<": line < want, "==": line == want}[match[1]]
+        if not holds:
+            return False
+    return True

@@ -1,0 +1,193 @@
+"""Drivers: branches, minimum versions, kernel modules, and how an image tag is put together.
+
+What concerns operating systems (`os_tag` and its like) lives in oses.py and is offered here too, because a driver's
+image is named after both.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from gpustack.catalog import _data, _versions, gpus, releases
+from gpustack.catalog._lookup import UnknownName
+from gpustack.catalog.oses import (
+    OperatingSystem,
+    OsFamily,
+    UnknownOS,
+    operating_system,
+    os_family,
+    os_id,
+    os_ids,
+    os_names,
+    os_tag,
+)
+
+__all__ = [
+    "Branch",
+    "Minimum",
+    "OperatingSystem",
+    "OsFamily",
+    "UnknownBranch",
+    "UnknownOS",
+    "branch",
+    "branches",
+    "image_tag",
+    "kernel_flavors",
+    "kernel_module_types",
+    "known_faults",
+    "listed_versions",
+    "minimum",
+    "operating_system",
+    "os_family",
+    "os_id",
+    "os_ids",
+    "os_names",
+    "os_tag",
+    "precompiled_branches",
+    "recommended_version",
+]
+
+
+class UnknownBranch(UnknownName):
+    what = "driver branch"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A driver branch. `type` is LTSB, PB or NFB; `end_of_life` a month (2028-06), None where it is not known.
+
+    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version. `last_for`: families that no
+    later branch supports. `open_only`: it has no proprietary kernel modules.
+    """
+
+    name: str
+    type: str
+    end_of_life: str | None
+    ended: bool
+    cuda: int | None
+    last_for: tuple[str, ...]
+    open_only: bool
+    uncertain: str | None
+
+    @property
+    def number(self) -> int:
+        return int(self.name[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """What a GPU asks of its driver. None where there is no such limit, or it is not known.
+
+    `modules`: which kernel modules it takes (either, open, proprietary). `first_branch` and `last_branch` bound the
+    branches; `version` is the first version, `mig_version` the first with MIG, `not_mig` versions later than that
+    without it.
+    """
+
+    modules: str
+    first_branch: str | None
+    last_branch: str | None
+    version: str | None
+    mig_version: str | None
+    not_mig: tuple[str, ...]
+    uncertain: str | None
+
+
+@functools.cache
+def branches() -> tuple[Branch, ...]:
+    """All branches, oldest first."""
+    return tuple(
+        Branch(
+            name=name,
+            type=facts["type"],
+            end_of_life=facts["eol"],
+            ended=facts.get("ended", False),
+            cuda=facts["cuda"],
+            last_for=tuple(facts.get("last_for", ())),
+            open_only=facts.get("open_only", False),
+            uncertain=facts.get("uncertain"),
+        )
+        for name, facts in _facts()["branches"].items()
+    )
+
+
+def branch(version: str) -> Branch:
+    """The branch of a driver version or by its name: 580.126.20, 580, R580. UnknownBranch names its neighbours."""
+    text = version.removeprefix("R").partition(".")[0]
+    for known in branches():
+        if text == known.name[1:]:
+            return known
+    if not text.isdigit():
+        raise UnknownBranch(version, [known.name for known in branches()[-3:]])
+    by_distance = sorted(branches(), key=lambda known: abs(known.number - int(text)))
+    raise UnknownBranch(version, [known.name for known in by_distance[:2]])
+
+
+def minimum(product: str | gpus.Product) -> Minimum:
+    """What a GPU product asks of its driver. UnknownProduct where the product is not known."""
+    found = gpus.product(product) if isinstance(product, str) else product
+    facts = dict(_facts()["minimum"]["by_family"][found.family])
+    facts |= _facts()["minimum"]["by_product"][found.driver] if found.driver else {}
+    last = next((known.name for known in branches() if found.family in known.last_for), None)
+    return Minimum(
+        modules=facts["modules"],
+        first_branch=facts.get("branch"),
+        last_branch=last,
+        version=facts.get("version"),
+        mig_version=facts.get("mig"),
+        not_mig=tuple(facts.get("not_mig", ())),
+        uncertain=facts.get("uncertain"),
+    )
+
+
+def kernel_module_types() -> tuple[str, ...]:
+    """The values of driver.kernelModuleType."""
+    return tuple(_facts()["kernel_modules"]["values"])
+
+
+def listed_versions(release: str) -> tuple[str, ...]:
+    """The driver versions that the documentation of RELEASE's line lists. UnknownRelease otherwise."""
+    return tuple(_facts()["listed"][releases.release(release).line])
+
+
+def recommended_version(release: str) -> str:
+    """The driver version that the documentation of RELEASE's line recommends. UnknownRelease otherwise."""
+    return str(_facts()["recommended"][releases.release(release).line])
+
+
+def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
+    """The branches of which RELEASE has precompiled images for KERNEL (5.15.0-105-generic) on OS; empty for none."""
+    series = _facts()["precompiled"][releases.release(release).line].get(os, {})
+    found = series.get(".".join(kernel.split(".")[:2]), series.get("any", ()))
+    return tuple(found)
+
+
+def kernel_flavors(os: str) -> tuple[str, ...]:
+    """The kernel flavors (suffixes of the kernel's name) that have precompiled images on OS; empty for none."""
+    return tuple(_facts()["kernel_flavors"].get(os, ()))
+
+
+def known_faults(version: str) -> tuple[str, ...]:
+    """Known faults of a driver version, each with what to use instead."""
+    have = _versions.key(version)
+    return tuple(
+        f"{fault['what']}; use {fault['use']}"
+        for fault in _facts()["known_bad"]
+        if _versions.key(fault["from"]) <= have <= _versions.key(fault["to"])
+    )
+
+
+def image_tag(version: str, tag: str, kernel: str | None = None) -> str:
+    """What follows the image's name for a driver VERSION on an OS with TAG; KERNEL for a precompiled driver.
+
+    595.91.07-ubuntu22.04; precompiled, VERSION is the branch: 595-5.15.0-105-generic-ubuntu22.04. A digest stays alone.
+    """
+    if version.startswith("sha256:"):
+        return version
+    return "-".join(part for part in (version, kernel, tag) if part)
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("drivers")
+    return facts

@@ -1,0 +1,147 @@
+"""GPU products, by the name that GPU feature discovery writes into the label nvidia.com/gpu.product.
+
+data/gpus/products.yaml groups products whose boards are alike; the group's key also names the board in
+data/gpus/mig.yaml, which is read only when somebody asks for MIG.
+
+A product that is not listed is no mistake by itself: new boards appear before the catalogue knows them, and a vGPU
+guest shows the name of its vGPU type.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpustack.catalog import _data, mig, releases
+from gpustack.catalog._lookup import UnknownName, nearest
+from gpustack.catalog.mig import IllegalProfile, MigProfile, ProfileName, UnknownProfile, config_name, resource_name
+
+__all__ = [
+    "IllegalProfile",
+    "MigProfile",
+    "Product",
+    "ProfileName",
+    "UnknownProduct",
+    "UnknownProfile",
+    "config_name",
+    "default_mig_config",
+    "fits",
+    "mig_profile",
+    "mig_profiles",
+    "product",
+    "products",
+    "resource_name",
+]
+
+VENDOR = "10DE"
+
+
+class UnknownProduct(UnknownName):
+    what = "GPU product"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One product.
+
+    `family` is the label nvidia.com/gpu.family, `memory_gb` nominal, `pci_ids` and `subsystem_ids` four hexadecimal
+    digits. `mig` is the geometry's name, "unknown" where the board takes MIG but its placements are not known, None
+    without MIG. `nvswitch`: the board comes on base boards with NVSwitch. `in_default_mig_config`: the filtered
+    entries of the operator's default MIG configuration (all-balanced) know the board. `driver` is the entry of
+    drivers.minimum, None where only the family counts.
+    """
+
+    name: str
+    board: str
+    group: str
+    family: str
+    compute_capability: str
+    memory_gb: int
+    pci_ids: tuple[str, ...]
+    subsystem_ids: tuple[str, ...]
+    mig: str | None
+    nvswitch: bool
+    in_default_mig_config: bool
+    driver: str | None
+    note: str | None
+    uncertain: str | None
+
+    @property
+    def mig_capable(self) -> bool:
+        return self.mig is not None
+
+    @property
+    def device_filters(self) -> tuple[str, ...]:
+        """The PCI ids as a MIG configuration writes them in device-filter: 0x233010DE."""
+        return tuple(f"0x{device}{VENDOR}" for device in self.pci_ids)
+
+
+def products() -> list[str]:
+    """The names of all products, in alphabetical order."""
+    return sorted(_products())
+
+
+def product(name: str) -> Product:
+    """The product called NAME; UnknownProduct names the nearest ones."""
+    try:
+        return _products()[name]
+    except KeyError:
+        raise UnknownProduct(name, nearest(name, products())) from None
+
+
+def mig_profiles(product_name: str | Product) -> tuple[MigProfile, ...]:
+    """The MIG profiles of a product, smallest first; empty without MIG, and where they are not known."""
+    return mig.board_profiles(_resolved(product_name).group)
+
+
+def mig_profile(product_name: str | Product, profile: str | ProfileName) -> MigProfile:
+    """One profile of a product, by the name that any driver gives it. UnknownProfile names the nearest ones."""
+    return mig.find(_resolved(product_name).group, profile)
+
+
+def fits(product_name: str | Product, layout: Mapping[str, int]) -> bool:
+    """Whether LAYOUT (profile to count) can be placed on one GPU: see mig.fits."""
+    return mig.fits(_resolved(product_name).group, layout)
+
+
+def default_mig_config(release: str) -> dict[str, Any]:
+    """The content of ConfigMap default-mig-parted-config in RELEASE, parsed: a fresh copy. UnknownRelease otherwise.
+
+    It is the same in all releases of the catalogue, so RELEASE is only checked.
+    """
+    releases.release(release)
+    return {"version": "v1", "mig-configs": dict(mig.default_layouts())}
+
+
+@functools.cache
+def _products() -> dict[str, Product]:
+    return {
+        name: _product(name, key, group, facts)
+        for key, group in _data.load("gpus/products").items()
+        for name, facts in group["products"].items()
+    }
+
+
+def _product(name: str, key: str, group: Mapping[str, Any], facts: Mapping[str, Any]) -> Product:
+    return Product(
+        name=name,
+        board=facts["board"],
+        group=key,
+        family=group["family"],
+        compute_capability=group["capability"],
+        memory_gb=group["memory_gb"],
+        pci_ids=tuple(facts["pci"]),
+        subsystem_ids=tuple(facts.get("subsystems", ())),
+        mig=group.get("mig"),
+        nvswitch=facts.get("nvswitch", False),
+        in_default_mig_config="mig" in group and facts.get("in_default", True),
+        driver=group.get("driver"),
+        note=facts.get("note"),
+        uncertain=group.get("uncertain"),
+    )
+
+
+def _resolved(name: str | Product) -> Product:
+    return name if isinstance(name, Product) else product(name)

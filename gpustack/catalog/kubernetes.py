@@ -1,0 +1,118 @@
+"""Kubernetes versions that gpustack knows, and where the JSON schema of a kind lies.
+
+One file per minor version and kind, and one per custom resource::
+
+    schemas/kubernetes/1.33/daemonset-apps-v1.json
+    schemas/kubernetes/1.33/pod-v1.json
+    schemas/crds/servicemonitor-monitoring.coreos.com-v1.json
+    schemas/index.json                                   digest of what counts for each minor version
+
+The names hold group and version, so that equal kinds of different groups don't clash, and are such that kubeconform
+finds the files through `FILE_TEMPLATE`. A new custom resource is a file in schemas/crds/ (tools/make_schemas.py).
+A store keyed by digest would be smaller, but kubeconform's template can't follow an alias.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from gpustack.model import Finding, InputError, MissingToolError
+
+MINORS: tuple[str, ...] = ("1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
+"""Supported minor versions, oldest first: those of which schemas/ holds the API."""
+
+FILE_TEMPLATE = "{{.ResourceKind}}{{if ne .Group .ResourceAPIVersion}}-{{.Group}}{{end}}-{{.ResourceAPIVersion}}.json"
+"""`file_name` in the words of kubeconform's -schema-location. For the core group its .Group is the version."""
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?", re.ASCII)
+_API_VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_NAME_BYTES = 200  # file systems refuse to look for names above 255
+
+
+def minor(version: str) -> str:
+    """Return the minor version that VERSION belongs to: "v1.33.1+k3s1" -> "1.33".
+
+    A leading v, a patch number and what distributions append (-eks-113cf36, -gke.100, +rke2r1, a bare +) are accepted.
+    Raises InputError when VERSION can't be read, and when its minor version is not one of MINORS.
+    """
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
+        why = "a version reads 1.33 or v1.33.1-eks-113cf36"
+        raise InputError(_refusal(f"{version!r} is no Kubernetes version", why))
+    found = f"{int(match[1])}.{int(match[2])}"
+    if found in MINORS:
+        return found
+    why = f"gpustack has the API of Kubernetes {MINORS[0]} to {MINORS[-1]}"
+    if f"{found}0" in MINORS and match[0] == found:
+        why += f"; YAML reads {found}0 without quotes as the number {found}"
+    raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, f"{found}0"))
+
+
+def _refusal(what: str, why: str, guess: str = "") -> Finding:
+    best = guess if guess in MINORS else MINORS[-1]
+    remedy = f'set spec.cluster.kubernetesVersion to the cluster\'s version, in quotes: "{best}"'
+    return Finding("GPU900", "error", what, path="spec.cluster.kubernetesVersion", why=why, remedy=remedy)
+
+
+@lru_cache(maxsize=1)
+def schema_root() -> Path:
+    """Return the folder with the schemas: inside an installed package, or at the root of a checkout.
+
+    Raises MissingToolError when neither has them.
+    """
+    package = Path(__file__).resolve().parent.parent
+    for root in (package / "schemas", package.parent / "schemas"):
+        if (root / "index.json").is_file():
+            return root
+    raise MissingToolError(
+        Finding(
+            "GPU900",
+            "error",
+            "gpustack's JSON schemas are missing",
+            why=f"neither {package / 'schemas'} nor {package.parent / 'schemas'} has an index.json",
+            remedy="install gpustack again, or restore schemas/ from Git",
+        )
+    )
+
+
+def file_name(api_version: str, kind: str) -> str:
+    """Return the name of a kind's schema file: ("apps/v1", "DaemonSet") -> "daemonset-apps-v1.json"."""
+    return f"{kind.lower()}-{api_version.replace('/', '-')}.json"
+
+
+@lru_cache(maxsize=4096)
+def schema_path(api_version: str, kind: str, minor: str) -> Path | None:
+    """Return the schema file of a kind in Kubernetes MINOR, or None where that version doesn't have the kind.
+
+    Names that are no API version or kind have no file either, whatever stands in them: they never lead out of schemas/.
+    """
+    name = file_name(api_version, kind)
+    if len(name) > _NAME_BYTES or not _API_VERSION.fullmatch(api_version) or not _KIND.fullmatch(kind):
+        return None
+    for folder in schema_folders(minor):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+def schema_folders(minor: str) -> tuple[Path, Path]:
+    """Return the folders that hold the kinds of a cluster of Kubernetes MINOR: its own, then the custom resources."""
+    return schema_root() / "kubernetes" / minor, schema_root() / "crds"
+
+
+@lru_cache(maxsize=1)
+def _digests() -> dict[str, str]:
+    index: dict[str, str] = json.loads((schema_root() / "index.json").read_bytes())
+    return index
+
+
+def schema_digest(minor: str) -> str:
+    """Return the content digest (sha256, hex) of all schemas that count for Kubernetes MINOR, with custom resources.
+
+    Read from schemas/index.json, which tools/make_schemas.py writes and a test compares with the files.
+    """
+    return _digests()[minor]

@@ -1,0 +1,105 @@
+"""Operating systems of GPU nodes: their names, the suffix of driver images, and where packages are configured.
+
+A policy writes an operating system as os-release ID and VERSION_ID joined: ubuntu22.04, rhel9.4, sl-micro6.1. Every
+system can be named; one that the catalogue doesn't know gets the tag that the operator would give it (`os_id` and
+`os_tag` ask for the form only). `operating_system` is the strict look-up, for rules that refuse typos.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gpustack.catalog import _data, _versions, releases
+from gpustack.catalog._lookup import UnknownName, nearest
+
+_NAME = re.compile(r"([a-z](?:[a-z_-]*[a-z])?)(\d[\w.+-]*)")
+
+
+class UnknownOS(UnknownName):
+    what = "operating system"
+
+
+@dataclass(frozen=True, slots=True)
+class OsFamily:
+    """Systems that configure packages alike: apt, yum or zypp, with the directories that driver containers read."""
+
+    name: str
+    repositories: str
+    certificates: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingSystem:
+    """A known system. `driver_image` says who publishes driver containers for it: nvidia, vendor or none."""
+
+    id: str
+    version: str
+    title: str
+    driver_image: str
+
+
+def os_names(release: str | None = None) -> list[str]:
+    """The systems in the support table of RELEASE (default: the newest), such as ubuntu22.04; RHCOS is not in it."""
+    return list(_facts()["supported"][releases.release(release or releases.latest()).line])
+
+
+def os_ids() -> list[str]:
+    """The os-release IDs that the catalogue knows."""
+    return list(_facts()["ids"])
+
+
+@functools.cache
+def os_id(os: str) -> tuple[str, str]:
+    """Split OS into os-release ID and VERSION_ID: rhel9.4 is ("rhel", "9.4"). UnknownOS for a text of another form."""
+    match = _NAME.fullmatch(os)
+    if match is None:
+        raise UnknownOS(os, _nearest(os))
+    return match[1], match[2]
+
+
+def operating_system(os: str) -> OperatingSystem:
+    """What is known of OS. UnknownOS, with the nearest names, where its ID is not in the catalogue."""
+    name, version = os_id(os)
+    facts = _facts()["ids"].get(name)
+    if facts is None:
+        raise UnknownOS(os, _nearest(os))
+    return OperatingSystem(name, version, facts["title"], facts["driver_image"])
+
+
+def os_tag(os: str, release: str | None = None) -> str:
+    """The suffix of the driver images of RELEASE (default: the newest) for OS: of rhel9.4 rhel9, before v26.7 rhel9.4.
+
+    Also the suffix of GDS, GDRCopy and vGPU manager images.
+    """
+    name, version = os_id(os)
+    release = release or releases.latest()
+    rule = next(rule for rule in _facts()["tags"] if _versions.satisfies(release, rule["when"]))
+    major = version.partition(".")[0]
+    threshold = rule["major_from"].get(name)
+    return f"{name}{major}" if threshold is not None and major.isdigit() and int(major) >= threshold else os
+
+
+def os_family(os: str, release: str | None = None) -> OsFamily | None:
+    """How OS configures packages, as RELEASE (default: the newest) knows it; None where it doesn't.
+
+    Without a family, driver.repoConfig and driver.certConfig are an error of the operator.
+    """
+    name, _ = os_id(os)
+    facts = _facts()["ids"].get(name, {})
+    family = facts.get("packages")
+    if family is None or _versions.key(release or releases.latest()) < _versions.key(facts.get("since", "v0")):
+        return None
+    directories = _facts()["package_directories"][family]
+    return OsFamily(family, directories["repositories"], directories["certificates"])
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("operating-systems")
+    return facts
+
+
+def _nearest(os: str) -> list[str]:
+    return nearest(os, [*os_names(), "rhcos4.18", "sles15.6", "debian12", "ol9.4", "amzn2023"])

@@ -1,0 +1,147 @@
+"""Platforms: what EKS, GKE, k3s, Talos and the rest change about a release's defaults, and what they ask for.
+
+One file per platform in data/platforms/. A choice that changes the defaults (who installs the driver, who runs the
+device plugin) is a platform of its own with a `base`, named base plus choice: aks-ubuntu and
+aks-ubuntu-managed-driver. It adds to the lists of its base, except `uncertain` and `node_pool.options`, which it may
+state anew.
+
+`presets` is a list of changes to the spec, applied in order::
+
+    presets:
+    - defaults: {driver: {enabled: false}}           # always
+    - when: {release: ">=v25.10", kubernetes: ">=1.33"}  # all of these must hold; the syntax is in _versions.py
+      defaults: {toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: file}]}}
+
+Settings that the sources are not sure of are no presets but stand in `uncertain`, in words.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpustack.catalog import _data, _versions
+from gpustack.catalog._lookup import UnknownName, nearest
+
+DEFAULT_KUBELET_ROOT = "/var/lib/kubelet"
+
+
+class UnknownPlatform(UnknownName):
+    what = "platform"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The ResourceQuota without which a platform admits no pod of these priority classes in a namespace."""
+
+    pods: int
+    priority_classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Containerd:
+    """Paths on the host of a distribution's containerd. `drop_in` is None where it has no drop-in file of its own."""
+
+    config: str
+    socket: str
+    drop_in: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """One platform.
+
+    `confidence` says how well the preset is known: documented, issue (from public threads) or inferred. `kubelet_root`
+    is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide.
+    `kernel_flavor` is the suffix that precompiled Ubuntu driver images need there.
+    """
+
+    name: str
+    title: str
+    confidence: str
+    base: str | None = None
+    caveats: tuple[str, ...] = ()
+    uncertain: tuple[str, ...] = ()
+    host_needs: tuple[str, ...] = ()
+    kubelet_root: str = DEFAULT_KUBELET_ROOT
+    kubelet_root_certain: bool = True
+    psa_required: bool = False
+    resource_quota: Quota | None = None
+    node_pool_labels: Mapping[str, str] = field(default_factory=dict)
+    node_pool_options: tuple[str, ...] = ()
+    containerd: Containerd | None = None
+    container_runtime: str | None = None
+    kernel_flavor: str | None = None
+    namespace: str | None = None
+    operator_min: str | None = None
+    presets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def quota(self) -> bool:
+        """Whether the namespace needs a ResourceQuota."""
+        return self.resource_quota is not None
+
+
+def names() -> list[str]:
+    """All platforms, in alphabetical order."""
+    return list(_data.listing("platforms"))
+
+
+@functools.cache
+def platform(name: str) -> Platform:
+    """The platform called NAME; UnknownPlatform names the nearest ones."""
+    if name not in _data.listing("platforms"):
+        raise UnknownPlatform(name, nearest(name, names()))
+    data = _whole(name)
+    root = data.get("kubelet_root", {"path": DEFAULT_KUBELET_ROOT, "certain": True})
+    pool = data.get("node_pool", {})
+    quota = data.get("quota")
+    containerd = data.get("containerd")
+    return Platform(
+        name=name,
+        title=data["title"],
+        confidence=data["confidence"],
+        base=data.get("base"),
+        caveats=tuple(data.get("caveats", ())),
+        uncertain=tuple(data.get("uncertain", ())),
+        host_needs=tuple(data.get("host_needs", ())),
+        kubelet_root=root["path"],
+        kubelet_root_certain=root["certain"],
+        psa_required=data.get("psa_required", False),
+        resource_quota=Quota(quota["pods"], tuple(quota["priority_classes"])) if quota else None,
+        node_pool_labels=pool.get("labels", {}),
+        node_pool_options=tuple(pool.get("options", ())),
+        containerd=Containerd(containerd["config"], containerd["socket"], containerd.get("drop_in"))
+        if containerd
+        else None,
+        container_runtime=data.get("container_runtime"),
+        kernel_flavor=data.get("kernel_flavor"),
+        namespace=data.get("namespace"),
+        operator_min=data.get("operator_min"),
+        presets=tuple(data.get("presets", ())),
+    )
+
+
+def defaults(name: str, release: str, kubernetes_minor: str) -> dict[str, Any]:
+    """What platform NAME changes about the defaults of RELEASE on Kubernetes KUBERNETES_MINOR ("1.33").
+
+    A fresh spec tree, a layer between the release's defaults and the user's; {} where the platform changes nothing.
+    """
+    have = {"release": release, "kubernetes": kubernetes_minor}
+    tree: dict[str, Any] = {}
+    for preset in platform(name).presets:
+        if all(_versions.satisfies(have[what], condition) for what, condition in preset.get("when", {}).items()):
+            _data.merge(tree, preset["defaults"])
+    return tree
+
+
+def _whole(name: str) -> dict[str, Any]:
+    """The data of platform NAME, with those of its base."""
+    own: dict[str, Any] = _data.load(f"platforms/{name}")
+    if "base" not in own:
+        return own
+    data: dict[str, Any] = _data.copy(_whole(own["base"]))
+    joined = {key: data.get(key, []) + own[key] for key in ("caveats", "host_needs", "presets") if key in own}
+    return _data.merge(data, own | joined)

@@ -1,0 +1,104 @@
+"""The device plugin's configuration file: its keys, their types, and the limits of sharing.
+
+The plugin accepts any key and ignores what it does not know, so a typo is never reported by it; these facts let
+somebody else do so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from gpustack.catalog import _data, _versions
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One key below `flags`.
+
+    `type` is bool, string, enum, list or duration; `values` what an enum or the elements of a list may be. `default`
+    is None where it depends (see `note`); `env` the environment variable that overrides it; `since` the first plugin
+    release.
+    """
+
+    path: str
+    type: str
+    values: tuple[str, ...]
+    default: Any
+    env: str
+    since: str | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigManager:
+    """How a node finds its configuration: label, then the default, then the key `named` of the ConfigMap."""
+
+    node_label: str
+    named: str
+    max_name_length: int
+    reload_on_config_map_change: bool
+
+
+@functools.cache
+def flags() -> Mapping[str, Flag]:
+    """The keys below `flags`, by dotted path from the file's root (flags.plugin.deviceListStrategy)."""
+    return MappingProxyType(
+        {
+            path: Flag(
+                path=path,
+                type=facts["type"],
+                values=tuple(facts.get("values", ())),
+                default=facts["default"],
+                env=facts["env"],
+                since=facts.get("since"),
+                note=facts.get("note"),
+            )
+            for path, facts in _facts()["flags"].items()
+        }
+    )
+
+
+def top_level() -> tuple[str, ...]:
+    """The keys at the file's root."""
+    return tuple(_facts()["top_level"])
+
+
+def sharing() -> Mapping[str, Any]:
+    """The keys and limits of `sharing`, as in data/plugin-config.yaml: read-only."""
+    found: Mapping[str, Any] = _facts()["sharing"]
+    return found
+
+
+def min_replicas() -> int:
+    """The least number of replicas; with fewer the plugin exits."""
+    return int(_facts()["sharing"]["min_replicas"])
+
+
+def max_mps_replicas(compute_capability: str) -> int:
+    """The most MPS clients of one GPU with this compute capability ("7.5")."""
+    have = _versions.key(compute_capability)
+    limits = _facts()["sharing"]["mps_max_replicas"]
+    return int(next(limit["replicas"] for limit in limits if have >= _versions.key(limit["capability"])))
+
+
+def config_manager() -> ConfigManager:
+    """How a node finds its configuration."""
+    facts = _facts()["config_manager"]
+    return ConfigManager(
+        facts["node_label"], facts["named"], facts["max_name_length"], facts["reload_on_config_map_change"]
+    )
+
+
+def family(compute_capability: str) -> str | None:
+    """The label nvidia.com/gpu.family that GPU feature discovery gives this compute capability, None below 7.0."""
+    have = _versions.key(compute_capability)
+    return next((row["family"] for row in _facts()["families"] if have >= _versions.key(row["capability"])), None)
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("plugin-config")
+    return facts

@@ -1,0 +1,163 @@
+"""Releases of the GPU operator: the component versions and defaults that a policy's `release` stands for.
+
+One file per release in data/releases/. One release of each line is written out whole; the others name a `base` and hold
+what differs (maps merge by key). `images` lists each image once, with the sections of the spec that run it
+(`in`); reading spreads them over the tree, together with the chart's pull policy, so that
+
+    release("v26.7.0").defaults["driver"]["manager"]["version"] == "v0.12.0"
+
+To add a release, add a file; nothing lists them elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpustack.catalog import _data, _versions
+from gpustack.catalog._lookup import UnknownName, nearest
+
+PULL_POLICY = "IfNotPresent"
+"""What the charts of all releases write beside every image."""
+
+NFD_REPOSITORY, NFD_IMAGE = "registry.k8s.io/nfd", "node-feature-discovery"
+
+
+class UnknownRelease(UnknownName):
+    what = "release"
+
+
+class UnknownImage(UnknownName):
+    what = "image section"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image as the spec names it. `repository` and `version` are None where the user has to set them."""
+
+    repository: str | None
+    image: str
+    version: str | None
+
+    @property
+    def reference(self) -> str:
+        """repository/image:version, @version for a digest; `image` alone where the others are not set: a full path."""
+        if not self.repository and not self.version:
+            return self.image
+        separator = "@" if (self.version or "").startswith("sha256:") else ":"
+        return f"{self.repository}/{self.image}{separator}{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release. The ranges are inclusive minor versions, as documented for that release.
+
+    `defaults` is the whole spec tree that the chart writes for an empty values file: no labels of Helm, nothing about
+    a cluster, no null. It is shared by all callers: read-only. `default_spec()` gives a copy to change.
+    """
+
+    name: str
+    date: str
+    defaults: Mapping[str, Any] = field(repr=False)
+    images: Mapping[str, Image] = field(repr=False)
+    nfd_version: str
+    kubernetes_range: tuple[str, str]
+    openshift_range: tuple[str, str]
+    containerd_range: tuple[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The release line: v26.7 of v26.7.0."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def nfd_image(self) -> Image:
+        return Image(NFD_REPOSITORY, NFD_IMAGE, self.nfd_version)
+
+    def image(self, section: str) -> Image:
+        """The image of a section of the spec: "driver", "driver.manager". UnknownImage where the release has none."""
+        try:
+            return self.images[section]
+        except KeyError:
+            raise UnknownImage(section, nearest(section, self.images)) from None
+
+    def default_spec(self) -> dict[str, Any]:
+        """A fresh copy of `defaults`."""
+        copied: dict[str, Any] = _data.copy(self.defaults)
+        return copied
+
+
+def names() -> list[str]:
+    """All releases, oldest first."""
+    return sorted(_data.listing("releases"), key=_versions.key)
+
+
+def latest() -> str:
+    """The newest release."""
+    return names()[-1]
+
+
+@functools.cache
+def release(name: str) -> Release:
+    """The release called NAME; UnknownRelease names the nearest ones."""
+    if name not in _data.listing("releases"):
+        raise UnknownRelease(name, _nearest(name))
+    data = _whole(name)
+    images: dict[str, Image] = {}
+    defaults: dict[str, Any] = _data.copy(data["defaults"])
+    for entry in data["images"].values():
+        image = Image(entry["repository"], entry["image"], entry["version"])
+        for section in entry["in"]:
+            images[section] = image
+            if section.partition(".")[0] in defaults:  # an image of another custom resource is no part of the tree
+                _data.put(defaults, section, _fields(image))
+    return Release(
+        name=name,
+        date=data["date"],
+        defaults=defaults,
+        images=images,
+        nfd_version=data["nfd"],
+        kubernetes_range=_range(data["kubernetes"]),
+        openshift_range=_range(data["openshift"]),
+        containerd_range=_range(data["containerd"]),
+        notes=tuple(data["notes"]),
+    )
+
+
+def _whole(name: str) -> dict[str, Any]:
+    """The data of release NAME with those of its bases below."""
+    data: dict[str, Any] = _data.load(f"releases/{name}")
+    if "base" not in data:
+        return data
+    own = {key: value for key, value in data.items() if key != "base"}
+    return _data.merge(_data.copy(_whole(data["base"])), own)
+
+
+def _fields(image: Image) -> dict[str, str]:
+    found = {"repository": image.repository, "image": image.image, "version": image.version}
+    return {key: value for key, value in found.items() if value} | {"imagePullPolicy": PULL_POLICY}
+
+
+def _range(pair: list[str]) -> tuple[str, str]:
+    low, high = pair
+    return low, high
+
+
+def _nearest(name: str) -> list[str]:
+    """Releases of the same line or year, newest first; else those around it in time; for a text, what looks like it."""
+    newest_first = names()[::-1]
+    numbers = [part for part in name.lower().lstrip("v").split(".") if part.isdigit()]
+    for length in range(len(numbers), 0, -1):
+        start = "v" + ".".join(numbers[:length])
+        found = [known for known in newest_first if known == start or known.startswith(f"{start}.")]
+        if found:
+            return found[:3]
+    if not numbers:
+        return nearest(name, newest_first) or newest_first[:1]
+    wanted = tuple(int(number) for number in numbers)
+    older = [known for known in newest_first if _versions.key(known) < wanted]
+    newer = [known for known in newest_first if _versions.key(known) > wanted]
+    return older[:1] + newer[-1:]

@@ -1,0 +1,117 @@
+"""Rules over the effective spec: what is not rendered yet, what has no effect, and what contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .rule import Hit, rule
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ..policy.spec import ClusterPolicySpec
+
+RENDERED_LINE = "v26.7."
+"""Releases whose objects gpustack renders as that release's operator would."""
+
+
+@rule("GPU101", "error")
+def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field that the language has, that would have an effect, and that this version of gpustack renders nothing for."""
+    for path, asked, what in unrendered(spec):
+        if asked:
+            yield Hit(
+                f"spec.{path}",
+                f"{what} not rendered by this version of gpustack",
+                "the render would look complete and lack what this field asks for",
+                f"leave out spec.{path}, or keep this cluster with the operator until a later version renders it",
+            )
+
+
+def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
+    yield "release", not spec.release.startswith(RENDERED_LINE), f"release {spec.release} is"
+    yield "sandboxWorkloads.enabled", bool(spec.sandboxWorkloads.enabled), "workloads in virtual machines are"
+    yield "driver.useNvidiaDriverCRD", bool(spec.driver.useNvidiaDriverCRD), "drivers from NVIDIADriver objects are"
+    yield "drivers", bool(spec.drivers), "per-pool drivers are"
+    yield "gpuCluster", spec.gpuCluster is not None, "dynamic resource allocation is"
+    openshift = "cluster.openshift" if spec.cluster.openshift is not None else "cluster.platform"
+    yield openshift, spec.cluster.openshift is not None or spec.cluster.platform == "openshift", "OpenShift is"
+    yield "cluster.crds", bool(spec.cluster.crds), "choosing who owns a CRD is"
+    for name in ("reconciler", "alerts", "dashboards", "tenancy", "kubevirt", "gitops"):
+        yield name, getattr(spec, name) is not None, f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are"
+    for index, pool in enumerate(spec.nodePools):
+        where = f"nodePools[{index}]"
+        yield f"{where}.workload", pool.workload not in {None, "container"}, f"the workload {pool.workload} is"
+        yield f"{where}.driver", pool.driver is not None, "a driver of a pool's own is"
+        yield f"{where}.upgrade", pool.upgrade is not None, "an upgrade budget of a pool's own is"
+
+
+@rule("GPU102", "error")
+def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The NRI plugin injects CDI devices and is a part of the container toolkit: without either it can't work."""
+    if not spec.cdi.nriPluginEnabled:
+        return
+    for path, on in (("cdi.enabled", spec.cdi.enabled), ("toolkit.enabled", spec.toolkit.enabled)):
+        if not on:
+            yield Hit(
+                "spec.cdi.nriPluginEnabled",
+                f"the NRI plugin needs {path}",
+                "the plugin runs inside the container toolkit and injects CDI devices; the operator refuses this as well",
+                f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
+            )
+
+
+@rule("GPU103", "warning")
+def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The driver's image depends on the operating system, so without node pools no driver DaemonSet can be rendered."""
+    if spec.driver.enabled and not spec.nodePools:
+        yield Hit(
+            "spec.driver.enabled",
+            "there is no node pool, so no driver DaemonSet is rendered",
+            "the driver's image depends on the operating system of the nodes, which nodePools say",
+            "add spec.nodePools with name and os, or set spec.driver.enabled: false where the nodes bring the driver",
+        )
+
+
+@rule("GPU104", "note")
+def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Fields that the operator reads about itself, or that no release acts on any more."""
+    for path, given, why in idle(spec):
+        if given:
+            yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
+
+
+def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md 15."""
+    pod = "it is about the operator's own pod, and there is none"
+    yield "operator.annotations", bool(spec.operator.annotations), pod
+    yield "operator.labels", bool(spec.operator.labels), pod
+    yield "operator.defaultRuntime", bool(spec.operator.defaultRuntime), "no release reads it; cluster.containerRuntime says it"
+    yield "operator.initContainer", given(spec.operator.initContainer), "no release since v26.3 uses it"
+    yield "operator.metrics", given(spec.operator.metrics), pod
+    yield "psp.enabled", bool(spec.psp.enabled), "PodSecurityPolicy was removed in Kubernetes 1.25; psa.enabled labels the namespace"
+    yield "cdi.default", bool(spec.cdi.default), "ignored since v25.10"
+    yield "driver.useOpenKernelModules", spec.driver.useOpenKernelModules is not None, "replaced by driver.kernelModuleType in v25.3"
+    yield "dcgm.hostPort", spec.dcgm.hostPort is not None, "no release acts on it; dcgm.hostNetwork opens the port on the node"
+    yield "toolkit.args", bool(getattr(spec.toolkit, "args", None)), "the toolkit takes its settings from toolkit.env alone"
+    yield "gds.args", bool(spec.gds.args), "the operator ignores it as well"
+    yield "gdrcopy.args", bool(spec.gdrcopy.args), "the operator ignores it as well"
+
+
+def given(section: BaseModel) -> bool:
+    """Whether the policy says anything in SECTION."""
+    return bool(section.model_dump(exclude_none=True, exclude_defaults=True))
+
+
+@rule("GPU105", "note")
+def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A changed driver reaches a node when its pod is deleted: what does that under a budget is the reconciler."""
+    if spec.driver.enabled and spec.driver.upgradePolicy.autoUpgrade:
+        yield Hit(
+            "spec.driver.upgradePolicy",
+            "driver.upgradePolicy is not carried out by manifests",
+            "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted",
+            "delete the driver pods of drained nodes yourself until the reconciler is rendered",
+        )

@@ -1,0 +1,60 @@
+"""Findings as text: place and sentence first, then the line itself, why it matters and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from ..model import Finding
+
+WIDTH = 160
+
+
+def print_findings(findings: Iterable[Finding], stream: TextIO) -> None:
+    for finding in findings:
+        print(text(finding), file=stream)
+
+
+def text(finding: Finding) -> str:
+    """A finding as a person reads it; a location that editors and CI systems can jump to comes first."""
+    location = finding.location
+    place = f"{location}: " if location else ""
+    lines = [f"{place}{finding.severity} {finding.rule}: {finding.what}"]
+    if location and location.text is not None and location.line is not None:
+        lines += quoted(location.line, location.column or 1, location.text)
+    if finding.path and not (location and location.line):
+        lines.append(f"  at: {finding.path}")
+    if finding.why:
+        lines.append(f"  why: {finding.why}")
+    if finding.remedy:
+        lines.append(f"  do: {finding.remedy}")
+    return "\n".join(printable(line) for line in lines)
+
+
+def quoted(line: int, column: int, text: str) -> list[str]:
+    """The line with a mark below the column; a long line is cut around it."""
+    start = max(0, column - WIDTH // 2) if len(text) > WIDTH else 0
+    shown = text[start : start + WIDTH].expandtabs(1)
+    number = f"{line:5}"
+    return [f"{number} | {shown}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
+
+
+def printable(line: str) -> str:
+    """LINE without control characters: what a policy holds must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line)
+
+
+def plain(finding: Finding) -> dict[str, object]:
+    """A finding for --format json."""
+    location = finding.location
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "what": finding.what,
+        "path": finding.path,
+        "file": location.file if location else None,
+        "line": location.line if location else None,
+        "column": location.column if location else None,
+        "why": finding.why,
+        "remedy": finding.remedy,
+    }

@@ -1,0 +1,22 @@
+"""gpustack version: what is installed, and what it knows."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+from .. import __version__
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    del parser
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..catalog import kubernetes, releases
+
+    del options
+    print(f"gpustack {__version__} (Python {platform.python_version()})")
+    print(f"GPU stack releases: {', '.join(releases.names())}")
+    print(f"Kubernetes: {kubernetes.MINORS[0]} to {kubernetes.MINORS[-1]}")
+    return 0

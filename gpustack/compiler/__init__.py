@@ -1,0 +1,1 @@
+"""From an effective spec to files under dist/. docs/architecture.md draws the way."""

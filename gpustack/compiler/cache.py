@@ -1,0 +1,136 @@
+"""What was computed once is not computed again: a content-addressed store on disk.
+
+A key names everything that a value depends on, so nothing is ever invalidated; the salt of the store is the digest of
+gpustack's own files (code, catalogue, schema index), so another version, or an edited checkout, simply has another
+store. A damaged or cut-off entry fails its checksum and counts as absent. A disk that can't be written makes a render
+slower, never wrong: `put` gives up silently, and whoever misses a value computes it.
+
+Rejected: pickles (a cache folder is not a place to run code from), sqlite (one lock for all workers), and modification
+times (a checkout or a copied folder lies about them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+KEPT_SALTS = 4
+MEMORY_BYTES = 32 * 1024 * 1024
+
+
+def digest(*parts: str | bytes) -> str:
+    """The sha256 of PARTS, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
+    sha = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        sha.update(b"%d:" % len(data))
+        sha.update(data)
+    return sha.hexdigest()
+
+
+@cache
+def own_digest() -> str:
+    """The digest of gpustack itself: every file that can change what is rendered."""
+    from ..catalog.kubernetes import schema_root
+
+    package = Path(__file__).parents[1]
+    sha = hashlib.sha256()
+    for path in [*own_files(package), schema_root() / "index.json"]:
+        data = path.read_bytes()
+        sha.update(f"{path.name}:{len(data)}:".encode())
+        sha.update(data)
+    return sha.hexdigest()
+
+
+def own_files(package: Path) -> Iterator[Path]:
+    """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas."""
+    for folder, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name not in {"__pycache__", "schemas"})
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+class Store:
+    """Values (JSON objects) by kind and key, below `root`/<salt>/. Keeps recently used ones in memory."""
+
+    def __init__(self, root: Path, salt: str) -> None:
+        self.root, self.salt = root, salt
+        self._folder = root / salt[:32]
+        self._memory: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+        self._size = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Store, (self.root, self.salt))
+
+    def _path(self, kind: str, key: str) -> str:
+        return f"{self._folder}/{kind}/{key[:2]}/{key[2:]}"
+
+    def get(self, kind: str, key: str) -> dict[str, Any] | None:
+        """The value, or None when there is none or it is damaged. Callers must not change what they get."""
+        held = self._memory.get((kind, key))
+        if held is not None:
+            return held[1]
+        try:
+            with open(self._path(kind, key), "rb") as file:  # noqa: PTH123 - a hot path: 1,000 entries a run
+                data = file.read()
+        except OSError:
+            return None
+        if len(data) < 64 or hashlib.sha256(data[65:]).hexdigest().encode() != data[:64]:
+            return None
+        value: dict[str, Any] = json.loads(data[65:])
+        self._remember(kind, key, value, len(data))
+        return value
+
+    def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
+        """Store VALUE. Another process that stores the same key at the same time does no harm."""
+        payload = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        self._remember(kind, key, value, len(payload))
+        path = self._path(kind, key)
+        with contextlib.suppress(OSError):
+            folder = os.path.dirname(path)  # noqa: PTH120 - as above
+            temporary = f"{path}.{os.getpid()}"
+            try:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            except FileNotFoundError:
+                os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+                os.replace(temporary, path)  # noqa: PTH105 - as above
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)  # noqa: PTH108 - as above
+
+    def _remember(self, kind: str, key: str, value: dict[str, Any], size: int) -> None:
+        if self._size + size > MEMORY_BYTES:
+            self._memory.clear()
+            self._size = 0
+        self._memory[kind, key] = (size, value)
+        self._size += size
+
+    def prune(self) -> None:
+        """Forget stores of other versions, all but the most recently used ones."""
+        with contextlib.suppress(OSError):
+            os.utime(self._folder)
+            others = sorted((entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32), key=_used)
+            for entry in others[:-KEPT_SALTS]:
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _used(entry: os.DirEntry[str]) -> float:
+    return entry.stat().st_mtime
+
+
+@contextlib.contextmanager
+def private_store() -> Iterator[Store]:
+    """A store of this run alone (`--no-cache`): workers still hand results to each other through it."""
+    with tempfile.TemporaryDirectory(prefix="gpustack-") as folder:
+        yield Store(Path(folder), own_digest())

@@ -1,0 +1,67 @@
+"""The one seam for fleet work: map a picklable pure function over items.
+
+Today a pool of processes. A distributed engine plugs in here, so nothing above assumes one machine: functions take and
+return plain values and find shared results in the store that they are given.
+
+Workers are forked where the system allows it (no second start-up, shared memory) and die with their parent, so a killed
+render leaves nothing running behind it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from types import TracebackType
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SMALL = 12
+"""Below this many items a second process costs more than it brings (a worker that needs cdk8s starts its own Node)."""
+
+
+def available_cpus() -> int:
+    """The processors that this process may use; containers and taskset count."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+class Executor:
+    """Maps functions over items with up to `jobs` processes; results come in the order of the items."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs or available_cpus()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=kind is None, cancel_futures=True)
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """FUNCTION of each item. An exception of one ends the iteration with it."""
+        if self.jobs == 1 or len(items) < SMALL:
+            yield from map(function, items)
+            return
+        if self._pool is None:
+            method = "fork" if sys.platform == "linux" else "spawn"
+            self._pool = ProcessPoolExecutor(self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),))
+        yield from self._pool.map(function, items, chunksize=max(1, min(16, len(items) // (4 * self.jobs))))
+
+
+def _die_with_parent(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

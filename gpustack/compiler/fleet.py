@@ -1,0 +1,351 @@
+"""Many policy files at once: load, compile each distinct spec once, and only then write.
+
+Four steps, each mapped over the executor:
+
+1. *Sources*: a file whose bytes (and layers) were seen before is not even parsed; the others are loaded.
+2. *Stacks*: each distinct effective spec is compiled once. Any error anywhere ends the render before a byte is written.
+3. *Writing*: each cluster's folder is compared and replaced. A folder that is known to be as we left it is not read.
+4. *Remembering*: how each folder looks now (size, times and inode of every file), so that step 3 can skip it next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ..model import Finding, FindingsError, GpustackError, InputError
+from . import output
+from .cache import Store, digest
+from .executor import Executor
+from .stack import compile_stack, finding_of, plain, stored_stack
+
+if TYPE_CHECKING:
+    from ..policy.load import Loaded, Memo
+
+Progress = Callable[[str, int, int], None]
+"""Told (step, done, total) as a render goes on."""
+
+RACY_SECONDS = 0.02
+"""File systems stamp changes with a coarse clock: a folder is remembered only when it has been still for this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where a render reads and writes. `root` is what file names in messages and headers are relative to."""
+
+    root: Path
+    out: Path
+    store: Store
+    lock: Path
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A policy file: the cluster it describes and the key of its effective spec.
+
+    `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
+    """
+
+    path: Path
+    display: str
+    stamp: str
+    name: str
+    key: str
+    spec: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedFinding:
+    """A finding, located in the first of the clusters that it is about."""
+
+    finding: Finding
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a render did: changes by cluster, and what the rules had to say (equal findings of many clusters as one)."""
+
+    changes: list[output.Change]
+    findings: list[GroupedFinding]
+    stacks: int
+
+
+def sources(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
+    """Steps 1: every policy file as a Source. Raises InputError with the errors of all files."""
+    found: list[Source] = []
+    errors: list[Finding] = []
+    layers: dict[Path, str] = {}
+    fresh: list[tuple[Project, Path, str]] = []
+    for path in paths:
+        stamp = stamp_of(path, project.root, layers)
+        known = _known(project, path, stamp)
+        if known is None:
+            fresh.append((project, path, stamp))
+        else:
+            found.append(known)
+    for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
+        if isinstance(result, Source):
+            found.append(result)
+        else:
+            errors += [finding for finding in result if finding not in errors]
+        progress("reading", done, len(paths))
+    if errors:
+        raise InputError(*errors)
+    order = {path: position for position, path in enumerate(paths)}
+    found.sort(key=lambda source: order[source.path])
+    refuse_twins(found)
+    return found
+
+
+def refuse_twins(found: Iterable[Source]) -> None:
+    """Two files that describe one cluster would overwrite each other in dist/."""
+    first: dict[str, Source] = {}
+    for source in found:
+        other = first.setdefault(source.name, source)
+        if other is not source:
+            raise InputError(
+                Finding(
+                    "GPU020",
+                    "error",
+                    f"{source.display} and {other.display} both describe the cluster {source.name!r}",
+                    path="metadata.name",
+                    why="both would be written to the same folder",
+                    remedy="give each cluster its own metadata.name",
+                )
+            )
+
+
+def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
+    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read. LAYERS is filled by folder."""
+    folder = path.parent
+    try:
+        if folder not in layers:
+            below = folder / "layers"
+            files = sorted(below.iterdir()) if below.is_dir() else []
+            layers[folder] = digest(*(part for file in files if file.is_file() for part in (file.name, file.read_bytes())))
+        return digest("source", display_name(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def _known(project: Project, path: Path, stamp: str) -> Source | None:
+    """The source of PATH if its bytes were loaded before and its stack is still in the store."""
+    entry = project.store.get("source", stamp) if stamp else None
+    if entry is None or project.store.get("stack", entry["key"]) is None:
+        return None
+    return Source(path, display_name(path, project.root), stamp, entry["name"], entry["key"])
+
+
+def display_name(path: Path, root: Path) -> str:
+    """PATH as it stands in messages and headers: below ROOT, or the bare file name for a file from elsewhere."""
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    except (ValueError, OSError):
+        return path.name
+
+
+def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
+    project, path, stamp = item
+    try:
+        loaded = load_policy(path, project.root, project.store)
+    except GpustackError as error:
+        return error.findings
+    from ..policy.load import spec_key
+
+    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), loaded.spec.model_dump_json(exclude_none=True))
+
+
+def load_policy(path: Path, root: Path, store: Store) -> Loaded:
+    """Load one policy file. Files of one run share their layers, and equal specs are validated once."""
+    from ..policy.load import Memo, load
+
+    memo = _MEMOS.setdefault(store, Memo())
+    return load(path, root=root, memo=memo)
+
+
+_MEMOS: WeakKeyDictionary[Store, Memo] = WeakKeyDictionary()
+"""What the loads of one run share; a run is known by its store."""
+
+
+def compile_sources(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> tuple[list[GroupedFinding], int]:
+    """Step 2: compile each distinct spec once; returns what the rules say and the number of stacks that were compiled.
+
+    Raises FindingsError with the located errors of all clusters.
+    """
+    by_key: dict[str, list[Source]] = {}
+    for source in found:
+        by_key.setdefault(source.key, []).append(source)
+    todo = [(project.store, key, same[0].spec) for key, same in by_key.items() if same[0].spec]
+    results: dict[str, list[Finding]] = {}
+    for done, (key, findings) in enumerate(executor.map(_compile, todo), 1):
+        results[key] = [finding_of(item) for item in findings]
+        progress("compiling", done, len(todo))
+    for key in by_key.keys() - results.keys():
+        entry = project.store.get("stack", key) or {"findings": []}
+        results[key] = [finding_of(item) for item in entry["findings"]]
+    grouped = group((source, finding) for source in found for finding in results[source.key])
+    located = [GroupedFinding(locate(project, same[0], finding), tuple(source.name for source in same)) for finding, same in grouped]
+    errors = [item for item in located if item.finding.severity == "error"]
+    if errors:
+        raise FindingsError(*(also(item) for item in errors))
+    for source in found:
+        if source.spec and source.stamp:
+            project.store.put("source", source.stamp, {"name": source.name, "key": source.key})
+    return located, len(todo)
+
+
+def _compile(item: tuple[Store, str, str]) -> tuple[str, list[list[str]]]:
+    store, key, text = item
+    from ..policy.spec import ClusterPolicySpec
+
+    try:
+        findings = list(compile_stack(ClusterPolicySpec.model_validate_json(text), key, store).findings)
+    except GpustackError as error:
+        findings = error.findings
+    return key, [plain(finding) for finding in findings]
+
+
+def group(items: Iterable[tuple[Source, Finding]]) -> list[tuple[Finding, list[Source]]]:
+    """Equal findings once, with all the sources that they are about."""
+    grouped: dict[Finding, list[Source]] = {}
+    for source, finding in items:
+        grouped.setdefault(finding, []).append(source)
+    return list(grouped.items())
+
+
+def locate(project: Project, source: Source, finding: Finding) -> Finding:
+    """FINDING with the place in the files of SOURCE where its value was written. Notes go without: nobody waits for them."""
+    if finding.location is not None or not finding.path or finding.severity == "note":
+        return finding
+    from ..policy.place import place
+
+    try:
+        return place(load_policy(source.path, project.root, project.store), finding)
+    except GpustackError:
+        return finding
+
+
+def also(item: GroupedFinding) -> Finding:
+    """The finding, with the other clusters that it is about in its first sentence."""
+    if len(item.clusters) == 1:
+        return item.finding
+    finding, others = item.finding, item.clusters[1:]
+    names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+    what = f"{finding.what} (also in {names})"
+    return Finding(finding.rule, finding.severity, what, finding.path, finding.location, finding.why, finding.remedy)
+
+
+def render(project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None) -> Outcome:
+    """Render PATHS. With PRUNE, clusters in the output folder that no path describes any more are removed."""
+    with Executor(project.jobs) as executor:
+        found = sources(project, paths, executor, progress)
+        findings, stacks = compile_sources(project, found, executor, progress)
+        with output.locked(project.lock):
+            output.sweep(project.out)
+            changes = write_all(project, found, executor, progress)
+            if prune:
+                gone = [name for name in output.clusters_in(project.out) if name not in {source.name for source in found}]
+                changes += [output.remove_cluster(project.out, name) for name in gone]
+    with contextlib.suppress(OSError):
+        project.store.prune()
+    return Outcome(changes, findings, stacks)
+
+
+def write_all(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> list[output.Change]:
+    """Steps 3 and 4."""
+    changes: dict[str, output.Change] = {}
+    dirty: list[tuple[Project, Source]] = []
+    for source in found:
+        if untouched(project, source):
+            changes[source.name] = output.Change(source.name)
+        else:
+            dirty.append((project, source))
+    for done, change in enumerate(executor.map(_write, dirty), 1):
+        changes[change.cluster] = change
+        progress("writing", done, len(dirty))
+    if dirty:
+        time.sleep(RACY_SECONDS)
+        list(executor.map(_remember, dirty))
+    return [changes[source.name] for source in found]
+
+
+def rendered(project: Project, source: Source) -> output.Rendering:
+    """What SOURCE's folder should hold. Compiles again what the store has lost meanwhile."""
+    stack = stored_stack(source.key, project.store)
+    if stack is None:
+        loaded = load_policy(source.path, project.root, project.store)
+        stack = compile_stack(loaded.spec, source.key, project.store)
+    head = output.header(source.display)
+    files = {file.path: (head + file.text).encode() for file in stack.files}
+    return output.Rendering(source.name, source.display, stack.minor, files)
+
+
+def _write(item: tuple[Project, Source]) -> output.Change:
+    project, source = item
+    return output.write(project.out, rendered(project, source))
+
+
+def _state_key(project: Project, source: Source) -> str:
+    return digest("state", str(project.out.resolve()), source.name)
+
+
+def _tree(source: Source) -> str:
+    """Names the content of SOURCE's folder: what was rendered, and the header."""
+    return digest("tree", source.key, output.header(source.display))
+
+
+def untouched(project: Project, source: Source) -> bool:
+    """Whether the cluster's folder holds this very content and nobody touched a file since we wrote it."""
+    state = project.store.get("state", _state_key(project, source))
+    return state is not None and state["tree"] == _tree(source) and state["look"] == look(project.out, source.name)
+
+
+def _remember(item: tuple[Project, Source]) -> None:
+    project, source = item
+    project.store.put("state", _state_key(project, source), {"tree": _tree(source), "look": look(project.out, source.name)})
+
+
+def look(out: Path, cluster: str) -> str:
+    """How a cluster's folder looks from outside: name, size, times and inode of each file, and of its index."""
+    seen: list[str] = []
+    with contextlib.suppress(OSError):
+        state = os.stat(out / output.INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
+        seen.append(f"{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}")
+    folders = [f"{out}/{cluster}"]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        state = entry.stat(follow_symlinks=False)
+                        seen.append(f"{entry.path}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}")
+        except OSError:
+            return ""
+    return digest(*sorted(seen))
+
+
+def stale(project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None) -> Outcome:
+    """What `render` would change, found by reading every file; nothing is written to the output folder."""
+    with Executor(project.jobs) as executor:
+        found = sources(project, paths, executor, progress)
+        findings, stacks = compile_sources(project, found, executor, progress)
+        changes = list(executor.map(_compare, [(project, source) for source in found]))
+        if prune:
+            gone = [name for name in output.clusters_in(project.out) if name not in {source.name for source in found}]
+            changes += [output.Change(name, removed=tuple(sorted(output.own_files(project.out, name)))) for name in gone]
+    return Outcome(changes, findings, stacks)
+
+
+def _compare(item: tuple[Project, Source]) -> output.Change:
+    project, source = item
+    return output.compare(project.out, rendered(project, source))

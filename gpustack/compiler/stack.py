@@ -1,0 +1,162 @@
+"""One effective spec -> the result of all its components. A pure function, cached at two levels.
+
+Components first: a component whose inputs (and Kubernetes version) were seen before, in this run, in another worker or
+last month, is taken from the store. Only the others are synthesised, validated and written as text. The stack itself is
+the list of its components' keys with the findings that need the whole: rules over the spec, and cross-references.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import kubernetes
+from ..checks.references import Needed, Provided, missing, needed, provided
+from ..checks import policy as _rules  # noqa: F401 - registers the rules
+from ..checks.rule import RULES
+from ..components.registry import REGISTRY, Entry
+from ..model import Finding, FindingsError, Resource
+from .cache import Store, digest
+
+if TYPE_CHECKING:
+    from ..components.inputs.common import Inputs
+    from ..policy.spec import ClusterPolicySpec
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A rendered object as text, and where it goes: stage/<name>.yaml."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What an effective spec renders to, for Kubernetes `minor` ("1.34"). `findings` are warnings and notes; an error would have been raised."""
+
+    key: str
+    minor: str
+    files: tuple[File, ...]
+    findings: tuple[Finding, ...]
+
+
+def compile_stack(spec: ClusterPolicySpec, key: str, store: Store) -> Stack:
+    """Compile SPEC, whose content KEY names. Raises FindingsError with every error that was found."""
+    known = stored_stack(key, store)
+    if known is not None:
+        return known
+    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
+    findings = [finding for rule in RULES.values() for finding in rule.findings(spec)]
+    refuse(findings)
+    keys = component_keys(spec, minor, store)
+    results = [result for result_key in keys if (result := store.get("component", result_key)) is not None]
+    have = [Provided(*item) for result in results for item in result["provides"]]
+    need = [Needed(*item) for result in results for item in result["needs"]]
+    references = [reference.model_dump() for reference in spec.references or ()]
+    findings += missing(have, need, references, spec.cluster.namespace)
+    refuse(findings)
+    store.put("stack", key, {"minor": minor, "components": keys, "findings": [plain(finding) for finding in findings]})
+    return Stack(key, minor, joined(results), tuple(findings))
+
+
+def stored_stack(key: str, store: Store) -> Stack | None:
+    """The stack KEY if it and all its components are in the store."""
+    entry = store.get("stack", key)
+    if entry is None:
+        return None
+    results = [store.get("component", component) for component in entry["components"]]
+    if None in results:
+        return None
+    files = joined([result for result in results if result])
+    return Stack(key, entry["minor"], files, tuple(finding_of(item) for item in entry["findings"]))
+
+
+def plain(finding: Finding) -> list[str]:
+    """A finding without its location, which belongs to a file and not to a spec, for the store."""
+    return [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
+
+
+def finding_of(item: list[Any]) -> Finding:
+    rule, severity, what, path, why, remedy = item
+    return Finding(rule, severity, what, path=path, why=why, remedy=remedy)
+
+
+def refuse(findings: list[Finding]) -> None:
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise FindingsError(*errors)
+
+
+def component_keys(spec: ClusterPolicySpec, minor: str, store: Store) -> list[str]:
+    """The keys of SPEC's components, every one of which is in the store afterwards (or in its memory, on a full disk)."""
+    keys: list[str] = []
+    absent: list[tuple[Entry, Inputs, str]] = []
+    errors: list[Finding] = []
+    for entry in REGISTRY:
+        try:
+            inputs = entry.inputs(spec)
+        except FindingsError as error:
+            errors += [finding for finding in error.findings if finding not in errors]
+            continue
+        if inputs is not None:
+            keys.append(digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest()))
+            if store.get("component", keys[-1]) is None:
+                absent.append((entry, inputs, keys[-1]))
+    refuse(errors)
+    if absent:
+        from .synth import synthesise
+
+        synthesised = synthesise([(entry, inputs) for entry, inputs, _ in absent])
+        for entry, _, key in absent:
+            store.put("component", key, component_result(synthesised[entry.id], minor, spec.cluster.namespace))
+    return keys
+
+
+def component_result(resources: list[Resource], minor: str, namespace: str) -> dict[str, Any]:
+    """What the store keeps of a component: its files, what they provide and what they need."""
+    from .emit import emit
+    from .validate import validate
+
+    refuse([finding for resource in resources for finding in validate(resource.body, minor)])
+    return {
+        "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
+        "provides": [item for resource in resources for item in provided(resource.body)],
+        "needs": [item for resource in resources for item in needed(resource.body)],
+    }
+
+
+def file_name(resource: Resource, namespace: str) -> str:
+    """stage/kind-name.yaml, with the object's namespace before its name where that isn't the stack's NAMESPACE.
+
+    Characters that some file systems refuse (RBAC names may hold a colon) are written as =xx.
+    """
+    name = resource.name if resource.namespace in {"", namespace} else f"{resource.namespace}={resource.name}"
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-._=") else f"={ord(c):02x}" for c in name)
+    stem = f"{resource.kind.lower()}-{name}"
+    if len(stem) > 200:
+        stem = f"{stem[:180]}-{digest(stem)[:16]}"
+    return f"{resource.stage}/{stem}.yaml"
+
+
+def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
+    """All files of a stack, by path. Two objects of one path are a conflict that only the user can solve."""
+    files: dict[str, File] = {}
+    for result in results:
+        for path, text in result["files"]:
+            if path in files and files[path].text != text:
+                raise FindingsError(conflict(path))
+            files[path] = File(path, text)
+    return tuple(files[path] for path in sorted(files))
+
+
+def conflict(path: str) -> Finding:
+    kind, _, name = path.partition("/")[2].removesuffix(".yaml").partition("-")
+    return Finding(
+        "GPU204",
+        "error",
+        f"two objects are called {kind} {name}",
+        path="spec.extraObjects",
+        why="one would overwrite the other in the cluster",
+        remedy="rename the object in spec.extraObjects, or leave it out: gpustack renders one of that name",
+    )

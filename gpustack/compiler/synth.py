@@ -1,0 +1,30 @@
+"""Components -> resources, through cdk8s.
+
+One app with one chart holds the components that have to be synthesised. cdk8s gives the tree, refuses two objects of
+one name and knows who depends on whom; bodies are taken from the Python side of the constructs (component.py says why).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cdk8s
+
+from ..components.inputs.common import Inputs
+from ..components.registry import Entry
+from ..model import Resource
+
+
+def synthesise(planned: Sequence[tuple[Entry, Inputs]]) -> dict[str, list[Resource]]:
+    """Resources by component id. Each component depends on the one before it: the registry's order is the order of need."""
+    app = cdk8s.App()
+    chart = cdk8s.Chart(app, "stack", disable_resource_name_hashes=True)
+    found: dict[str, list[Resource]] = {}
+    previous = None
+    for entry, inputs in planned:
+        component = entry.type()(chart, entry.id, inputs)
+        if previous is not None:
+            component.node.add_dependency(previous)
+        previous = component
+        found[entry.id] = component.resources()
+    return found

@@ -1,0 +1,214 @@
+"""Is a rendered object one that the cluster's API server would take? The verdict in microseconds, the reason on demand.
+
+The verdict is jsonschema-rs': a compiled validator per kind, built when the kind is first met, so that a stack costs
+milliseconds. It explains little, so jsonschema tells what is wrong, but only for an object that was refused: importing
+it takes longer than validating a hundred stacks.
+
+A kind without a schema is an error, never a pass: a validator that skips what it doesn't know says "fine" to anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpustack.catalog import kubernetes
+from gpustack.model import Body, Finding, dotted
+from gpustack.model import Path as Steps
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+    from jsonschema.exceptions import ValidationError
+
+SHOWN = 12
+"""A finding lists the allowed fields up to this number, above it the nearest ones."""
+
+
+def validate(body: Body, minor: str) -> list[Finding]:
+    """Return what a cluster of Kubernetes MINOR ("1.33") would refuse in BODY; nothing when it is fine.
+
+    GPU901: the object breaks its schema, one finding per place. GPU902: this version has no such kind.
+    """
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        what = f"{_title(body)}: apiVersion and kind must be there, as strings"
+        return [Finding("GPU901", "error", what, remedy="write both, for example apiVersion: v1 and kind: ConfigMap")]
+    path = kubernetes.schema_path(api_version, kind, minor)
+    if path is None:
+        return [_no_schema(body, api_version, kind, minor)]
+    try:
+        if _validator(path).is_valid(body):
+            return []
+    except ValueError as error:  # a date, bytes or a key that is no string: what YAML can say and JSON can't
+        what = f"{_title(body)}: holds what JSON can't: {error}"
+        return [Finding("GPU901", "error", what, remedy="put the value or key in quotes")]
+    return _explain(body, path, minor)
+
+
+@lru_cache(maxsize=512)
+def _validator(path: Path) -> jsonschema_rs.Draft7Validator:
+    """Compile the schema in PATH: once in a process, also where the file serves several versions."""
+    import jsonschema_rs
+
+    # The plain engine takes linear time for any input and reads patterns as Go does.
+    return jsonschema_rs.Draft7Validator(path.read_text("utf-8"), pattern_options=jsonschema_rs.RegexOptions())
+
+
+def _no_schema(body: Body, api_version: str, kind: str, minor: str) -> Finding:
+    having = [other for other in kubernetes.MINORS if kubernetes.schema_path(api_version, kind, other)]
+    what = f"{_title(body)}: no schema for {api_version} {kind} in Kubernetes {minor}"
+    if having:
+        why = f"Kubernetes has this kind from {having[0]} to {having[-1]}"
+        remedy = "set spec.cluster.kubernetesVersion to a version that has it, or leave the object out"
+        return Finding("GPU902", "error", what, why=why, remedy=remedy)
+    near = _nearest(f"{api_version} {kind}", list(_known_kinds(minor)))
+    why = "what can't be checked is not rendered"
+    remedy = f"did you mean {near[0]}?" if near else "check apiVersion and kind; apply other kinds by other means"
+    return Finding("GPU902", "error", what, why=why, remedy=remedy)
+
+
+def _known_kinds(minor: str) -> Iterator[str]:
+    """Yield "apps/v1 DaemonSet" for each schema of MINOR. Reads them all: for errors only."""
+    for folder in kubernetes.schema_folders(minor):
+        for path in folder.glob("*.json"):
+            properties = json.loads(path.read_bytes())["properties"]
+            yield f"{properties['apiVersion']['enum'][0]} {properties['kind']['enum'][0]}"
+
+
+def _explain(body: Body, path: Path, minor: str) -> list[Finding]:
+    """Turn a refusal into findings, one per place in BODY, in the order of the places."""
+    from jsonschema import Draft7Validator
+    from jsonschema.exceptions import best_match
+
+    errors = Draft7Validator(json.loads(path.read_bytes())).iter_errors(body)
+    found = filter(None, (best_match([error]) for error in errors))
+    findings: dict[tuple[str, str], Finding] = {}
+    for error in sorted(found, key=lambda e: [f"{s:06}" if isinstance(s, int) else s for s in e.absolute_path]):
+        for finding in _describe(error, body, minor):
+            findings.setdefault((finding.what, finding.why), finding)
+    if not findings:
+        what = f"{_title(body)}: breaks {path.name} of Kubernetes {minor}"
+        why = "jsonschema-rs refuses the object and jsonschema doesn't say why"
+        return [Finding("GPU901", "error", what, why=why, remedy="report this object to gpustack's developers")]
+    return list(findings.values())
+
+
+def _describe(error: ValidationError, body: Body, minor: str) -> Iterator[Finding]:
+    steps: Steps = tuple(error.absolute_path)
+    instance: Any = error.instance
+    rule: Any = error.validator_value
+    if error.validator == "additionalProperties" and isinstance(error.schema, Mapping):
+        known = sorted(error.schema.get("properties", {}))
+        for name in sorted(set(instance).difference(known)):
+            yield _unknown_field(error, body, (*steps, name), known, minor)
+    elif error.validator == "required":
+        for name in (name for name in rule if name not in instance):
+            place = dotted((*steps, name))
+            why = f"Kubernetes {minor} requires it"
+            yield Finding("GPU901", "error", f"{_title(body)}: {place} is missing", why=why, remedy=f"set {place}")
+    else:
+        what, why, remedy = _wrong_value(str(error.validator), rule, instance, _shown(instance, body))
+        yield Finding("GPU901", "error", f"{_title(body)}: {dotted(steps)} {what}", why=why, remedy=remedy)
+
+
+def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list[str], minor: str) -> Finding:
+    name = str(steps[-1])
+    what = f"{_title(body)}: {dotted(steps)} is no field of Kubernetes {minor}"
+    if len(known) > SHOWN:
+        why = f"{len(known)} fields are allowed here; the nearest are {', '.join(_nearest(name, known, 3, 0.0))}"
+    else:
+        why = f"allowed here: {', '.join(known) or 'nothing'}"
+    having = _versions_with(error, body, name)
+    near = _nearest(name, known)
+    if having:
+        versions = f"{having[0]} to {having[-1]}" if len(having) > 1 else having[0]
+        remedy = f"remove it: only Kubernetes {versions} has the field; or correct spec.cluster.kubernetesVersion"
+    elif near:
+        remedy = f"did you mean {near[0]}?"
+    else:
+        remedy = f"remove {dotted(steps)}"
+    return Finding("GPU901", "error", what, why=why, remedy=remedy)
+
+
+def _versions_with(error: ValidationError, body: Body, name: str) -> list[str]:
+    """Return the Kubernetes versions that have the field NAME in the place of ERROR."""
+    having = []
+    for minor in kubernetes.MINORS:
+        path = kubernetes.schema_path(body["apiVersion"], body["kind"], minor)
+        part: Any = json.loads(path.read_bytes()) if path else {}
+        for step in list(error.absolute_schema_path)[:-1]:
+            if isinstance(part, Mapping):
+                part = part.get(step)
+            else:
+                part = part[step] if isinstance(part, Sequence) and isinstance(step, int) and step < len(part) else None
+        if isinstance(part, Mapping) and name in part.get("properties", {}):
+            having.append(minor)
+    return having
+
+
+_TYPES = {"object": "a mapping", "array": "a list", "integer": "an integer", "boolean": "true or false"}
+
+
+def _wrong_value(keyword: str, rule: Any, value: object, shown: str) -> tuple[str, str, str]:
+    """Return what is wrong with VALUE by the schema's KEYWORD: RULE, what is allowed, and the remedy."""
+    if keyword == "anyOf":  # alternatives that differ in type; a reference is to a type that is an object
+        keyword, rule = "type", [part.get("type", "object") for part in rule]
+    if keyword == "type":
+        names = [rule] if isinstance(rule, str) else list(rule)
+        wanted = " or ".join(_TYPES.get(name, f"a {name}") for name in names)
+        return f"must be {wanted}, not {shown}", "", _retyped(value, names)
+    if keyword == "enum":
+        return f"must not be {shown}", f"allowed: {', '.join(map(str, rule))}", "write one of the allowed values"
+    if keyword == "pattern":
+        if "[KMGTPE]i" in rule:
+            return f"is {shown}, which is no quantity", "a quantity reads 500m, 2, 1.5 or 8Gi", "write a quantity"
+        if rule.startswith("^[A-Za-z0-9+/="):
+            return f"is {shown}, which is not base64", "", "encode it, or use stringData in a Secret"
+        return f"is {shown}", f"it must match {rule}", "write a value of that form"
+    return f"is {shown}", f"the schema says {keyword}: {json.dumps(rule)[:80]}", "write an allowed value"
+
+
+def _retyped(value: object, names: Sequence[str]) -> str:
+    """Say how VALUE would be written as one of the types NAMES, where that is plain."""
+    if value is None:
+        return "leave the field out"
+    if "string" in names and isinstance(value, bool | int | float):
+        return f"put it in quotes: {json.dumps(json.dumps(value))}"
+    if isinstance(value, str):
+        text = value.strip()
+        if "boolean" in names and text in ("true", "false"):
+            return f"remove the quotes: {text}"
+        if ("integer" in names or "number" in names) and text.lstrip("-").isdecimal():
+            return f"remove the quotes: {text}"
+    if "array" in names and not isinstance(value, list):
+        return "write a list, even of one item"
+    return "write a value of that type"
+
+
+def _shown(value: object, body: Body) -> str:
+    """Return VALUE as JSON, shortened. Contents of a Secret are not shown to whoever reads the log."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if body.get("kind") == "Secret" and isinstance(value, str):
+        return "a string (hidden)"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _title(body: Body) -> str:
+    """Name an object that may lack anything: DaemonSet gpu-operator/nvidia-driver-daemonset."""
+    metadata = body.get("metadata")
+    names = [metadata.get(key) for key in ("namespace", "name")] if isinstance(metadata, dict) else []
+    return f"{body.get('kind') or 'object'} {'/'.join(str(n) for n in names if n) or '(no name)'}"
+
+
+def _nearest(name: str, known: Sequence[str], count: int = 1, cutoff: float = 0.7) -> list[str]:
+    from difflib import get_close_matches
+
+    lower = {other.lower(): other for other in known}
+    return [lower[found] for found in get_close_matches(name.lower(), lower, n=count, cutoff=cutoff)]

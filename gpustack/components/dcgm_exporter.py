@@ -1,0 +1,151 @@
+"""The DCGM exporter: GPU metrics of each node for Prometheus (operator.md 7.8, 9.1, 9.2).
+
+It needs the API server only to enrich metrics with pod labels or UIDs, or to read its counters from a ConfigMap by
+itself. Everywhere else its pods have no token.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from ..model import Body
+from .component import Component
+from .daemonset import daemonset
+from .dcgm import NAME as DCGM
+from .dcgm import PORT as DCGM_PORT
+from .inputs.common import Common
+from .inputs.dcgm_exporter import DcgmExporterInputs, Monitor
+from .kube import PRIVILEGED_SCC, access, grant, rule, service, service_monitor
+from .pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
+from .validation import toolkit_wait
+
+NAME = "nvidia-dcgm-exporter"
+READ_PODS = "nvidia-dcgm-exporter-read-pods"
+LABELS = {"app": NAME}
+PORT = 9400
+COUNTERS = "dcgm-metrics.csv"
+POD_LABELS_ENV = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
+POD_UID_ENV = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"
+ALLOWLIST_ENV = "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX"
+CONFIG_MAP_ENV = "DCGM_EXPORTER_CONFIGMAP_DATA"
+
+
+class DcgmExporter(Component[DcgmExporterInputs]):
+    """The exporter's DaemonSet, Service and ServiceMonitor; it may read pods only where metrics carry pod metadata."""
+
+    def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", "configmaps", "get list")],
+            labels=LABELS,
+        )
+        if reads_pods(inputs):
+            pods = rule("", "pods", "get list watch")
+            yield from grant(READ_PODS, [pods], account=NAME, namespace=common.namespace, labels=LABELS)
+        yield service(
+            NAME,
+            common.namespace,
+            port_name="gpu-metrics",
+            port=PORT,
+            annotations={"prometheus.io/scrape": "true"},
+            kind=inputs.service_type,
+            traffic=inputs.service_traffic,
+        )
+        if inputs.monitor:
+            yield monitor(common, inputs.monitor)
+        yield daemonset(
+            common,
+            NAME,
+            pod(inputs),
+            deploy="dcgm-exporter",
+            annotations={"openshift.io/scc": NAME},
+            pod_annotations=inputs.annotations,
+            gpu_container=NAME,
+        )
+
+
+def monitor(common: Common, options: Monitor) -> Body:
+    """The ServiceMonitor with what the policy says about scraping; what it leaves out is Prometheus' to decide."""
+    endpoint = sparse(
+        interval=options.interval,
+        scrapeTimeout=options.scrape_timeout,
+        honorLabels=options.honor_labels or None,
+        relabelings=[dict(relabeling) for relabeling in options.relabelings],
+    )
+    return service_monitor(
+        NAME, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
+    )
+
+
+def reads_pods(inputs: DcgmExporterInputs) -> bool:
+    """Whether metrics carry pod metadata: by a switch, or by the environment that the switch would set."""
+    return (
+        inputs.pod_labels
+        or inputs.pod_uid
+        or any(name in (POD_LABELS_ENV, POD_UID_ENV) and value.lower() == "true" for name, value in inputs.env)
+    )
+
+
+def needs_token(inputs: DcgmExporterInputs) -> bool:
+    """Whether the exporter talks to the API server. "none" is how it is told to read no ConfigMap."""
+    return reads_pods(inputs) or any(name == CONFIG_MAP_ENV and value not in ("", "none") for name, value in inputs.env)
+
+
+def pod(inputs: DcgmExporterInputs) -> Pod:
+    """The exporter, once the toolkit works, with the kubelet's list of which pod holds which GPU."""
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        args=inputs.args,
+        env=environment(inputs),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+        ports=[{"name": "metrics", "containerPort": PORT}],
+        liveness=http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5),
+        readiness=http_probe(PORT, "/health", initialDelaySeconds=45),
+    )
+    resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))
+    main.mount(resources, "/var/lib/kubelet/pod-resources", read_only=True)
+    if inputs.metrics_config:
+        counters = Volume.config_map("metrics-config", inputs.metrics_config, items={COUNTERS: COUNTERS})
+        main.mount(counters, counters_path(inputs), read_only=True, sub_path=COUNTERS)
+    if inputs.job_mapping_dir:
+        jobs = Volume.host("hpc-job-mapping", inputs.job_mapping_dir, "DirectoryOrCreate")
+        main.mount(jobs, inputs.job_mapping_dir, read_only=True)
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[toolkit_wait(inputs.common, Volume.host("run-nvidia", "/run/nvidia"))],
+        host_pid=inputs.host_pid,
+        host_network=inputs.host_network,
+        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
+        automount_token=needs_token(inputs),
+        config_digest=inputs.metrics_digest,
+    )
+
+
+def counters_path(inputs: DcgmExporterInputs) -> str:
+    """The list of counters: the ConfigMap's, or the one in the image that includes profiling counters."""
+    return f"/etc/dcgm-exporter/{COUNTERS if inputs.metrics_config else 'dcp-metrics-included.csv'}"
+
+
+def environment(inputs: DcgmExporterInputs) -> Env:
+    """The exporter's settings; the policy's `dcgmExporter.env` wins over all of them."""
+    env = Env({"DCGM_EXPORTER_LISTEN": f":{PORT}", "DCGM_EXPORTER_KUBERNETES": "true"})
+    env.set("DCGM_EXPORTER_COLLECTORS", counters_path(inputs)).field("NODE_NAME", "spec.nodeName")
+    if inputs.host_engine:
+        env.set("DCGM_REMOTE_HOSTENGINE_INFO", f"{DCGM}:{DCGM_PORT}")
+    if inputs.job_mapping_dir:
+        env.set("DCGM_HPC_JOB_MAPPING_DIR", inputs.job_mapping_dir)
+    if inputs.pod_labels:
+        env.set(POD_LABELS_ENV, True)
+    if inputs.pod_uid:
+        env.set(POD_UID_ENV, True)
+    if inputs.pod_label_allowlist:
+        env.set(ALLOWLIST_ENV, ",".join(inputs.pod_label_allowlist))
+    return env.policy(inputs.env)

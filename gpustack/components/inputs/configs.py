@@ -1,0 +1,203 @@
+"""ConfigMaps that gpustack writes: named configurations compiled from `nodePools[].sharing`, or given inline as `config.data`.
+
+Where the policy names a ConfigMap of its own (`config.name` without data), that stays what it is; both at once for one
+component is refused, because one of them would be ignored.
+
+`plugin_config_map`, `mig_config_map`, `gpu_clients_map` and `metrics_map` say which ConfigMap is in effect; the components
+that mount it ask them, `from_spec` renders what is ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...catalog import gpus, mig
+from ...compiler.emit import emit_value
+from ...model import Finding, FindingsError
+from .common import Inputs
+
+if TYPE_CHECKING:
+    from ...policy.device_plugin import NamedConfigs
+    from ...policy.node_pools import NodePool
+    from ...policy.sharing import MigSharing
+    from ...policy.spec import ClusterPolicySpec
+
+PLUGIN, MIG, CLIENTS, METRICS = (
+    "gpustack-device-plugin-config",
+    "gpustack-mig-parted-config",
+    "gpustack-gpu-clients",
+    "gpustack-dcgm-metrics",
+)
+EXCLUSIVE = "exclusive"
+"""The device-plugin configuration of pools that share nothing, and of nodes that no pool claims."""
+
+
+class ConfigsInputs(Inputs):
+    """Data of each ConfigMap, by its name."""
+
+    namespace: str
+    config_maps: dict[str, dict[str, str]]
+
+
+class InEffect(NamedTuple):
+    """The ConfigMap that a component reads: `name` is "" for none, `data` None where the content is not ours to know.
+
+    `default` is the device plugin's entry for nodes without the label.
+    """
+
+    name: str
+    data: dict[str, str] | None = None
+    default: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Names the content, "" where it is not known. A pod that carries it restarts when the content changes: no
+        program of the stack notices by itself (device-plugin-config.yaml, reload_on_config_map_change)."""
+        return hashlib.sha256(json.dumps(self.data, sort_keys=True).encode()).hexdigest()[:16] if self.data else ""
+
+
+def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
+    ours = [found for found in (plugin_config_map(spec), mig_config_map(spec), gpu_clients_map(spec), metrics_map(spec)) if found.data is not None]
+    brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
+    maps = {found.name: found.data for found in ours if found.data is not None and found.name not in brought}
+    return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
+
+
+def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named configurations of the device plugin: one key per pool that shares its GPUs in time or by MPS."""
+    sharing = [pool for pool in spec.nodePools if pool.sharing.timeSlicing or pool.sharing.mps]
+    if not spec.devicePlugin.enabled or not sharing:
+        return inline(spec, spec.devicePlugin.config, PLUGIN)._replace(default=spec.devicePlugin.config.default or "")
+    refuse_both(spec.devicePlugin.config, "devicePlugin.config", sharing[0], spec)
+    if any(pool.name == EXCLUSIVE for pool in sharing):
+        position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
+        raise FindingsError(
+            Finding(
+                "GPU014",
+                "error",
+                f"a pool called {EXCLUSIVE!r} shares its GPUs",
+                path=f"spec.nodePools[{position}].name",
+                why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all nodes that share nothing",
+                remedy="give the pool another name",
+            )
+        )
+    configs = {EXCLUSIVE: {"version": "v1"}, **{pool.name: plugin_config_of(spec, pool) for pool in sharing}}
+    return InEffect(PLUGIN, {name: emit_value(config) for name, config in configs.items()}, EXCLUSIVE)
+
+
+def plugin_config_of(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
+    """The device plugin's configuration file for POOL (facts: device-plugin-config.yaml)."""
+    kind = "mps" if pool.sharing.mps else "timeSlicing"
+    how = pool.sharing.mps or pool.sharing.timeSlicing
+    assert how is not None, "only pools that share get here"  # noqa: S101 - narrows the type
+    options = {name: value for name in ("renameByDefault", "failRequestsGreaterThanOne") if (value := getattr(how, name)) is not None}
+    resources = [{"name": name, "replicas": how.replicas} for name in resources_of(spec, pool)]
+    return {"version": "v1", "sharing": {kind: {**options, "resources": resources}}}
+
+
+def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
+    """Names of the extended resources that a node of POOL advertises before sharing."""
+    layouts = layouts_of(spec, pool)
+    if spec.mig.strategy != "mixed" or not any(layouts):
+        return ["nvidia.com/gpu"]
+    names = {mig.resource_name(profile) for layout in layouts for profile in layout}
+    whole = {"nvidia.com/gpu"} if not all(layouts) else set()
+    return sorted(names | whole)
+
+
+def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[dict[str, int]]:
+    """The MIG layouts that GPUs of POOL get; an empty one stands for GPUs that stay whole."""
+    cut = pool.sharing.mig
+    if cut is None:
+        return [{}]
+    if cut.layout is not None:
+        return [dict(cut.layout)]
+    if cut.devices:
+        listed = sum(len(group.indices) for group in cut.devices)
+        rest: list[dict[str, int]] = [{}] if pool.gpusPerNode and listed < pool.gpusPerNode else []
+        return [dict(group.layout or {}) for group in cut.devices] + rest
+    entries = gpus.default_mig_config(spec.release)["mig-configs"].get(cut.config, [])
+    fitting = [entry for entry in entries if applies(entry, pool.gpuProduct)]
+    return [dict(entry.get("mig-devices", {})) for entry in fitting] or [{}]
+
+
+def applies(entry: dict[str, Any], product: str | None) -> bool:
+    """Whether an element of a mig-parted configuration is for PRODUCT; an unknown product takes all of them."""
+    filters = entry.get("device-filter")
+    if not filters or product is None or product not in gpus.products():
+        return True
+    wanted = {filters.lower()} if isinstance(filters, str) else {item.lower() for item in filters}
+    return any(pci.lower() in wanted for pci in gpus.product(product).device_filters)
+
+
+def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named MIG layouts: the release's own and one per pool that has a layout of its own, under the pool's name."""
+    own = [pool for pool in spec.nodePools if pool.sharing.mig and not pool.sharing.mig.config]
+    if not spec.migManager.enabled or not own:
+        return inline(spec, spec.migManager.config, MIG)
+    refuse_both(spec.migManager.config, "migManager.config", own[0], spec)
+    config = gpus.default_mig_config(spec.release)
+    known = set(config["mig-configs"])
+    for position, pool in enumerate(spec.nodePools):
+        if pool in own and pool.name in known:
+            raise FindingsError(taken(position, pool.name))
+    layouts = {pool.name: elements(pool.sharing.mig, pool.gpusPerNode) for pool in own if pool.sharing.mig}
+    return InEffect(MIG, {"config.yaml": emit_value({**config, "mig-configs": {**config["mig-configs"], **layouts}})})
+
+
+def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]:
+    """The elements of a mig-parted entry. GPUs that no group lists stay whole, and are said to where their number is known."""
+    if cut.layout is not None:
+        return [element("all", dict(cut.layout))]
+    found = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
+    listed = {index for group in cut.devices for index in group.indices}
+    rest = sorted(set(range(gpus_per_node or 0)) - listed)
+    return found + ([element(rest, {})] if rest else [])
+
+
+def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
+    return {"devices": devices, "mig-enabled": bool(layout), **({"mig-devices": layout} if layout else {})}
+
+
+def taken(position: int, name: str) -> Finding:
+    return Finding(
+        "GPU014",
+        "error",
+        f"the pool {name!r} has a MIG layout of its own, and the release has a layout of that name",
+        path=f"spec.nodePools[{position}].name",
+        why="each pool's layout is called like the pool; it would replace the release's",
+        remedy="give the pool another name",
+    )
+
+
+def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
+    return inline(spec, spec.migManager.gpuClientsConfig, CLIENTS) if spec.migManager.enabled else InEffect("")
+
+
+def metrics_map(spec: ClusterPolicySpec) -> InEffect:
+    return inline(spec, spec.dcgmExporter.config, METRICS) if spec.dcgmExporter.enabled else InEffect("")
+
+
+def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
+    """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name."""
+    if config.data and config.create is not False:
+        return InEffect(config.name or name, dict(config.data))
+    known = next((body.get("data") for body in spec.extraObjects if body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name), None)
+    return InEffect(config.name or "", known)
+
+
+def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPolicySpec) -> None:
+    if config.name or config.data:
+        position = spec.nodePools.index(pool)
+        raise FindingsError(
+            Finding(
+                "GPU012",
+                "error",
+                f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
+                path=f"spec.{path}",
+                why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
+                remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out spec.nodePools[{position}].sharing",
+            )
+        )

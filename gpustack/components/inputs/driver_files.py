@@ -1,0 +1,179 @@
+"""Files that the driver's pod takes from ConfigMaps, Secrets and the node, and where its containers find them.
+
+Each key of a ConfigMap is mounted as a file of its own (subPath), beside what the image has in that folder. So the keys
+must be known while rendering: the operator reads the ConfigMap in the cluster, here they come from the policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ...catalog.drivers import OsFamily, os_family
+from ...model import Finding, FindingsError
+from .common import Inputs
+from .driver_pools import System
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+Part = Literal["driver", "peermem", "fs", "gdrcopy"]
+"""The containers of a driver's pod that build or load kernel modules."""
+
+BUILDERS: tuple[Part, ...] = ("driver", "fs", "gdrcopy")
+"""Those that install packages, and so need package sources and certificates."""
+
+
+class Files(Inputs):
+    """Keys of a ConfigMap or Secret, each a read-only file; `paths` says where the containers of `parts` find each."""
+
+    volume: str
+    kind: Literal["ConfigMap", "Secret"]
+    name: str
+    paths: dict[str, str]
+    parts: tuple[Part, ...] = ("driver",)
+
+
+class HostFile(Inputs):
+    """A file or folder of the node, read-only at `target` in the driver's container. `kind` is its hostPath type."""
+
+    volume: str
+    path: str
+    kind: str
+    target: str
+
+
+def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:
+    """What the policy's ConfigMaps and Secrets bring into a driver's pod on OS (operator.md 7.1).
+
+    A precompiled driver installs no packages, so it gets neither package sources nor certificates. Raises
+    FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
+    """
+    driver, found = spec.driver, list[Files]()
+    repo, cert, module = driver.repoConfig.configMapName, driver.certConfig.name, driver.kernelModuleConfig.name
+    if repo and not driver.usePrecompiled:
+        path = "driver.repoConfig.configMapName"
+        where = family(spec, os, path, "package sources").repositories
+        found.append(keyed(spec, repo, path, Mounted("repo-config", where, BUILDERS)))
+    if cert and not driver.usePrecompiled:
+        path = "driver.certConfig.name"
+        where = family(spec, os, path, "certificates").certificates
+        found.append(keyed(spec, cert, path, Mounted("cert-config", where, BUILDERS)))
+    if module:
+        parameters = Mounted("kernel-module-config", "/drivers", ("driver", "peermem"))
+        found.append(keyed(spec, module, "driver.kernelModuleConfig.name", parameters))
+    found += licensing(spec)
+    if driver.virtualTopology.config:
+        paths = {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
+        found.append(Files(volume="topology-config", kind="ConfigMap", name=driver.virtualTopology.config, paths=paths))
+    return tuple(found)
+
+
+def licensing(spec: ClusterPolicySpec) -> list[Files]:
+    """The licence of a vGPU guest: a Secret wins over a ConfigMap, an empty name is none (operator.md 7.1)."""
+    config = spec.driver.licensingConfig
+    name = config.secretName or config.configMapName
+    if not name:
+        return []
+    paths = {"gridd.conf": "/drivers/gridd.conf"}
+    if config.nlsEnabled:
+        paths["client_configuration_token.tok"] = "/drivers/ClientConfigToken/client_configuration_token.tok"
+    kind: Literal["Secret", "ConfigMap"] = "Secret" if config.secretName else "ConfigMap"
+    return [Files(volume="licensing-config", kind=kind, name=name, paths=paths)]
+
+
+def subscriptions(spec: ClusterPolicySpec, os: System, *, crio: bool) -> tuple[HostFile, ...]:
+    """The node's own package subscription, for builds that need packages of RHEL or SUSE (operator.md 7.1).
+
+    CRI-O hands a RHEL node's subscription to containers by itself, and package sources of the policy replace it.
+    """
+    if spec.driver.usePrecompiled:
+        return ()
+    if os.id == "rhel" and not (crio or spec.cluster.openshift or spec.driver.repoConfig.configMapName):
+        return RHEL
+    return SUSE if os.id in SUSE_IDS else ()
+
+
+RHEL = tuple(
+    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=f"/run/secrets/{target}")
+    for index, (path, kind, target) in enumerate(
+        (
+            ("/etc/pki/entitlement", "Directory", "etc-pki-entitlement"),
+            ("/etc/yum.repos.d/redhat.repo", "File", "redhat.repo"),
+            ("/etc/rhsm", "Directory", "rhsm"),
+        )
+    )
+)
+SUSE = tuple(
+    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=path)
+    for index, (path, kind) in enumerate(
+        (
+            ("/etc/SUSEConnect", "FileOrCreate"),
+            ("/etc/zypp/credentials.d", "Directory"),
+        )
+    )
+)
+SUSE_IDS = frozenset({"sles", "sl-micro"})
+SUSE_MODULES = HostFile(volume="lib-modules", path="/lib/modules", kind="Directory", target="/run/host/lib/modules")
+"""A precompiled driver on SUSE links its modules against those of the node."""
+
+
+class Mounted(NamedTuple):
+    """Where all keys of a ConfigMap go: into folder `where` of the containers `parts`."""
+
+    volume: str
+    where: str
+    parts: tuple[Part, ...]
+
+
+def keyed(spec: ClusterPolicySpec, name: str, path: str, to: Mounted) -> Files:
+    """All keys of the ConfigMap NAME, which the policy's field PATH names, as files."""
+    paths = {key: f"{to.where}/{key}" for key in config_map_keys(spec, name, path)}
+    return Files(volume=to.volume, kind="ConfigMap", name=name, paths=paths, parts=to.parts)
+
+
+def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
+    """The keys of the ConfigMap NAME, sorted, from `extraObjects` or `references`.
+
+    PATH is the policy's field that names it. Raises FindingsError when neither says which keys there are.
+    """
+    own, keys = spec.cluster.namespace, set[str]()
+    for body in spec.extraObjects:
+        meta = body["metadata"]
+        if (body["kind"], meta["name"], meta.get("namespace", own)) == ("ConfigMap", name, own):
+            keys.update(body.get("data", {}), body.get("binaryData", {}))
+    for reference in spec.references:
+        if (reference.kind, reference.name, reference.namespace or own) == ("ConfigMap", name, own):
+            keys.update(reference.keys or ())
+    if keys:
+        return sorted(keys)
+    raise FindingsError(
+        Finding(
+            "GPU057",
+            "error",
+            f"nothing says which keys the ConfigMap {name} has",
+            path=f"spec.{path}",
+            why="each key is mounted as a file of its own, so the manifest has to name them all",
+            remedy="bring the ConfigMap along in spec.extraObjects, or say which keys it has: "
+            f"spec.references: [{{kind: ConfigMap, name: {name}, keys: [...]}}]",
+        )
+    )
+
+
+def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamily:
+    """How OS configures packages; the policy's field PATH brings WHAT for it.
+
+    Raises FindingsError for a system whose folders are not known, as the operator does.
+    """
+    found = os_family(os.text, spec.release)
+    if found is not None:
+        return found
+    raise FindingsError(
+        Finding(
+            "GPU058",
+            "error",
+            f"nothing is known about where a driver image for {os.text} looks for {what}",
+            path=f"spec.{path}",
+            why="the folder depends on the distribution; it is known for those that use apt, yum or zypp",
+            remedy=f"leave out spec.{path}, or correct the os of the node pools",
+        )
+    )

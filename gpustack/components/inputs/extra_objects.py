@@ -1,0 +1,49 @@
+"""Inputs of the policy's own objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...model import Finding, FindingsError
+from .common import Inputs
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+CLUSTER_SCOPED = {
+    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema",
+    "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node", "NodeFeatureRule", "PersistentVolume", "PriorityClass",
+    "PriorityLevelConfiguration", "RuntimeClass", "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+}  # fmt: skip
+"""Kinds without a namespace, of the core APIs and of those that a GPU stack meets."""
+
+
+class ExtraObjectsInputs(Inputs):
+    """The objects, each with its namespace filled in."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
+def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
+    """The policy's extraObjects; a namespaced one without a namespace goes where the stack is. Secrets are refused."""
+    found: list[dict[str, Any]] = []
+    for position, item in enumerate(spec.extraObjects or ()):
+        body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
+        if body["kind"] == "Secret" and body["apiVersion"] == "v1":
+            raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
+        if body["kind"] not in CLUSTER_SCOPED and not body["metadata"].get("namespace"):
+            body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
+        found.append(body)
+    return ExtraObjectsInputs(objects=tuple(found)) if found else None
+
+
+def secret_refused(position: int, name: str) -> Finding:
+    return Finding(
+        "GPU013",
+        "error",
+        f"the Secret {name!r} would be written to dist/ and to Git",
+        path=f"spec.extraObjects[{position}]",
+        why="dist/ is committed and reviewed, so a secret in it is public to everybody who may read the repository",
+        remedy=f"let a secrets operator create it, and say that it exists: references: [{{kind: Secret, name: {name}, keys: [...]}}]",
+    )

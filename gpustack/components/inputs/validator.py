@@ -1,0 +1,52 @@
+"""Inputs of the operator validator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from ...catalog import releases
+from .common import OperandInputs, Pairs, operand, pairs
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+Feature = Literal["nvidia-fs", "gdrcopy", "nvidia-peermem"]
+"""A kernel module of the driver's pod, by the name of the validator's check for it."""
+
+PEERMEM_SINCE = "v26.3.0"
+"""The first release whose validator has this check; an older one refuses the name, and its pod would never start."""
+
+
+class ValidatorInputs(OperandInputs):
+    """`features` are the modules to check; `plugin` says whether there is a device plugin to validate."""
+
+    cuda_env: Pairs = ()
+    plugin_env: Pairs = ()
+    plugin: bool = True
+    mig_strategy: str = ""
+    features: tuple[Feature, ...] = ()
+
+
+def from_spec(spec: ClusterPolicySpec) -> ValidatorInputs:
+    """Never None: the validator runs in every cluster."""
+    section = spec.validator
+    return ValidatorInputs(
+        **operand(spec, section, "validator"),
+        cuda_env=pairs(section.cuda.env),
+        plugin_env=pairs(section.plugin.env),
+        plugin=bool(spec.devicePlugin.enabled),
+        mig_strategy=spec.mig.strategy or "",
+        features=features(spec),
+    )
+
+
+def features(spec: ClusterPolicySpec) -> tuple[Feature, ...]:
+    """The modules that this render's driver pods load beside the driver, less what the release can't check."""
+    known = releases.names()
+    peermem = spec.driver.rdma.enabled and spec.release not in known[: known.index(PEERMEM_SINCE)]
+    switches: dict[Feature, bool | None] = {
+        "nvidia-fs": spec.gds.enabled,
+        "gdrcopy": spec.gdrcopy.enabled,
+        "nvidia-peermem": peermem,
+    }
+    return tuple(feature for feature, on in switches.items() if on and spec.driver.enabled)

@@ -1,0 +1,67 @@
+"""The node status exporter: what validation found on each node, as metrics (operator.md 7.10, 14).
+
+It waits for nothing, because a node whose driver never comes up is what it is there to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from .component import Component
+from .daemonset import RUN_NVIDIA, daemonset, host_root
+from .inputs.node_status_exporter import NodeStatusExporterInputs
+from .kube import PRIVILEGED_SCC, access, rule, service, service_monitor
+from .pod import PRIVILEGED_ROOT, Container, Env, Pod
+
+NAME = "nvidia-node-status-exporter"
+LABELS = {"app": NAME}
+PORT = 8000
+
+
+class NodeStatusExporter(Component[NodeStatusExporterInputs]):
+    """The exporter's DaemonSet, Service and ServiceMonitor, and its rights.
+
+    Once a minute it validates the driver, for which it lists DaemonSets, and it reads the capacity of its own node.
+    """
+
+    def manifests(self, inputs: NodeStatusExporterInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("apps", "daemonsets", "list")],
+            cluster=[rule("", "nodes", "get")],
+            labels=LABELS,
+        )
+        scraped = {"prometheus.io/scrape": "true"}
+        yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
+        if inputs.monitoring:
+            yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status")
+        scc = {"openshift.io/scc": NAME}
+        yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=scc)
+
+
+def pod(inputs: NodeStatusExporterInputs) -> Pod:
+    """The exporter, with the files that validation leaves on the node, and the node's root to look for a driver."""
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["nvidia-validator"],
+        args=inputs.args,
+        env=environment(inputs),
+        security=PRIVILEGED_ROOT,
+        resources=inputs.resources,
+        ports=[{"name": "node-status", "containerPort": PORT}],
+    )
+    main.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
+    main.mount(host_root(inputs.common), "/host", read_only=True, propagation="HostToContainer")
+    return Pod(NAME, {}, [main], host_network=inputs.host_network, pull_secrets=inputs.pull_secrets)
+
+
+def environment(inputs: NodeStatusExporterInputs) -> Env:
+    """The exporter's settings; the policy's `nodeStatusExporter.env` wins over all of them."""
+    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "COMPONENT": "metrics", "METRICS_PORT": str(PORT)})
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    return env.policy(inputs.env)

@@ -1,0 +1,110 @@
+"""The operator validator: proves that a node's driver, toolkit, CUDA and device plugin work, in turn (operator.md 7.3).
+
+Its init containers write the `*-ready` files that all other operands wait for, so a pod that hangs here tells which
+part of the node is broken. It runs in every cluster, whatever else is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from .component import Component
+from .daemonset import VALIDATIONS, daemonset, driver_install_dir
+from .inputs.validator import ValidatorInputs
+from .kube import PRIVILEGED_SCC, access, rule
+from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod
+from .validation import READY, driver_checks, feature_check, validator
+
+NAME = "nvidia-operator-validator"
+PART_OF = {"app.kubernetes.io/part-of": "gpu-operator"}
+
+
+class OperatorValidator(Component[ValidatorInputs]):
+    """The validator's DaemonSet and its rights.
+
+    It lists DaemonSets (is there a driver?), reads its own one and its node, and runs workload pods that it creates,
+    finds, reads and deletes (operator.md 14). Those pods copy the DaemonSet's owners; a rendered one has none, so the
+    operator's rights on finalizers of its custom resources have no use here.
+    """
+
+    def manifests(self, inputs: ValidatorInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[
+                *([PRIVILEGED_SCC] if common.openshift else []),
+                rule("", "pods", "create get list delete"),
+                rule("apps", "daemonsets", "get list"),
+            ],
+            cluster=[rule("", "nodes", "get")],
+        )
+        yield daemonset(
+            common,
+            NAME,
+            pod(inputs),
+            deploy="operator-validator",
+            labels=PART_OF,
+            pod_labels=PART_OF,
+            selector=PART_OF,
+            gpu_container="toolkit-validation",
+        )
+
+
+def pod(inputs: ValidatorInputs) -> Pod:
+    """The checks as init containers, in turn, then a container that does nothing and so shows that all passed."""
+    common = inputs.common
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["sh", "-c"],
+        args=inputs.args or ["echo everything on this node is validated; while true; do sleep 86400; done"],
+        env=Env().policy(inputs.env),
+        security=PRIVILEGED_ROOT,
+        resources=inputs.resources,
+        pre_stop=["sh", "-c", f"rm -f {READY}/*-ready"],
+    )
+    main.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[
+            *driver_checks(common, driver_install_dir(common, "")),
+            *(feature_check(common, feature) for feature in inputs.features),
+            *stack_checks(inputs),
+        ],
+        host_network=inputs.host_network,
+        pull_secrets=inputs.pull_secrets,
+    )
+
+
+def stack_checks(inputs: ValidatorInputs) -> Iterator[Container]:
+    """The checks of what stands on the driver. They fail at once and rely on the restart of the pod."""
+    toolkit = Env({"NVIDIA_VISIBLE_DEVICES": "all", "WITH_WAIT": "false", "COMPONENT": "toolkit"})
+    yield stack_check(inputs, "toolkit-validation", toolkit, inputs.common.validation.toolkit_env)
+    cuda = Env({"WITH_WAIT": "false", "COMPONENT": "cuda"})
+    yield stack_check(inputs, "cuda-validation", workload_env(inputs, cuda), inputs.cuda_env)
+    if inputs.plugin:
+        plugin = Env({"COMPONENT": "plugin", "WITH_WAIT": "false", "WITH_WORKLOAD": "false"})
+        plugin.set("MIG_STRATEGY", inputs.mig_strategy)
+        yield stack_check(inputs, "plugin-validation", workload_env(inputs, plugin), inputs.plugin_env)
+
+
+def stack_check(inputs: ValidatorInputs, name: str, env: Env, policy_env: Pairs) -> Container:
+    """One of these checks; POLICY_ENV wins over ENV."""
+    return validator(inputs.common, name, env.policy(policy_env)).mount(VALIDATIONS, READY, propagation="Bidirectional")
+
+
+def workload_env(inputs: ValidatorInputs, env: Env) -> Env:
+    """What a check needs to start a workload pod of its own: image, credentials and RuntimeClass of that pod."""
+    check = inputs.common.validation
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env.set("VALIDATOR_IMAGE", check.image).set("VALIDATOR_IMAGE_PULL_POLICY", check.pull_policy)
+    if check.pull_secrets:
+        env.set("VALIDATOR_IMAGE_PULL_SECRETS", ",".join(check.pull_secrets))
+    if inputs.common.operand_runtime_class:
+        env.set("VALIDATOR_RUNTIME_CLASS", inputs.common.operand_runtime_class)
+    return env

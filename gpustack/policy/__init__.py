@@ -1,0 +1,36 @@
+"""The policy language: what a person may write, and what it means before anything is rendered. Knows no manifest.
+
+    from gpustack.policy import ClusterPolicySpec
+
+Names are loaded when they are asked for: a render whose results are all in the cache, or `--help`, pays for no model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .spec import ClusterPolicy as ClusterPolicy
+    from .spec import ClusterPolicySpec as ClusterPolicySpec
+    from .spec import PolicyLayer as PolicyLayer
+    from .spec import PolicySpec as PolicySpec
+
+_HOMES = {
+    "ClusterPolicy": "spec",
+    "ClusterPolicySpec": "spec",
+    "PolicyLayer": "spec",
+    "PolicySpec": "spec",
+}
+
+__all__ = ["ClusterPolicy", "ClusterPolicySpec", "PolicyLayer", "PolicySpec"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

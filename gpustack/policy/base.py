@@ -1,0 +1,62 @@
+"""The base of every policy section, and how a section declares its parts.
+
+Solves: a policy is read by people and by two dozen components, so a path such as `driver.rdma.enabled` must be the same
+text in the file, in an error, in the docs and in the code. That is why attributes are camelCase (ruff N815 is off for this
+package): aliases would give every path a second spelling.
+
+What a section promises:
+
+- unknown keys and values of another type are refused: "true" is no boolean, 595 no version;
+- null counts as absent, and absent leaves are None; what is absent takes the default of release and platform, which
+  `defaults.py` puts in before a model sees the data;
+- an absent section, list or map is an empty one, so that code reads `spec.driver.rdma.enabled` without asking at each
+  step. Where presence itself means something (`resources`, a probe, `gpuCluster`) the attribute is None when absent;
+- instances are frozen.
+
+The text below an attribute is its description. Models are built when the first policy is validated (`defer_build`), and
+descriptions are read from the source only for the schema and the docs: `describe.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import core_schema
+
+from .types import absent
+
+
+class Section(BaseModel):
+    """Base of all sections."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        # The same as a before-validator, without the time that pydantic takes to inspect one per class.
+        return core_schema.no_info_before_validator_function(absent, handler(source))
+
+
+def section() -> Any:
+    """The default of a nested section: an empty one, made by its own model (an instance here would build it at import)."""
+    return Field(default_factory=_dict, validate_default=True)
+
+
+def items() -> Any:
+    """The default of a list: an empty one."""
+    return Field(default_factory=_list)
+
+
+def mapping() -> Any:
+    """The default of a map: an empty one."""
+    return Field(default_factory=_dict)
+
+
+# pydantic asks a factory for its signature, and that of `list` stands in a docstring which takes ten times as long to parse.
+def _dict() -> dict[str, Any]:
+    return {}
+
+
+def _list() -> list[Any]:
+    return []

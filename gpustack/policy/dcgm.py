@@ -1,0 +1,131 @@
+"""`dcgm` and `dcgmExporter`: GPU telemetry, and the exporter that gives it to Prometheus."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .base import Section, items, mapping, section
+from .operand import Operand
+from .types import Annotations, AtLeast0, Duration, HostPath, Labels, ObjectName, Port
+
+RelabelAction = Literal[
+    "replace",
+    "Replace",
+    "keep",
+    "Keep",
+    "drop",
+    "Drop",
+    "hashmod",
+    "HashMod",
+    "labelmap",
+    "LabelMap",
+    "labeldrop",
+    "LabelDrop",
+    "labelkeep",
+    "LabelKeep",
+    "lowercase",
+    "Lowercase",
+    "uppercase",
+    "Uppercase",
+    "keepequal",
+    "KeepEqual",
+    "dropequal",
+    "DropEqual",
+]
+
+
+class Dcgm(Operand):
+    """The stand-alone DCGM host engine. Without it the exporter runs an engine of its own."""
+
+    hostPort: Port | None = None
+    """There in the operator's API, but without effect: the engine always listens on port 5555 of the pod. Absent: not set."""
+
+
+class Relabeling(Section):
+    """A rule that changes labels of a scrape target, as in Prometheus."""
+
+    action: RelabelAction | None = None
+    """What the rule does. Absent: replace."""
+    sourceLabels: list[str] | None = None
+    """Labels whose values, joined by `separator`, are matched. Absent: none."""
+    separator: str | None = None
+    """Text between the joined values. Absent: `;`."""
+    regex: str | None = None
+    """Regular expression that the joined values have to match as a whole. Absent: `(.*)`."""
+    targetLabel: str | None = None
+    """Label that the result is written to; needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal. Absent: none."""
+    replacement: str | None = None
+    """What is written for replace; `$1` is the first group of `regex`. Absent: `$1`."""
+    modulus: AtLeast0 | None = None
+    """Divisor of the hash, for hashmod. Absent: none."""
+
+
+class ServiceMonitor(Section):
+    """A ServiceMonitor of the Prometheus operator. It is rendered only where `cluster.monitoring` says that its CRD is there."""
+
+    enabled: bool | None = None
+    """Whether it is rendered. Absent: the default of the release."""
+    interval: Duration | None = None
+    """Time between scrapes, such as 15s. Absent or empty: the default of the release, or Prometheus' own."""
+    scrapeTimeout: Duration | None = None
+    """Time after which a scrape counts as failed; at most the interval. Absent or empty: the default of the release, or Prometheus' own."""
+    honorLabels: bool | None = None
+    """Whether labels of the exporter win over those of the scrape. Absent: false."""
+    additionalLabels: Labels = mapping()
+    """Labels of the ServiceMonitor itself, by which Prometheus selects it. Absent: none."""
+    relabelings: list[Relabeling] = items()
+    """Rules that change the target's labels before the scrape. Absent: none."""
+
+
+class MetricsConfig(Section):
+    """The list of metrics that the exporter collects."""
+
+    name: ObjectName | None = None
+    """ConfigMap with the key `dcgm-metrics.csv`. Absent or empty: the exporter's own list."""
+    create: bool | None = None
+    """Whether the ConfigMap is rendered from `data`; otherwise it exists already. Absent: false."""
+    data: str | None = None
+    """The CSV text: per line a DCGM field, its Prometheus type and a help text. Absent: none."""
+
+
+class HpcJobMapping(Section):
+    """Labels that tell which batch job a GPU works for."""
+
+    enabled: bool | None = None
+    """Whether the exporter reads the job files. Absent: false."""
+    directory: HostPath | None = None
+    """Folder on the node where the batch system writes one file per GPU. Absent or empty: /var/lib/dcgm-exporter/job-mapping."""
+
+
+class ExporterService(Section):
+    """The Service in front of the exporter."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer", ""] | None = None
+    """Type of the Service. Absent or empty: ClusterIP."""
+    internalTrafficPolicy: Literal["Cluster", "Local", ""] | None = None
+    """Whether clients reach the exporters of all nodes or only their own node's. Absent or empty: the default of the release, Cluster."""
+
+
+class DcgmExporter(Operand):
+    """The exporter of GPU metrics for Prometheus, on port 9400."""
+
+    config: MetricsConfig = section()
+    """The metrics to collect."""
+    serviceMonitor: ServiceMonitor = section()
+    """How Prometheus finds the exporter."""
+    service: ExporterService = section()
+    """The Service in front of the exporter."""
+    hostPID: bool | None = None
+    """Whether the exporter sees the node's processes, which per-process metrics need. Absent: false."""
+    hpcJobMapping: HpcJobMapping = section()
+    """Labels from a batch system such as Slurm."""
+    annotations: Annotations = mapping()
+    """Annotations of the exporter's pods. Absent: none."""
+    enablePodLabels: bool | None = None
+    """Whether metrics carry the labels of the pod that uses the GPU; the exporter may then read all pods. Absent: false."""
+    enablePodUID: bool | None = None
+    """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent: false."""
+    podLabelAllowlistRegex: list[Annotated[str, Field(min_length=1)]] = items()
+    """Regular expressions for the pod labels that metrics may carry. Absent: all labels."""

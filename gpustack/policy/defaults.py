@@ -1,0 +1,166 @@
+"""Puts the defaults below what the user wrote: release < platform < derived < layers < policy.
+
+Which release and which platform is itself said in layers and policy, so these are merged first, looked at, and merged
+again with the defaults below them. What can't be looked up (no release, an unknown platform) is a finding and not an
+exception: the rest of the spec is still validated, and the reader gets all mistakes at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gpustack.catalog import kubernetes, platforms, releases
+from gpustack.model import Finding, InputError, Path, dotted
+from gpustack.policy.layers import Merged, Part, merge
+
+RELEASE: Path = ("release",)
+KUBERNETES: Path = ("cluster", "kubernetesVersion")
+PLATFORM: Path = ("cluster", "platform")
+
+
+class Derived(NamedTuple):
+    """A default that follows from other values: where it goes, the value, and the path that it follows from."""
+
+    path: Path
+    value: Any
+    source: Path
+
+
+def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
+    """Merge USER (layers and policy, the lowest first) over the defaults that its release, platform and pools ask for.
+
+    The second value says what keeps defaults from being found (GPU014); what is merged then lacks these.
+    Raises InputError (GPU011) where parts can't be merged.
+    """
+    written = merge(user)
+    findings: list[Finding] = []
+    release = _release(written, findings)
+    minor = _kubernetes(written, findings)
+    platform = _platform(written, findings)
+    below = []
+    if release:
+        below.append(_release_part(release))
+    if release and minor and platform:
+        below.append(_platform_part(platform, release, minor))
+    below += [_derived_part(found) for rule in DERIVED if (found := rule(written.spec))]
+    return merge([*below, *user]), findings
+
+
+def mig_strategy(spec: dict[str, Any]) -> Derived | None:
+    """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances.
+
+    Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
+    """
+    for index, pool in enumerate(_list(spec.get("nodePools"))):
+        mig = _dict(_dict(_dict(pool).get("sharing")).get("mig"))
+        groups = [_dict(group) for group in _list(mig.get("devices"))]
+        shapes = {frozenset(_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
+        cut = sum(len(_list(group.get("indices"))) for group in groups)
+        per_node = pool.get("gpusPerNode")
+        if groups and isinstance(per_node, int) and per_node > cut:
+            shapes.add(frozenset())  # GPUs in no group stay whole
+        if len(shapes) > 1 or any(len(profiles) > 1 for profiles in shapes):
+            return Derived(("mig", "strategy"), "mixed", ("nodePools", index, "sharing", "mig"))
+    return None
+
+
+DERIVED: tuple[Callable[[dict[str, Any]], Derived | None], ...] = (mig_strategy,)
+"""Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
+
+
+def _release(written: Merged, findings: list[Finding]) -> str | None:
+    value = written.spec.get("release")
+    if value is None:
+        findings.append(
+            _missing(
+                written,
+                RELEASE,
+                "A policy says which release of the GPU operator it takes component versions and defaults from, so that "
+                "an update of gpustack changes no cluster.",
+                f"Add `release: {releases.latest()}` to spec, or to a layer.",
+            )
+        )
+    elif isinstance(value, str):
+        try:
+            return releases.release(value).name
+        except releases.UnknownRelease as error:
+            findings.append(_unknown(written, RELEASE, "release", value, error.nearest, releases.names()))
+    return None
+
+
+def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
+    value = _dict(written.spec.get("cluster")).get("kubernetesVersion")
+    if value is None:
+        findings.append(
+            _missing(
+                written,
+                KUBERNETES,
+                "Manifests are validated against the API of the cluster's own version.",
+                f'Add `kubernetesVersion: "{kubernetes.MINORS[-1]}"` (what kubectl version prints) to spec.cluster.',
+            )
+        )
+    elif isinstance(value, str):
+        try:
+            return kubernetes.minor(value)
+        except InputError as error:
+            where = _place(written, KUBERNETES)
+            findings += [dataclasses.replace(found, rule="GPU014", location=where) for found in error.findings]
+    return None
+
+
+def _platform(written: Merged, findings: list[Finding]) -> str | None:
+    """Return the platform if one is named. Without, nothing is known about the cluster and nothing is changed."""
+    value = _dict(written.spec.get("cluster")).get("platform")
+    if isinstance(value, str):
+        try:
+            return platforms.platform(value).name
+        except platforms.UnknownPlatform as error:
+            findings.append(_unknown(written, PLATFORM, "platform", value, error.nearest, platforms.names()))
+    return None
+
+
+@functools.cache
+def _release_part(name: str) -> Part:
+    return Part("release", f"release {name}", dict(releases.release(name).defaults), because=RELEASE)
+
+
+@functools.cache
+def _platform_part(name: str, release: str, minor: str) -> Part:
+    return Part("platform", f"platform {name}", platforms.defaults(name, release, minor), because=PLATFORM)
+
+
+def _derived_part(derived: Derived) -> Part:
+    data: Any = derived.value
+    for step in reversed(derived.path):
+        data = {step: data}
+    return Part("derived", f"derived from {dotted(('spec', *derived.source))}", data, because=derived.source)
+
+
+def _missing(written: Merged, path: Path, why: str, remedy: str) -> Finding:
+    name = dotted(("spec", *path))
+    return Finding("GPU014", "error", f"{name} is missing", name, _place(written, path), why, remedy)
+
+
+def _unknown(written: Merged, path: Path, what: str, value: str, near: Sequence[str], known: Sequence[str]) -> Finding:
+    remedy = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."
+    why = f"This version of gpustack knows {known[0]} to {known[-1]}." if what == "release" else ""
+    name = dotted(("spec", *path))
+    return Finding("GPU014", "error", f"there is no {what} {value}", name, _place(written, path), why, remedy)
+
+
+def _place(written: Merged, path: Path) -> Any:
+    """Return where PATH stands, or would: the policy is the last part, and what is missing is best added there."""
+    found = written.writer(path)
+    part, own = found if found else (written.parts[-1], path)
+    return part.locate(own)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

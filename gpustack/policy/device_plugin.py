@@ -1,0 +1,41 @@
+"""`devicePlugin`: the plugin that offers a node's GPUs to the kubelet, and its named configurations."""
+
+from __future__ import annotations
+
+from .base import Section, mapping, section
+from .operand import Operand
+from .types import ConfigData, HostPath, LabelValue, ObjectName
+
+
+class NamedConfigs(Section):
+    """A ConfigMap whose keys are configurations that nodes choose from."""
+
+    name: ObjectName | None = None
+    """Name of the ConfigMap in the operator's namespace. Absent or empty: none, nodes get the plain behaviour."""
+    create: bool | None = None
+    """Whether the ConfigMap is rendered from `data`; otherwise it exists already. Absent: false."""
+    data: ConfigData = mapping()
+    """The configurations by name, each the text of one configuration file. Absent: none."""
+
+
+class DevicePluginConfig(NamedConfigs):
+    """Configurations of the device plugin and of GPU feature discovery. `nodePools[].sharing` writes them for you."""
+
+    default: LabelValue | None = None
+    """The configuration of nodes without the label `nvidia.com/device-plugin.config`. Absent or empty: the plain behaviour."""
+
+
+class PluginMps(Section):
+    """Multi-process service, run by a control daemon beside the plugin."""
+
+    root: HostPath | None = None
+    """Folder on the node for the pipes and logs of MPS. Absent or empty: /run/nvidia/mps."""
+
+
+class DevicePlugin(Operand):
+    """The device plugin."""
+
+    config: DevicePluginConfig = section()
+    """Named configurations, such as time-slicing."""
+    mps: PluginMps = section()
+    """Settings of the MPS control daemon; it runs only on nodes that share by MPS."""

@@ -1,0 +1,149 @@
+"""`driver`: the NVIDIA kernel driver that a DaemonSet builds or loads on each node."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Section, section
+from .operand import DriverManager, Probe, Workload
+from .types import AtLeast0, IntOrPercent, ObjectName
+
+ModuleType = Literal["auto", "open", "proprietary"]
+
+
+class Rdma(Section):
+    """GPUDirect RDMA: network cards read and write GPU memory directly."""
+
+    enabled: bool | None = None
+    """Whether nvidia-peermem is loaded beside the driver. Absent: the default of the release, false."""
+    useHostMofed: bool | None = None
+    """Whether the network driver (MLNX_OFED, DOCA) is installed on the node itself and not by a container. Absent: false."""
+
+
+class RepoConfig(Section):
+    """Package sources for the driver container."""
+
+    configMapName: ObjectName | None = None
+    """ConfigMap with package source files (`*.list` or `*.repo`), for clusters without internet access. Absent or empty: the distribution's own."""
+
+
+class ConfigMapRef(Section):
+    """A ConfigMap, by name."""
+
+    name: ObjectName | None = None
+    """Name of the ConfigMap in the operator's namespace. Absent or empty: none."""
+
+
+class Licensing(Section):
+    """The licence of a vGPU guest driver. Physical GPUs need none."""
+
+    secretName: ObjectName | None = None
+    """Secret with `gridd.conf` and, with NLS, `client_configuration_token.tok`. Absent or empty: no licence."""
+    configMapName: ObjectName | None = None
+    """ConfigMap with the same keys; deprecated, as the token is a credential: use `secretName`. Absent or empty: none."""
+    nlsEnabled: bool | None = None
+    """Whether the licence comes from the NVIDIA License System and the token is mounted. Absent: the default of the release, true."""
+
+
+class VirtualTopology(Section):
+    """The topology daemon of vGPU guests."""
+
+    config: ObjectName | None = None
+    """ConfigMap with `nvidia-topologyd.conf`. Absent or empty: the daemon's own settings."""
+
+
+class WaitForCompletion(Section):
+    """Waiting for workloads before a node's driver is replaced."""
+
+    podSelector: str | None = None
+    """Label selector of the pods to wait for, such as `app=training`. Absent or empty: no waiting."""
+    timeoutSeconds: AtLeast0 | None = None
+    """Seconds after which the wait is given up; 0 waits without end. Absent: 0."""
+
+
+class PodDeletion(Section):
+    """Removing the pods that use GPUs before a node's driver is replaced."""
+
+    force: bool | None = None
+    """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
+    timeoutSeconds: AtLeast0 | None = None
+    """Seconds to wait for the pods to end; 0 waits without end. Absent: 300."""
+    deleteEmptyDir: bool | None = None
+    """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
+
+
+class Drain(Section):
+    """Draining the whole node, where removing the GPU pods did not suffice."""
+
+    enable: bool | None = None
+    """Whether nodes may be drained. Absent: false."""
+    force: bool | None = None
+    """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
+    podSelector: str | None = None
+    """Label selector of the pods to drain. Absent or empty: all."""
+    timeoutSeconds: AtLeast0 | None = None
+    """Seconds before the drain counts as failed; 0 waits without end. Absent: 300."""
+    deleteEmptyDir: bool | None = None
+    """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
+
+
+class UpgradePolicy(Section):
+    """How a new driver reaches the nodes."""
+
+    autoUpgrade: bool | None = None
+    """Whether nodes are upgraded one after the other without anybody's help. Absent: the default of the release, true."""
+    maxParallelUpgrades: AtLeast0 | None = None
+    """How many nodes are upgraded at a time; 0 is no limit. Absent: 1."""
+    maxUnavailable: IntOrPercent | None = None
+    """How many GPU nodes may be unavailable at a time, for whatever reason: a number, or a percentage rounded up. Absent: 25%."""
+    waitForCompletion: WaitForCompletion = section()
+    """Workloads to wait for first."""
+    podDeletion: PodDeletion = section()
+    """How pods that use GPUs are removed."""
+    drain: Drain = section()
+    """Whether and how the node is drained."""
+
+
+class DriverSettings(Workload):
+    """What a driver is made of: fields of the whole cluster's driver that a node pool may override."""
+
+    kernelModuleType: ModuleType | None = None
+    """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
+    usePrecompiled: bool | None = None
+    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent: false."""
+    rdma: Rdma = section()
+    """GPUDirect RDMA."""
+    manager: DriverManager = section()
+    """The init container that unloads an old driver first."""
+    repoConfig: RepoConfig = section()
+    """Package sources for building the modules."""
+    certConfig: ConfigMapRef = section()
+    """ConfigMap with certificates of authorities that the package sources use."""
+    licensingConfig: Licensing = section()
+    """Licence of a vGPU guest driver."""
+    virtualTopology: VirtualTopology = section()
+    """Topology file of vGPU guests."""
+    kernelModuleConfig: ConfigMapRef = section()
+    """ConfigMap with one `<module>.conf` of parameters per kernel module, such as `nvidia.conf`."""
+    secretEnv: ObjectName | None = None
+    """Secret whose keys become environment variables of the driver container. Absent or empty: none."""
+
+
+class Driver(DriverSettings):
+    """The driver of all nodes that no other driver serves."""
+
+    enabled: bool | None = None
+    """Whether the driver is installed by a container; false where the node image brings it. Absent: the default of the release and the platform."""
+    useNvidiaDriverCRD: bool | None = None
+    """Whether drivers are described by `drivers` instead of this section. Absent: false."""
+    useOpenKernelModules: bool | None = None
+    """Without effect since v25.3, when `kernelModuleType` replaced it. Absent: not set."""
+    startupProbe: Probe | None = None
+    """How long the driver may take to build and load. Absent: the default of the release, 60 s and then 120 checks 10 s apart."""
+    livenessProbe: Probe | None = None
+    """There in the operator's API, but its operator fails when it is set. Absent: none."""
+    readinessProbe: Probe | None = None
+    """There in the operator's API, but its operator fails when it is set. Absent: none."""
+    upgradePolicy: UpgradePolicy = section()
+    """How a new driver reaches the nodes."""
+

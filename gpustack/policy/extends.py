@@ -1,0 +1,135 @@
+"""Finds the layers that a policy extends, and the order in which they count.
+
+A layer is the file layers/<name>.yaml beside the policies. Layers may extend layers. Order: what a layer extends comes
+before it, otherwise from left to right, and later ones win; a layer that is reached in several ways counts once, at the
+first place.
+
+A name is only ever a file name in that one folder. Paths would let a policy read any file of the machine that renders it,
+which in CI is somebody else's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import pathlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from gpustack.model import InputError
+from gpustack.policy.envelope import Envelope, finding, open_layer
+from gpustack.policy.layers import Part
+from gpustack.policy.read import Document, read
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?\Z")
+
+Display = Callable[[pathlib.Path], str]
+"""The name by which messages call a file."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer file. Policies of a fleet share the object, and with it what merging finds out about its data."""
+
+    name: str
+    envelope: Envelope
+
+    @functools.cached_property
+    def part(self) -> Part:
+        document = self.envelope.document
+        return Part("layer", document.file, self.envelope.spec, ("spec",), document.text)
+
+
+@dataclass
+class Layers:
+    """The layers folder FOLDER, every file of which is read once."""
+
+    folder: pathlib.Path
+    display: Display
+    known: dict[str, Layer] = field(default_factory=dict)
+
+    def of(self, policy: Envelope) -> list[Layer]:
+        """Return the layers of POLICY, in the order in which they are merged.
+
+        Raises InputError (GPU013) for a name that is none, a missing layer, a cycle and a link out of the folder.
+        """
+        ordered: dict[str, Layer] = {}
+        self._visit(policy, [], ordered)
+        return list(ordered.values())
+
+    def _visit(self, user: Envelope, chain: list[str], ordered: dict[str, Layer]) -> None:
+        for name in user.extends:
+            if name in chain:
+                _refuse_cycle(user, name, chain)
+            if name not in ordered:
+                layer = self._load(user, name)
+                self._visit(layer.envelope, [*chain, name], ordered)
+                ordered[name] = layer
+
+    def _load(self, user: Envelope, name: str) -> Layer:
+        if name not in self.known:
+            path = self._find(user, name)
+            self.known[name] = Layer(name, open_layer(read(path, self.display(path)), name))
+        return self.known[name]
+
+    def _find(self, user: Envelope, name: str) -> pathlib.Path:
+        """Return the file of layer NAME, which USER extends."""
+        if not _NAME.match(name):
+            stem = pathlib.PurePath(name).name.removesuffix(".yaml").removesuffix(".yml")
+            _refuse(
+                user,
+                name,
+                f"{name!r} is no name of a layer",
+                "A layer is named by its file in layers/: letters, digits, - _ and dots, no path.",
+                f"Write {stem}." if _NAME.match(stem) else "Write the file's name without folder and .yaml.",
+            )
+        path = self.folder / f"{name}.yaml"
+        if not path.is_file():
+            self._refuse_missing(user, name, path)
+        if pathlib.Path(os.path.realpath(path)).parent != pathlib.Path(os.path.realpath(self.folder)):
+            _refuse(
+                user,
+                name,
+                f"the layer {name} is a link to a file outside {self.display(self.folder)}",
+                "A policy must not read files from elsewhere on the machine that renders it.",
+                "Put a copy of the file into the folder.",
+            )
+        return path
+
+    def _refuse_missing(self, user: Envelope, name: str, path: pathlib.Path) -> NoReturn:
+        stems = [file.stem for file in sorted(self.folder.glob("*.yaml"))]
+        near = difflib.get_close_matches(name.lower().removesuffix(".yaml"), stems, n=2, cutoff=0.5)
+        if path.is_symlink():
+            remedy = f"{self.display(path)} is a link to nothing: correct it."
+        elif path.exists():
+            remedy = f"{self.display(path)} exists and is no file: replace it."
+        elif path.with_suffix(".yml").is_file():
+            remedy = f"Rename {name}.yml to {name}.yaml."
+        elif near:
+            remedy = f"Did you mean {' or '.join(near)}?"
+        else:
+            remedy = f"There are: {', '.join(stems[:12])}." if stems else f"Create {self.display(path)}."
+        _refuse(user, name, f"there is no layer {name}", f"It would be the file {self.display(path)}.", remedy)
+
+
+def _refuse_cycle(user: Envelope, name: str, chain: list[str]) -> NoReturn:
+    cycle = " -> ".join([*chain[chain.index(name) :], name])
+    _refuse(
+        user,
+        name,
+        f"layers extend each other in a circle: {cycle}",
+        "Each would have to be merged before the other.",
+        f"Remove {name} from extends in {user.document.file}.",
+    )
+
+
+def _refuse(user: Envelope, name: str, what: str, why: str, remedy: str) -> NoReturn:
+    raise InputError(finding(user.document, ("spec", "extends", _index(user.document, name)), "GPU013", what, why, remedy))
+
+
+def _index(document: Document, name: str) -> int:
+    extends: list[object] = document.data["spec"]["extends"]
+    return extends.index(name)

@@ -1,0 +1,82 @@
+"""What is about the node or about the operator itself: paths, CDI, Pod Security, `operator`, GDS, GDRCopy, node status."""
+
+from __future__ import annotations
+
+from .base import Section, mapping, section
+from .dcgm import ServiceMonitor
+from .operand import ImageSource, Operand, SideModule
+from .types import Annotations, HostPath, Labels, ObjectName
+
+
+class HostPaths(Section):
+    """Where things are on the nodes."""
+
+    rootFS: HostPath | None = None
+    """The node's root file system, as components see it. Absent or empty: /."""
+    driverInstallDir: HostPath | None = None
+    """Root of the driver's files: another folder where the node image brings the driver. Absent or empty: /run/nvidia/driver."""
+    kubeletRootDir: HostPath | None = None
+    """The kubelet's folder, for the pod resources that the exporter reads. Absent or empty: /var/lib/kubelet."""
+
+
+class Cdi(Section):
+    """The container device interface: the runtime injects GPUs by name, not by environment variable."""
+
+    enabled: bool | None = None
+    """Whether CDI is used. Absent: the default of the release, true since v25.10."""
+    default: bool | None = None
+    """Without effect since v25.10. Absent: not set."""
+    nriPluginEnabled: bool | None = None
+    """Whether an NRI plugin injects GPUs, without RuntimeClasses and without a change to the runtime's files. Absent: false."""
+
+
+class Psa(Section):
+    """Pod Security admission."""
+
+    enabled: bool | None = None
+    """Whether the namespace is labelled for privileged pods; needed where the cluster enforces a stricter level. Absent: false."""
+
+
+class Psp(Section):
+    """Pod Security policies, which Kubernetes 1.25 removed."""
+
+    enabled: bool | None = None
+    """Without effect. Absent: not set."""
+
+
+class OperatorMetrics(Section):
+    """Metrics of the operator's own pod."""
+
+    serviceMonitor: ServiceMonitor = section()
+    """How Prometheus finds them."""
+
+
+class Operator(Section):
+    """Settings of the operator. Those of its own pod have no meaning here, as there is none."""
+
+    runtimeClass: ObjectName | None = None
+    """Name of the RuntimeClass for pods that use GPUs. Absent or empty: nvidia."""
+    use_ocp_driver_toolkit: bool | None = None
+    """Whether the driver is built in OpenShift's driver toolkit. Absent: yes on OpenShift, where the toolkit's image is known."""
+    defaultRuntime: str | None = None
+    """Without effect in every release: the runtime is that of the nodes. Absent: not set."""
+    labels: Labels = mapping()
+    """Labels of the operator's own pod, which is not rendered. Absent: none."""
+    annotations: Annotations = mapping()
+    """Annotations of the operator's own pod, which is not rendered. Absent: none."""
+    initContainer: ImageSource = section()
+    """Image that older releases used for init containers; without effect since v26.3."""
+    metrics: OperatorMetrics = section()
+    """Metrics of the operator's own pod, which is not rendered."""
+
+
+class Gds(SideModule):
+    """GPUDirect Storage: the kernel module nvidia-fs, built in the driver's pod. `args` has no effect."""
+
+
+class GdrCopy(SideModule):
+    """GDRCopy: the kernel module gdrdrv, built in the driver's pod. `args` has no effect."""
+
+
+class NodeStatusExporter(Operand):
+    """The exporter of a node's validation state for Prometheus, on port 8000."""

@@ -1,0 +1,134 @@
+"""`nodePools`: the nodes that have GPUs, by what tells them apart, and what each group of them gets."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from .base import Section, items, mapping, section
+from .driver import DriverSettings
+from .sharing import Sharing
+from .types import (
+    AtLeast0,
+    AtLeast1,
+    ContainerRuntime,
+    DnsLabel,
+    IntOrPercent,
+    LabelKey,
+    Labels,
+    LabelValue,
+    NodeText,
+    OperatingSystem,
+    TimeOfDay,
+    TimeZone,
+    refuse,
+    refuse_at,
+)
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+class Count(Section):
+    """How many nodes a pool has. A number in the policy is both bounds."""
+
+    min: AtLeast0
+    """The fewest nodes, where an autoscaler changes their number."""
+    max: AtLeast0
+    """The most nodes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_number(cls, data: Any) -> Any:
+        if type(data) is int and data >= 0:
+            return {"min": data, "max": data}
+        if not isinstance(data, (dict, cls)):
+            raise refuse("count", f"{data!r} is no number of nodes", "write a number, or {min: 0, max: 8} under an autoscaler")
+        return data
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Count:
+        if self.min > self.max:
+            raise refuse("count", f"min {self.min} is more than max {self.max}", "exchange the two")
+        return self
+
+
+class Taint(Section):
+    """A taint of a pool's nodes. Components must tolerate it: see `daemonsets.tolerations`."""
+
+    key: LabelKey
+    """Key of the taint."""
+    value: LabelValue | None = None
+    """Value of the taint. Absent or empty: none."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What happens to pods that do not tolerate it."""
+
+
+class Window(Section):
+    """A time at which nodes may be taken out of service."""
+
+    days: list[Day] = items()
+    """Days on which it opens. Absent: every day."""
+    start: TimeOfDay
+    """When it opens, in quotes: "22:00"."""
+    hours: int = Field(ge=1, le=168)
+    """How many hours it stays open, 1 to 168."""
+    timeZone: TimeZone | None = None
+    """Time zone of `start`, such as Europe/Berlin. Absent: UTC."""
+
+
+class PoolUpgrade(Section):
+    """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout."""
+
+    maxUnavailable: IntOrPercent | None = None
+    """How many nodes of the pool may be unavailable at a time, for whatever reason: a number, or a percentage rounded up. Absent: as for the whole cluster."""
+    maxParallel: AtLeast1 | None = None
+    """How many nodes of the pool are worked on at a time. Absent: as for the whole cluster."""
+    windows: list[Window] = items()
+    """Times at which nodes may be taken out of service. Absent: any time."""
+
+
+class NodePool(Section):
+    """Nodes with GPUs that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches."""
+
+    name: DnsLabel
+    """Name of the pool, once per policy. Layers merge pools by it."""
+    count: Count | None = None
+    """How many nodes there are: a number, or `{min: 0, max: 8}` under an autoscaler. For reports only. Absent: not known."""
+    nodeSelector: Labels = mapping()
+    """Labels that the pool's nodes have before anything of NVIDIA runs on them. Absent: any node with a GPU."""
+    taints: list[Taint] = items()
+    """Taints of the nodes, so that missing tolerations are found. Absent: not known."""
+    arch: Literal["amd64", "arm64"] | None = None
+    """CPU architecture. Absent: not known."""
+    os: OperatingSystem | None = None
+    """Operating system as in image tags: `ubuntu22.04`, `rhel9.4`, `rhcos4.18`. Pools of several systems get a driver each. Absent: not known."""
+    kernel: NodeText | None = None
+    """Kernel release, as `uname -r` prints it; needed for precompiled drivers. Absent: not known."""
+    ostreeVersion: NodeText | None = None
+    """Version of RHCOS on OpenShift, which picks the driver toolkit's image. Absent: not known."""
+    containerRuntime: ContainerRuntime | None = None
+    """Container runtime of the nodes, as `cluster.containerRuntime`. Absent: the cluster's."""
+    gpuProduct: NodeText | None = None
+    """GPU product that is expected there, as in the label `nvidia.com/gpu.product`. For checks, never a selector. Absent: not known."""
+    gpusPerNode: AtLeast1 | None = None
+    """How many GPUs a node has. Absent: not known."""
+    workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
+    """What the nodes serve, with `sandboxWorkloads.enabled`. Absent: `sandboxWorkloads.defaultWorkload`."""
+    sharing: Sharing = section()
+    """How GPUs are shared between pods. Absent: one pod per GPU."""
+    driver: DriverSettings | None = None
+    """What is different about the driver of these nodes. Absent: nothing."""
+    upgrade: PoolUpgrade | None = None
+    """When and how fast nodes are taken out of service. Absent: as `driver.upgradePolicy` says."""
+
+
+def unique_names(pools: list[NodePool]) -> list[NodePool]:
+    """Return POOLS, or refuse the first whose name another has."""
+    seen: set[str] = set()
+    for index, pool in enumerate(pools):
+        if pool.name in seen:
+            error = refuse("pool_name", f"two node pools are called {pool.name!r}", "give each pool a name of its own")
+            raise refuse_at((index, "name"), error, pool.name)
+        seen.add(pool.name)
+    return pools

@@ -1,0 +1,111 @@
+"""What the sections of components have in common: image, arguments, environment, resources.
+
+Each class adds what the operator's API has for that kind of component and no more, so that a field without effect
+does not exist. (GDS and GDRCopy run inside the driver's pod, so they have no resources; a driver manager has no
+arguments.)
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Section, items
+from .types import (
+    AtLeast0,
+    AtLeast1,
+    DnsSubdomain,
+    EnvName,
+    ImageName,
+    ImageRepository,
+    ImageTagOrDigest,
+    Quantities,
+)
+
+PullPolicy = Literal["Always", "IfNotPresent", "Never", ""]
+
+
+class EnvVar(Section):
+    """One environment variable of a container."""
+
+    name: EnvName
+    """Name of the variable. Layers merge lists of variables by it."""
+    value: str | None = None
+    """Its value, always text: write numbers and true or false in quotes. Absent is the empty text."""
+
+
+class ResourceRequirements(Section):
+    """CPU, memory and other resources of a container. Given at all, it replaces the built-in requests and limits."""
+
+    limits: Quantities | None = None
+    """The most that the container may use, by resource name: `{cpu: 500m, memory: 1Gi}`. Absent: no limit."""
+    requests: Quantities | None = None
+    """What the scheduler sets aside for the container, by resource name. Absent: what `limits` says."""
+
+
+class Probe(Section):
+    """Timing of a probe; what it runs is fixed."""
+
+    initialDelaySeconds: AtLeast0 | None = None
+    """Seconds from the start of the container to the first check. Absent: 0."""
+    periodSeconds: AtLeast1 | None = None
+    """Seconds between checks. Absent: 10."""
+    timeoutSeconds: AtLeast1 | None = None
+    """Seconds after which a check counts as failed. Absent: 1."""
+    failureThreshold: AtLeast1 | None = None
+    """Failures in a row after which the container is restarted or counts as not ready. Absent: 3."""
+    successThreshold: AtLeast1 | None = None
+    """Successes in a row that are needed after a failure. Absent: 1, the only value startup and liveness probes allow."""
+
+
+class ImageSource(Section):
+    """Where an image comes from. Repository, name and version are all set, or the name alone is a whole reference."""
+
+    repository: ImageRepository | None = None
+    """Registry and path before the image name, such as `nvcr.io/nvidia`. Absent: that of the release."""
+    image: ImageName | None = None
+    """Name of the image; with `repository` and `version` empty, a whole reference. Absent: that of the release."""
+    version: ImageTagOrDigest | None = None
+    """Tag or `sha256:` digest of the image, in quotes where it looks like a number. Absent: that of the release."""
+    imagePullPolicy: PullPolicy | None = None
+    """When the kubelet pulls the image. Absent or empty: IfNotPresent."""
+    imagePullSecrets: list[DnsSubdomain] = items()
+    """Names of Secrets in the operator's namespace that hold credentials for the registry. Absent: none."""
+
+
+class DriverManager(ImageSource):
+    """The init container that clears a node of its old driver before the new one loads."""
+
+    env: list[EnvVar] = items()
+    """Environment variables of the container; they replace built-in ones of the same name. Absent: the built-in ones."""
+
+
+class Component(ImageSource):
+    """A container that runs beside others in a pod."""
+
+    args: list[str] = items()
+    """Arguments of the main container; they replace the built-in ones, the entrypoint script of some included."""
+    env: list[EnvVar] = items()
+    """Environment variables of the main container; they replace built-in ones of the same name. Absent: the built-in ones."""
+
+
+class SideModule(Component):
+    """A kernel module that is built in the driver's pod."""
+
+    enabled: bool | None = None
+    """Whether the module is built and loaded. Absent: the default of the release."""
+
+
+class Workload(Component):
+    """A pod of its own, without a switch."""
+
+    resources: ResourceRequirements | None = None
+    """CPU and memory of the containers. Absent: the built-in ones, which is none for most components."""
+    hostNetwork: bool | None = None
+    """Whether the pod uses the node's network instead of its own. Absent: false."""
+
+
+class Operand(Workload):
+    """A pod of its own on every node that takes part."""
+
+    enabled: bool | None = None
+    """Whether the component is installed. Absent: the default of the release and the platform."""

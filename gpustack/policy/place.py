@@ -1,0 +1,58 @@
+"""Where a finding of a rule was caused: from a policy path to a line in the file that wrote the value.
+
+Rules work on the effective spec and name a path ("spec.nodePools[0].kernel"). The value may come from the cluster's file,
+a layer or a default; a missing one has no place of its own, so its nearest written parent is shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from gpustack.model import Finding, Location, Path
+
+if TYPE_CHECKING:
+    from gpustack.policy.load import Loaded
+
+_STEP = re.compile(r'\["([^"]*)"\]|\[(\d+)\]|([^.\[]+)')
+
+
+def parse(path: str) -> Path:
+    """The steps of a dotted path: the reverse of model.dotted."""
+    return tuple(int(index) if index else quoted or plain for quoted, index, plain in _STEP.findall(path))
+
+
+def place(loaded: Loaded, finding: Finding) -> Finding:
+    """FINDING with the location of its path in the files of LOADED; as it is where nobody wrote the path or a parent of it."""
+    path = parse(finding.path)
+    if path[:1] != ("spec",):
+        return finding
+    path = path[1:]
+    found = loaded.merged.writer(path)
+    exact = found is not None
+    while found is None and path:
+        path = path[:-1]
+        found = loaded.merged.writer(path)
+    if found is None:
+        return finding
+    part, own = found
+    if part.text is None:
+        cause = loaded.merged.writer(part.because) if part.because is not None else None
+        where = cause[0].locate(cause[1]) if cause and cause[0].text is not None else Location(part.file)
+    else:
+        value = node(part.clean, own)
+        where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
+    return dataclasses.replace(finding, location=where)
+
+
+def node(data: object, path: Path) -> object:
+    """What stands at PATH in DATA, or None."""
+    for step in path:
+        if isinstance(data, dict):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            return None
+    return data

@@ -1,0 +1,170 @@
+"""The field reference of docs/policy.md, written from the models: what the docs say about a field is what its class says.
+
+Sections are tables; sections inside them are rows with a dotted path. What many sections have (an image, arguments, a
+list of environment variables) is described once, at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from . import operand
+from .base import Section
+from .describe import descriptions, models, nested, summary
+from .schema import EXTENDS
+from .spec import ClusterPolicySpec
+from .types import Form, Number
+
+BEGIN, END = "<!-- reference:begin -->", "<!-- reference:end -->"
+COMMON = (operand.Operand, operand.Workload, operand.SideModule, operand.Component, operand.DriverManager, operand.ImageSource)
+"""What components have in common, the most specific first."""
+
+WORDS = {bool: "true or false", int: "number", str: "text", Any: "anything"}
+
+
+def replaced(page: str) -> str:
+    """PAGE with what stands between the two marks replaced by the reference of today. ValueError without the marks."""
+    head, begin, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN} with a {END} after it")
+    return f"{head}{begin}\n\n{markdown()}\n{end}{tail}"
+
+
+def markdown() -> str:
+    """The reference as Markdown, ending in a line break."""
+    from gpustack.catalog import releases
+
+    release = releases.latest()
+    defaults = releases.release(release).defaults
+    sections = {name: model for name, field in ClusterPolicySpec.model_fields.items() for model in nested(field.annotation)}
+    blocks = [f"Defaults are those of {release}; a platform may change them. A dash means: see the description.", *_plain_fields()]
+    blocks += [block for name, model in sections.items() for block in _section(name, model, defaults)]
+    blocks += ["### Shared types"]
+    blocks += [block for model in _shared(list(sections.values())) for block in _type(model)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _plain_fields() -> Iterator[str]:
+    """Fields of `spec` that are no sections."""
+    texts = descriptions(ClusterPolicySpec)
+    rows = [("extends", "list of text", "", EXTENDS["description"])]
+    for name, field in ClusterPolicySpec.model_fields.items():
+        if not nested(field.annotation):
+            rows.append((name, _words(field.annotation, field.metadata), "", texts[name]))
+    yield "### Fields of `spec` that are no sections"
+    yield _table(rows)
+
+
+def _section(name: str, model: type[Section], defaults: Mapping[str, Any]) -> Iterator[str]:
+    listed = typing.get_origin(ClusterPolicySpec.model_fields[name].annotation) is list
+    yield f"### `{name}`"
+    yield summary(model)
+    common = _common(model)
+    if common:
+        yield f"Has the fields of [{common.__name__}](#{common.__name__.lower()}). {_image(defaults.get(name))}".rstrip()
+    rows = list(_rows(model, f"{name}[]" if listed else name, defaults))
+    if rows:
+        yield _table(rows)
+
+
+def _type(model: type[Section]) -> Iterator[str]:
+    yield f"#### {model.__name__}"
+    yield summary(model)
+    common = _common(model, proper=True)
+    if common:
+        yield f"Has the fields of [{common.__name__}](#{common.__name__.lower()})."
+    rows = list(_rows(model, "", {}))
+    if rows:
+        yield _table(rows)
+
+
+Row = tuple[str, str, str, str]
+
+
+def _rows(model: type[Section], path: str, defaults: Mapping[str, Any]) -> Iterator[Row]:
+    """Path, type, default and description of MODEL's fields, without those that a common class describes."""
+    texts = descriptions(model)
+    common = _common(model, proper=not path)
+    for name, field in model.model_fields.items():
+        if common and name in common.model_fields:
+            continue
+        below = f"{path}.{name}" if path else name
+        value = _default(below, field, defaults)
+        yield below, _words(field.annotation, field.metadata), value, texts[name]
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section) and field.annotation not in COMMON:
+            yield from _rows(field.annotation, below, defaults)
+
+
+def _shared(sections: list[type[Section]]) -> list[type[Section]]:
+    """The models that get a table at the end: the common ones, and those that sections hold in a list or may lack."""
+    linked: dict[type[Section], None] = dict.fromkeys(COMMON)
+    for model in models(ClusterPolicySpec):
+        for field in model.model_fields.values():
+            if not isinstance(field.annotation, type):
+                linked.update(dict.fromkeys(nested(field.annotation)))
+    return [model for model in linked if model not in sections]
+
+
+def _common(model: type[Section], *, proper: bool = False) -> type[Section] | None:
+    """The most specific common class that MODEL builds on; PROPER: other than itself."""
+    return next((cls for cls in COMMON if issubclass(model, cls) and not (proper and cls is model)), None)
+
+
+def _image(section: Any) -> str:
+    """What the release says about the image and the switch of a component's SECTION."""
+    if not isinstance(section, Mapping):
+        return ""
+    said = [f"Image: `{'/'.join(part for part in (section.get('repository'), section['image']) if part)}:{section['version']}`."] if section.get("version") and section.get("image") else []
+    said += [f"Enabled: {json.dumps(section['enabled'])}."] if "enabled" in section else []
+    return " ".join(said)
+
+
+def _default(path: str, field: FieldInfo, defaults: Mapping[str, Any]) -> str:
+    value: Any = defaults
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if value is None and isinstance(field.default, str):
+        value = field.default
+    if value is None or (isinstance(value, Mapping) and value):
+        return ""
+    return f"`{json.dumps(value)}`"
+
+
+def _words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
+    """The type of a field in words, models as links."""
+    for item in metadata:
+        if isinstance(item, Form):
+            return item.what
+        if isinstance(item, Number):
+            return item.form.what
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _words(arguments[0], arguments[1:])
+    if origin is typing.Literal:
+        return " or ".join(f"`{value}`" if value else "empty" for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_words(option) for option in arguments if option is not type(None))
+    if origin is list:
+        return f"list of {_words(arguments[0])}"
+    if origin is dict:
+        return f"map: {_words(arguments[0])} to {_words(arguments[1])}"
+    if annotation in WORDS:
+        return WORDS[annotation]
+    if annotation in COMMON:
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+    return "section"
+
+
+def _table(rows: list[Row]) -> str:
+    lines = ["| Field | Type | Default | Meaning |", "|---|---|---|---|"]
+    for path, kind, default, meaning in rows:
+        cells = (f"`{path}`", kind, default, meaning)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)

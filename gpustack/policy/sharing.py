@@ -1,0 +1,131 @@
+"""`nodePools[].sharing`: who may use a GPU at the same time. Exclusive, one pod per GPU, where nothing is said.
+
+Solves: sharing is three systems (time-slicing, MPS, MIG) with two files of text between them, and the wrong combination
+is dropped without a word or stops the plugin. So the combinations that can't work are refused while reading.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from .base import Section, items
+from .types import AtLeast0, AtLeast1, MigProfile, NodeText, absent, refuse, refuse_at
+
+MPS_CLIENTS = 48
+"""The most clients of one GPU that MPS serves, from compute capability 7.5 on; 16 on older ones (device-plugin-config.yaml)."""
+
+
+def _two_or_more(value: int) -> int:
+    if value < 2:
+        raise refuse("replicas", "replicas must be 2 or more", "leave out this kind of sharing to turn it off")
+    return value
+
+
+def _mps_clients(value: int) -> int:
+    if value > MPS_CLIENTS:
+        raise refuse("replicas", f"MPS serves {MPS_CLIENTS} clients of a GPU at most", f"write {MPS_CLIENTS} or less, or use timeSlicing")
+    return value
+
+
+def _layout(value: dict[str, int]) -> dict[str, int]:
+    if not value:
+        raise refuse("mig_layout", "a layout names at least one profile", "leave out the layout of GPUs that stay whole")
+    return value
+
+
+Replicas = Annotated[int, AfterValidator(_two_or_more), Field(json_schema_extra={"minimum": 2})]
+MpsReplicas = Annotated[Replicas, AfterValidator(_mps_clients), Field(json_schema_extra={"minimum": 2, "maximum": MPS_CLIENTS})]
+Layout = Annotated[dict[MigProfile, AtLeast1], BeforeValidator(absent), AfterValidator(_layout), Field(json_schema_extra={"minProperties": 1})]
+"""Profiles and how many instances of each."""
+
+
+class TimeSlicing(Section):
+    """Pods take turns on a GPU, with nothing to keep their memory apart."""
+
+    replicas: Replicas
+    """How many pods may share one GPU or MIG instance; 2 or more."""
+    renameByDefault: bool | None = None
+    """Whether shared GPUs are called `nvidia.com/gpu.shared`, so that nobody gets one by accident. Absent: false."""
+    failRequestsGreaterThanOne: bool | None = None
+    """Whether pods that ask for more than one share are refused; a second share is no second GPU. Absent: false."""
+
+
+class Mps(Section):
+    """Pods run on a GPU side by side, each with an equal part of its memory and threads. Not on MIG instances."""
+
+    replicas: MpsReplicas
+    """How many pods may share one GPU; 2 to 48 (16 below compute capability 7.5)."""
+    renameByDefault: bool | None = None
+    """Whether shared GPUs are called `nvidia.com/gpu.shared`, so that nobody gets one by accident. Absent: false."""
+    failRequestsGreaterThanOne: bool | None = None
+    """Whether pods that ask for more than one share are refused; plugins before v0.20 always do. Absent: true."""
+
+
+class MigDevices(Section):
+    """Some GPUs of a node, and how they are cut."""
+
+    indices: Annotated[list[AtLeast0], Field(min_length=1)]
+    """Indices of the GPUs, from 0."""
+    layout: Layout | None = None
+    """Instances by profile, for each of these GPUs: `{3g.40gb: 2}`. Absent: the GPUs stay whole."""
+
+
+class MigSharing(Section):
+    """GPUs are cut into instances with memory and compute units of their own. Exactly one of the three fields is set."""
+
+    config: NodeText | None = None
+    """Name of a layout in the MIG manager's configuration, such as `all-1g.10gb`. Absent: see the other two."""
+    layout: Layout | None = None
+    """Instances by profile, for every GPU of a node: `{3g.40gb: 1, 2g.20gb: 2}`. Absent: see the other two."""
+    devices: list[MigDevices] = items()
+    """A layout per group of GPUs, where a node's GPUs are cut differently. Absent: see the other two."""
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> MigSharing:
+        given = [name for name in ("config", "layout", "devices") if getattr(self, name)]
+        if len(given) != 1:
+            what = f"mig has {' and '.join(given)}" if given else "mig says neither config nor layout nor devices"
+            raise refuse("mig_sharing", what, "keep exactly one of config, layout and devices")
+        twice = _first_repeated(self.devices)
+        if twice:
+            row, column, index = twice
+            error = refuse("mig_devices", f"GPU {index} is in two groups", "give each GPU one layout")
+            raise refuse_at(("devices", row, "indices", column), error, index)
+        return self
+
+
+class Sharing(Section):
+    """How a pool's GPUs are shared. Nothing set: one pod per GPU."""
+
+    timeSlicing: TimeSlicing | None = None
+    """Pods take turns, on whole GPUs or on the MIG instances of `mig`. Absent: no time-slicing."""
+    mps: Mps | None = None
+    """Pods run side by side by MPS; alone, without the other two. Absent: no MPS."""
+    mig: MigSharing | None = None
+    """GPUs are cut into MIG instances. Absent: GPUs stay whole."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether every GPU belongs to one pod at a time."""
+        return self.timeSlicing is None and self.mps is None and self.mig is None
+
+    @model_validator(mode="after")
+    def _possible_together(self) -> Sharing:
+        if self.mps and self.mig:
+            raise refuse("sharing", "mps and mig exclude each other: the device plugin refuses MPS on MIG instances", "use timeSlicing on the instances, or drop one of the two")
+        if self.mps and self.timeSlicing:
+            raise refuse("sharing", "mps and timeSlicing exclude each other: the device plugin would drop timeSlicing without a word", "keep one of the two")
+        return self
+
+
+def _first_repeated(groups: list[MigDevices]) -> tuple[int, int, int] | None:
+    """The first index that stands in two places: its group, its place there and itself."""
+    seen: set[int] = set()
+    for row, group in enumerate(groups):
+        for column, index in enumerate(group.indices):
+            if index in seen:
+                return row, column, index
+            seen.add(index)
+    return None

@@ -1,0 +1,160 @@
+"""The whole policy: `ClusterPolicy` for a cluster, `PolicyLayer` for what clusters share, and the spec of both.
+
+`extends` is in the file but not here: it is used up when layers are merged, before a model sees the data. A policy that
+has been merged and filled with defaults is the *effective spec*, a `ClusterPolicySpec`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from . import future, host, sandbox
+from .base import Section, items, mapping, section
+from .cluster import Cluster
+from .daemonsets import DaemonSets
+from .dcgm import Dcgm, DcgmExporter
+from .device_plugin import DevicePlugin
+from .driver import Driver
+from .extra import Manifest, Reference
+from .gfd import Gfd
+from .gpu_cluster import GpuCluster
+from .mig import Mig, MigManager
+from .nfd import Nfd
+from .node_pools import NodePool, unique_names
+from .nvidia_driver import NvidiaDriver
+from .toolkit import Toolkit
+from .types import Annotations, ClusterName, Labels, Release
+from .validator import Validator
+
+API_VERSION = "gpustack.dev/v1alpha1"
+
+
+class PolicySpec(Section):
+    """What a policy or a layer says. Whatever is absent comes from the layers, the platform and the release."""
+
+    release: Release | None = None
+    """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
+    cluster: Cluster = section()
+    """What the cluster is: its Kubernetes version, platform, container runtime."""
+    nodePools: Annotated[list[NodePool], AfterValidator(unique_names)] = items()
+    """The nodes that have GPUs, by what tells them apart, and what each group of them gets."""
+    nfd: Nfd = section()
+    """Node feature discovery, which finds the nodes that have GPUs."""
+    daemonsets: DaemonSets = section()
+    """What holds for the pods of every component."""
+    hostPaths: host.HostPaths = section()
+    """Where things are on the nodes."""
+    driver: Driver = section()
+    """The NVIDIA kernel driver."""
+    toolkit: Toolkit = section()
+    """The container toolkit, which teaches the container runtime to hand out GPUs."""
+    cdi: host.Cdi = section()
+    """The container device interface, by which the runtime injects GPUs."""
+    devicePlugin: DevicePlugin = section()
+    """The device plugin, which offers a node's GPUs to the kubelet."""
+    gfd: Gfd = section()
+    """GPU feature discovery, which labels nodes with what their GPUs are."""
+    mig: Mig = section()
+    """How MIG instances are offered."""
+    migManager: MigManager = section()
+    """The MIG manager, which cuts GPUs into instances."""
+    dcgm: Dcgm = section()
+    """The stand-alone DCGM host engine."""
+    dcgmExporter: DcgmExporter = section()
+    """The exporter of GPU metrics for Prometheus."""
+    nodeStatusExporter: host.NodeStatusExporter = section()
+    """The exporter of a node's validation state for Prometheus."""
+    validator: Validator = section()
+    """The pods that prove a node's GPUs usable."""
+    gds: host.Gds = section()
+    """GPUDirect Storage."""
+    gdrcopy: host.GdrCopy = section()
+    """GDRCopy, low-latency copies between CPU and GPU memory."""
+    operator: host.Operator = section()
+    """Settings of the operator that outlive it, such as the name of the RuntimeClass."""
+    psa: host.Psa = section()
+    """Pod Security admission of the namespace."""
+    psp: host.Psp = section()
+    """Pod Security policies, which Kubernetes 1.25 removed."""
+    sandboxWorkloads: sandbox.SandboxWorkloads = section()
+    """GPUs for virtual machines and Kata containers."""
+    vgpuManager: sandbox.VgpuManager = section()
+    """The vGPU host driver."""
+    vgpuDeviceManager: sandbox.VgpuDeviceManager = section()
+    """The manager that creates vGPU devices."""
+    vfioManager: sandbox.VfioManager = section()
+    """The manager that binds GPUs to vfio-pci."""
+    sandboxDevicePlugin: sandbox.SandboxDevicePlugin = section()
+    """The device plugin for virtual machines of KubeVirt."""
+    kataSandboxDevicePlugin: sandbox.KataSandboxDevicePlugin = section()
+    """The device plugin for Kata containers."""
+    kataManager: sandbox.KataManager = section()
+    """The Kata manager, deprecated."""
+    ccManager: sandbox.CcManager = section()
+    """The manager of confidential computing."""
+    extraObjects: list[Manifest] = items()
+    """Kubernetes objects that are rendered along, each a whole manifest. Absent: none."""
+    references: list[Reference] = items()
+    """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
+    drivers: list[NvidiaDriver] = items()
+    """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD`. Not rendered yet. Absent: none."""
+    gpuCluster: GpuCluster | None = None
+    """GPUs by dynamic resource allocation. Not rendered yet. Absent: the device plugin offers GPUs."""
+    reconciler: future.Reconciler | None = None
+    """The program in the cluster that labels nodes and rolls changes. Not rendered yet. Absent: none."""
+    gitops: future.Undecided | None = None
+    """The Argo CD or Flux objects that sync the render. Not rendered yet. Absent: none."""
+    alerts: future.Undecided | None = None
+    """Alerting rules. Not rendered yet. Absent: none."""
+    dashboards: future.Undecided | None = None
+    """Dashboards. Not rendered yet. Absent: none."""
+    tenancy: future.Tenancy | None = None
+    """PriorityClasses and quotas of tenants. Not rendered yet. Absent: none."""
+    kubevirt: future.Undecided | None = None
+    """Host devices that KubeVirt permits. Not rendered yet. Absent: none."""
+
+
+class ClusterPolicySpec(PolicySpec):
+    """The effective spec of one cluster."""
+
+    release: Release
+    """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
+
+
+class Metadata(Section):
+    """Name and labels of a policy."""
+
+    name: ClusterName
+    """Name of the cluster or layer; for a cluster also the name of its folder below dist/."""
+    labels: Labels = mapping()
+    """Labels of the policy, for people and tools. Absent: none."""
+    annotations: Annotations = mapping()
+    """Annotations of the policy, for people and tools. Absent: none."""
+
+
+class PolicyLayer(Section):
+    """What several clusters share. `extends` of a cluster names it."""
+
+    apiVersion: Literal["gpustack.dev/v1alpha1"]
+    """Version of the language."""
+    kind: Literal["PolicyLayer"]
+    """PolicyLayer."""
+    metadata: Metadata | None = None
+    """Name of the layer. Absent: that of its file, without .yaml."""
+    spec: PolicySpec = section()
+    """What clusters take over from it."""
+
+
+class ClusterPolicy(Section):
+    """The policy of one cluster, merged with its layers."""
+
+    apiVersion: Literal["gpustack.dev/v1alpha1"]
+    """Version of the language."""
+    kind: Literal["ClusterPolicy"]
+    """ClusterPolicy."""
+    metadata: Metadata
+    """Name of the cluster."""
+    spec: ClusterPolicySpec
+    """What the cluster's GPU stack is."""

@@ -1,0 +1,180 @@
+"""What somebody may have meant by a key that the language does not have.
+
+Solves: "unknown key" sends people to the documentation; the fields of the models are known, so the message can name the
+right one. Tried in this order: the name that the operator's chart uses, the same name in another spelling, a name like it
+in the same section, the same name in another section, a name like it anywhere, and at last what the section does have.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import types
+import typing
+from collections.abc import Iterable
+
+from pydantic import BaseModel
+
+from gpustack.catalog import chart
+from gpustack.model import Path, dotted
+
+Model = type[BaseModel]
+
+
+def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",)) -> str:
+    """Return what to do about the unknown key at PATH of a document of MODEL; VALUE is what it holds.
+
+    AT is where MODEL's data stands in a policy.
+    """
+    section, key = path[:-1], str(path[-1])
+    known = by_chart(path)
+    if known:
+        return known
+    keys = list(keys_at(model, section))
+    match = _respelled(key, keys) or _close(key, keys, 0.75)
+    if match:
+        return f"Did you mean {dotted((*at, *section, match))}?"
+    elsewhere = _elsewhere(model, section, key, value)
+    if elsewhere:
+        return f"Did you mean {' or '.join(f'{dotted(at)}.{path}' for path in elsewhere)}?"
+    if not keys:
+        return f"Delete {key}."
+    listed = ", ".join(sorted(keys)[:12]) + (", ..." if len(keys) > 12 else "")
+    return f"{dotted((*at, *section))} has {listed}."
+
+
+def by_chart(path: Path) -> str:
+    """Return what to do about PATH if it is a value of the operator's chart that is called otherwise here; else ""."""
+    shown = dotted(path)
+    if len(path) > 2 and path[0] == "drivers":
+        inside = dotted(path[2:])
+        new = next((new for old, new in chart.renamed("drivers").items() if old == inside), None)
+        return f"Did you mean {dotted(('spec', *path[:2]))}.{new}? That is its name in an NVIDIADriver." if new else ""
+    for old, new in chart.renamed().items():
+        if shown == old or shown.startswith(f"{old}."):
+            return f"Did you mean spec.{new}{shown[len(old) :]}? {old} is its name in the chart's values."
+        if old.startswith(f"{shown}."):
+            return f"Did you mean spec.{new}? {old} is its name in the chart's values."
+    if len(path) == 1 and path[0] in chart.wrappers():
+        return f"Move what stands below it up, to spec: in a values file, {path[0]} is the chart that the values are for."
+    why = chart.dropped().get(shown)
+    return f"Delete it: in the chart's values, it {why}." if why else ""
+
+
+def nearest_paths(model: Model, wanted: str, count: int = 3) -> list[str]:
+    """Return up to COUNT paths of MODEL that are like the dotted path WANTED, best first."""
+    paths = all_paths(model)
+    plain = wanted.replace("[]", "")
+    exact = [path for path in paths if path.lower().replace("[]", "") == plain.lower()]
+    ends = [path for path in paths if path.lower().endswith(f".{wanted.lower()}")]
+    last = [path for path in paths if path.rpartition(".")[2].lower() == wanted.rpartition(".")[2].lower()]
+    last = difflib.get_close_matches(wanted, last, n=count, cutoff=0.6)
+    near = difflib.get_close_matches(wanted, paths, n=count, cutoff=0.6)
+    return list(dict.fromkeys([*exact, *sorted(ends, key=len), *last, *near]))[:count]
+
+
+def keys_at(model: Model, path: Path) -> Iterable[str]:
+    """Return the keys of the section at PATH of MODEL; none where the keys are free."""
+    current: list[typing.Any] = [model]
+    for step in path:
+        current = [inner for outer in current for inner in _into(outer, step)]
+    return [name for inner in current if _is_model(inner) for name in inner.model_fields]
+
+
+@functools.cache
+def all_paths(model: Model) -> tuple[str, ...]:
+    """Return all paths of MODEL, sections too, with [] for any item of a list: nodePools[].sharing.mig.layout."""
+    found: list[str] = []
+    _collect(model, "", (), found)
+    return tuple(dict.fromkeys(found))
+
+
+def _collect(annotation: typing.Any, prefix: str, open_models: tuple[Model, ...], found: list[str]) -> None:
+    for option in _options(annotation):
+        if _is_model(option):
+            if option in open_models:
+                continue
+            for name, info in option.model_fields.items():
+                path = f"{prefix}.{name}" if prefix else name
+                found.append(path)
+                _collect(info.annotation, path, (*open_models, option), found)
+        elif typing.get_origin(option) in (list, tuple, set, frozenset):
+            _collect(typing.get_args(option)[0], f"{prefix}[]", open_models, found)
+
+
+def _into(annotation: typing.Any, step: str | int) -> list[typing.Any]:
+    """Return the types that a value may have at STEP of a value of ANNOTATION."""
+    if _is_model(annotation):
+        info = annotation.model_fields.get(str(step))
+        return _options(info.annotation) if info else []
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (list, tuple, set, frozenset) and isinstance(step, int):
+        return _options(arguments[0])
+    if origin is dict:
+        return _options(arguments[1])
+    return []
+
+
+def _options(annotation: typing.Any) -> list[typing.Any]:
+    """Return the alternatives of ANNOTATION: unions taken apart, annotations and aliases peeled off."""
+    if isinstance(annotation, typing.TypeAliasType) if hasattr(typing, "TypeAliasType") else False:
+        return _options(annotation.__value__)
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _options(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return [option for argument in typing.get_args(annotation) for option in _options(argument)]
+    return [annotation]
+
+
+def _is_model(annotation: typing.Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str]:
+    """Return up to two paths in other sections that end like KEY: rdma, rdmaEnabled, rdma.enabled, and at last rdmaa.
+
+    Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most: few
+    steps, no list. Where more than two are best (image, enabled), the name says nothing, and nothing is returned.
+    """
+    paths = all_paths(model)
+    here, wanted = dotted(section), _squeeze(key)
+    inner = set(value) if isinstance(value, dict) else set()
+    found = [path for path in paths if wanted in (_squeeze(tail) for tail in _tails(path))]
+    if not found:
+        near = _close(key, sorted({path.rpartition(".")[2] for path in paths}), 0.85)
+        found = [path for path in paths if near and path.rpartition(".")[2] == near]
+
+    def rank(path: str) -> tuple[int, int, int, int]:
+        parent = path.rpartition(".")[0]
+        children = {other[len(path) + 1 :] for other in paths if other.startswith(f"{path}.")}
+        return -len(inner & children), -_shared(parent, here), path.count("[]"), path.count(".")
+
+    ranks = {path: rank(path) for path in found}
+    best = [path for path in found if ranks[path] == min(ranks.values())]
+    return best if len(best) <= 2 else []
+
+
+def _tails(path: str) -> list[str]:
+    steps = path.replace("[]", "").split(".")
+    return [".".join(steps[-length:]) for length in range(1, min(len(steps), 4) + 1)]
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = zip(one.split("."), other.split("."), strict=False)
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(one.count("."), other.count(".")) + 1)
+
+
+def _respelled(key: str, keys: Iterable[str]) -> str:
+    return next((known for known in keys if _squeeze(known) == _squeeze(key)), "")
+
+
+def _close(key: str, keys: Iterable[str], cutoff: float) -> str:
+    lower = {known.lower(): known for known in keys}
+    near = difflib.get_close_matches(key.lower(), lower, n=1, cutoff=cutoff)
+    return lower[near[0]] if near else ""
+
+
+def _squeeze(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())
+

@@ -1,0 +1,157 @@
+"""YAML 1.2 on libyaml: text -> graph of nodes.
+
+Solves: PyYAML reads YAML 1.1, where `no` is false, 12:30 is 750 and 1_000 is a thousand, and where a repeated key
+silently wins. Only its C parser is used here, which knows no types; what the nodes mean is decided in `construct.py`.
+
+Nothing is constructed before the graph is known to be small: nesting is bounded on the text before the recursive C
+composer sees it, and what aliases expand to is counted on the graph.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import yaml
+from yaml._yaml import CParser
+
+from gpustack.model import Finding, InputError, Location
+from gpustack.policy.source import place
+
+MAX_DEPTH = 200
+"""Levels of nesting. A CRD's schema in extraObjects has about 40."""
+
+MAX_EXPANDED = 1_000_000
+"""Values that a document with aliases may stand for, every alias written out."""
+
+PLAIN, QUOTED, COLLECTION = "plain", "quoted", "collection"
+"""What stands in a node's tag when the author wrote no tag."""
+
+# Every block level starts in a column of its own, but for a list at the column of its key: two levels a column.
+_DEEP_PREFIX = re.compile(r"(?:\A|[\r\n])[ \t?:-]{48}")
+_MAX_BRACKETS = MAX_DEPTH - 2 * 49
+
+Node = Any
+"""A yaml.ScalarNode, SequenceNode or MappingNode."""
+
+
+class _Parser(CParser):
+    """libyaml with the tag of a node left as the author wrote it."""
+
+    def resolve(self, kind: type, value: str, implicit: Any) -> str:
+        if kind is yaml.ScalarNode:
+            return PLAIN if implicit[0] else QUOTED
+        return COLLECTION
+
+    def descend_resolver(self, parent: object, index: object) -> None:
+        pass
+
+    def ascend_resolver(self) -> None:
+        pass
+
+
+def compose(text: str, file: str) -> list[Node]:
+    """Return the root node of each document in TEXT that holds anything.
+
+    Raises InputError where TEXT is no YAML, or is nested deeper than MAX_DEPTH.
+    """
+    try:
+        if text.count("[") + text.count("{") > _MAX_BRACKETS or _DEEP_PREFIX.search(text):
+            _check_depth(text, file)
+        parser = _Parser(text)
+        documents = []
+        while parser.check_node():
+            node: Node = parser.get_node()
+            if node.tag != PLAIN or node.value:
+                documents.append(node)
+    except yaml.YAMLError as error:
+        from gpustack.policy.syntax import explain
+
+        raise explain(error, text, file) from None
+    return documents
+
+
+def check_expansion(node: Node, text: str, file: str) -> None:
+    """Refuse a graph in which an alias lies within its own anchor, or whose aliases stand for too much."""
+    if "*" not in text:
+        return
+    known: dict[int, tuple[int, int]] = {}
+    open_nodes: set[int] = set()
+
+    def measure(node: Node) -> tuple[int, int]:
+        """Return the number of values below NODE with aliases written out, and the levels of nesting."""
+        if isinstance(node, yaml.ScalarNode):
+            return 1, 0
+        key = id(node)
+        if key in known:
+            return known[key]
+        if key in open_nodes:
+            refuse(
+                "GPU006",
+                "an alias stands inside the value that it names",
+                mark(node, text, file),
+                "Written out, the value would have no end.",
+                "Remove the alias (*name) inside the value with the anchor (&name).",
+            )
+        open_nodes.add(key)
+        size, depth = 1, 0
+        for child in _children(node):
+            child_size, child_depth = measure(child)
+            size, depth = size + child_size, max(depth, child_depth)
+        open_nodes.discard(key)
+        if size > MAX_EXPANDED:
+            refuse(
+                "GPU006",
+                "the aliases stand for too much",
+                mark(node, text, file),
+                f"Written out, the value here would hold more than {MAX_EXPANDED:,} values.",
+                "Write the values out, or share them through a layer.",
+            )
+        if depth >= MAX_DEPTH:
+            too_deep(mark(node, text, file))
+        known[key] = size, depth + 1
+        return known[key]
+
+    measure(node)
+
+
+def mark(node: Node, text: str, file: str) -> Location:
+    """Return where NODE starts."""
+    return place(text, file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def too_deep(where: Location) -> NoReturn:
+    """Refuse a text that is nested too deep at WHERE."""
+    refuse(
+        "GPU006",
+        f"values are nested more than {MAX_DEPTH} levels deep",
+        where,
+        "No policy is that deep, and reading it could exhaust the memory of the parser.",
+        "Check for brackets that are never closed, or flatten the value.",
+    )
+
+
+def refuse(rule: str, what: str, where: Location, why: str, remedy: str) -> NoReturn:
+    """Raise the InputError with one finding."""
+    raise InputError(Finding(rule, "error", what, location=where, why=why, remedy=remedy))
+
+
+def _children(node: Node) -> list[Node]:
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    return [child for pair in node.value for child in pair]
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Follow the parser's events (which take no stack) and refuse TEXT at the first level that is too deep."""
+    parser = _Parser(text)
+    depth = 0
+    while parser.check_event():
+        event: Any = parser.get_event()
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                too_deep(place(text, file, event.start_mark.line + 1, event.start_mark.column + 1))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+

