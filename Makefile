@@ -31,7 +31,7 @@ validate: venv-runtime kubeconform ## Validate dist/ with kubeconform against th
 	@$(BIN)/gpustack validate $(ARGS)
 
 .PHONY: test
-test: lint kubeconform go ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
+test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
 	$(BIN)/pytest -q -n 2 $(ARGS)
 
 .PHONY: lint

@@ -77,16 +77,17 @@ elif [ "$name" = dev ] && [ ! -e .venv/.from-dev ] && right_python && current ru
   keep=yes # the tools go on top
 fi
 
-if [ $keep = no ]; then
+if [ $keep = yes ]; then
+  python=$(cat "$venv/.from-python")
+else
   find_python
   echo "making $venv for $name (once, and again when the pinned requirements change)" >&2
+fi
+rm -f "$venv"/.from-* # first: from here on it is half-made
+if [ $keep = no ]; then
   rm -rf "$venv"
   "$python" -m venv "$venv" ||
     fail "$python could not make a virtual environment. Debian and Ubuntu keep that part in a package of its own: apt-get install python3-venv"
-  python_name=$python
-else
-  python_name=$(cat $venv/.from-python)
-  rm -f $venv/.from-*
 fi
 for file in $(files "$name"); do
   set -- "$@" -r "$file"
@@ -99,5 +100,5 @@ if [ $venv = .venv ]; then
   package >$venv/.from-package
   [ "$name" = runtime ] || recipe runtime >$venv/.from-runtime
 fi
-printf '%s\n' "$python_name" >"$venv/.from-python"
+echo "$python" >"$venv/.from-python"
 recipe "$name" >"$venv/.new" && mv "$venv/.new" "$venv/.from-$name"

@@ -37,8 +37,10 @@ def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     for candidate in candidates:
         text = _squeezed(candidate)
         ratio = SequenceMatcher(None, wanted, text).ratio()
-        if wanted and (wanted in text or text in wanted):
-            ratio = max(ratio, 0.75)  # "h100" is all that people remember of NVIDIA-H100-80GB-HBM3
+        if wanted and text and (wanted in text or text in wanted):
+            # "h100" is all that people remember of NVIDIA-H100-80GB-HBM3; the more of a name they have, the better
+            shared = min(len(wanted), len(text)) / max(len(wanted), len(text))
+            ratio = max(ratio, 0.75 + 0.2 * shared)
         if ratio >= 0.6:
             scored.append((-ratio, len(candidate), candidate))
     return [candidate for _, _, candidate in sorted(scored)[:count]]

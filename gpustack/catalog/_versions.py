@@ -11,8 +11,8 @@ import re
 
 Key = tuple[int, ...]
 
-_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)")
-_TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)")
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.ASCII)
+_TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)", re.ASCII)
 
 
 def key(version: str) -> Key:

@@ -1,6 +1,7 @@
 """What the values of the operator's chart are called in the spec of its custom resources.
 
-People move from a values file to a policy by copying, and most names are the same. The data file has those that are not.
+People move from a values file to a policy by copying, and most names are the same. The data file has those that are
+not.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ DATA = "chart_names"
 
 @functools.cache
 def renamed(section: str = "") -> dict[str, str]:
-    """Value path -> spec path, dotted, where they differ; with SECTION "drivers", relative to the spec of an NVIDIADriver."""
+    """Value path -> spec path, dotted, where they differ; with SECTION "drivers", in the spec of an NVIDIADriver."""
     entries = _data.load(DATA)["renamed_in_drivers" if section == "drivers" else "renamed"]
     return {entry["values"]: entry["spec"] for entry in entries}
 

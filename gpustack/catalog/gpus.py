@@ -109,10 +109,11 @@ def fits(product_name: str | Product, layout: Mapping[str, int]) -> bool:
 def default_mig_config(release: str) -> dict[str, Any]:
     """The content of ConfigMap default-mig-parted-config in RELEASE, parsed: a fresh copy. UnknownRelease otherwise.
 
-    It is the same in all releases of the catalogue, so RELEASE is only checked.
+    It is the same in all releases of the catalogue, so RELEASE is only checked. `texts` has it as text.
     """
     releases.release(release)
-    return {"version": "v1", "mig-configs": dict(mig.default_layouts())}
+    config: dict[str, Any] = _data.copy(_data.load("mig/default-mig-parted-config"))
+    return config
 
 
 @functools.cache

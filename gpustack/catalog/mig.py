@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ NEGATIVE = ("me",)
 MEDIA = ("me", "me.all")
 """Attributes that take the media extensions, of which a board has one set."""
 
-_NAME = re.compile(r"(?:([1-9])c\.)?([1-9])g\.(0|[1-9]\d*)gb(?:([+-])([a-z.,]+))?")
+_NAME = re.compile(r"(?:([1-9])c\.)?([1-9])g\.(0|[1-9][0-9]*)gb(?:([+-])([a-z.,]+))?")
 
 
 class IllegalProfile(ValueError):  # noqa: N818  # as UnknownProfile
@@ -185,21 +185,6 @@ def _place(left: list[MigProfile], taken: int, earliest: int) -> bool:
             if _place(rest, taken | mask, start + 1 if same else 0):
                 return True
     return False
-
-
-def default_layouts() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The entries of the operator's default MIG configuration, in its format; fresh on each call."""
-    data = _data.load("gpus/default-mig-config")
-    for name, elements in data["special"].items():
-        yield name, [_element(element) for element in elements]
-    for profile, count in data["all"].items():
-        yield config_name(profile), [_element({"mig": True, "devices": {profile: count}})]
-
-
-def _element(data: Mapping[str, Any]) -> dict[str, Any]:
-    element: dict[str, Any] = {"device-filter": _data.copy(data["filter"])} if "filter" in data else {}
-    element |= {"devices": "all", "mig-enabled": data["mig"]}
-    return element | ({"mig-devices": _data.copy(data["devices"])} if "devices" in data else {})
 
 
 def _profile(row: Mapping[str, Any], slot: Mapping[str, Any]) -> MigProfile:

@@ -15,7 +15,7 @@ from typing import Any
 from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName, nearest
 
-_NAME = re.compile(r"([a-z](?:[a-z_-]*[a-z])?)(\d[\w.+-]*)")
+_NAME = re.compile(r"([a-z](?:[a-z_-]*[a-z])?)([0-9][0-9A-Za-z_.+-]*)")
 
 
 class UnknownOS(UnknownName):

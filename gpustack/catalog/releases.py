@@ -12,6 +12,7 @@ To add a release, add a file; nothing lists them elsewhere.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -149,7 +150,8 @@ def _range(pair: list[str]) -> tuple[str, str]:
 def _nearest(name: str) -> list[str]:
     """Releases of the same line or year, newest first; else those around it in time; for a text, what looks like it."""
     newest_first = names()[::-1]
-    numbers = [part for part in name.lower().lstrip("v").split(".") if part.isdigit()]
+    written = re.search(r"\d+(?:\.\d+)*", name)
+    numbers = written[0].split(".") if written else []
     for length in range(len(numbers), 0, -1):
         start = "v" + ".".join(numbers[:length])
         found = [known for known in newest_first if known == start or known.startswith(f"{start}.")]

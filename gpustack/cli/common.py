@@ -40,8 +40,15 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
     root, out, cache = Path.cwd(), Path(options.out), cache_folder()
     lock = cache / "locks" / digest(str(out.resolve()))[:32]
-    with private_store() if options.no_cache else contextlib.nullcontext(Store(cache, own_digest())) as store:
-        yield Project(root, out, store, lock, options.jobs)
+    with store(options) as found:
+        yield Project(root, out, found, lock, options.jobs)
+
+
+@contextlib.contextmanager
+def store(options: argparse.Namespace) -> Iterator[Store]:
+    """The user's store, or one of this run alone with --no-cache."""
+    with private_store() if options.no_cache else contextlib.nullcontext(Store(cache_folder(), own_digest())) as found:
+        yield found
 
 
 def cache_folder() -> Path:
@@ -64,7 +71,7 @@ def select(arguments: Sequence[str]) -> list[Path]:
             continue
         matches = [path for path in fleet if fnmatch.fnmatchcase(path.stem, word)] or [path for path in fleet if fnmatch.fnmatchcase(name_of(path), word)]
         if not matches:
-            raise InputError(unknown(word, fleet))
+            raise InputError(unknown(word, [path.stem for path in fleet]))
         chosen.update(dict.fromkeys(matches))
     return list(chosen) if arguments else fleet
 
@@ -85,8 +92,8 @@ def name_of(path: Path) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def unknown(word: str, fleet: Sequence[Path]) -> Finding:
-    names = sorted({path.stem for path in fleet})
+def unknown(word: str, names: Sequence[str]) -> Finding:
+    names = sorted(set(names))
     near = difflib.get_close_matches(word, names, n=3)
     return Finding(
         "GPU021",
@@ -106,7 +113,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     listings = (["diff", "--name-only", "-z", reference, "--", POLICIES], ["ls-files", "--others", "--exclude-standard", "-z", "--", POLICIES])
     changed: set[Path] = set()
     for listing in listings:
-        done = subprocess.run(["git", *listing, *([] if listing[0] == "ls-files" else [])], capture_output=True, text=True, check=False)  # noqa: S603, S607
+        done = subprocess.run(["git", *listing], capture_output=True, text=True, check=False)  # noqa: S603, S607
         if done.returncode:
             raise InputError(
                 Finding("GPU022", "error", f"git can't compare with {reference!r}: {done.stderr.strip()}", remedy="give a branch, tag or commit that this clone has")

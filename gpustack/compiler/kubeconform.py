@@ -98,7 +98,7 @@ def second_opinion(
     tool = _binary_digest(binary, *_stamp(binary)) if verdicts is not None else ""
 
     def key(group: Group) -> str:
-        return digest(tool, kubernetes.schema_digest(group.minor), group.minor, group.content)
+        return digest(tool, kubernetes.schema_digest(group.minor), group.content)
 
     if verdicts is not None:
         groups = [group for group in groups if verdicts.get(NAME, key(group)) is None]

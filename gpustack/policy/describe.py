@@ -1,8 +1,8 @@
 """Descriptions of policy fields: the text below an attribute in its class.
 
-Solves: the same sentence has to stand in the code, in the JSON schema and in the docs. Pydantic can read such texts when
-a class is made (`use_attribute_docstrings`), but then every start of the program parses our source; here only the schema
-and the docs do.
+Solves: the same sentence has to stand in the code, in the JSON schema and in the docs. Pydantic can read such texts
+when a class is made (`use_attribute_docstrings`), but then every start of the program parses our source; here only
+the schema and the docs do.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class DevicePluginConfig(NamedConfigs):
     """Configurations of the device plugin and of GPU feature discovery. `nodePools[].sharing` writes them for you."""
 
     default: LabelValue | None = None
-    """The configuration of nodes without the label `nvidia.com/device-plugin.config`. Absent or empty: the plain behaviour."""
+    """The configuration of nodes without the label `nvidia.com/device-plugin.config`. Absent or empty: the plain
+    behaviour."""
 
 
 class PluginMps(Section):

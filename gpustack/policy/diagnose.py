@@ -15,9 +15,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gpustack.model import Finding, Location, Path, dotted
-from gpustack.policy.layers import Merged, Part
+from gpustack.policy.layers import Merged, Part, has
 
 UNKNOWN_KEY, WRONG_TYPE, WRONG_VALUE = "GPU016", "GPU017", "GPU018"
+
+MOST = 100
+"""Findings that are worked out for one policy."""
 
 
 class _Error(NamedTuple):
@@ -49,18 +52,22 @@ def diagnose(
 ) -> list[Finding]:
     """Return a finding for each mistake in ERROR, which MODEL (ClusterPolicySpec) raised on MERGED.
 
-    AT is where MODEL's data stands in a policy. The findings are in pydantic's order.
+    AT is where MODEL's data stands in a policy. The findings are in pydantic's order, and at most MOST: who has more
+    mistakes than that has made one of them many times.
     """
     if model is None:
         from gpustack.policy.spec import ClusterPolicySpec
 
         model = ClusterPolicySpec
     findings = []
-    for mistake in _distinct([_mistake(details, merged) for details in error.errors(include_url=False)]):
+    errors = error.errors(include_url=False)[: MOST * 4]
+    for mistake in _distinct([_mistake(details, merged) for details in errors])[:MOST]:
         words = _words(mistake, model, at)
         where, source = _where(mistake, merged)
-        why = " ".join(part for part in (words.why, source) if part)
-        findings.append(Finding(words.rule, "error", words.what, dotted((*at, *mistake.path)), where, why, words.remedy))
+        why = "; ".join(part for part in (words.why, source) if part)
+        findings.append(
+            Finding(words.rule, "error", words.what, dotted((*at, *mistake.path)), where, why, words.remedy)
+        )
     return findings
 
 
@@ -72,13 +79,9 @@ def _mistake(details: ErrorDetails, merged: Merged) -> _Error:
     key = bool(steps) and steps[-1] == "[key]"
     missing = steps.pop() if details["type"] == "missing" else None
     for step in steps:
-        if isinstance(node, dict) and step in node:
+        if has(node, step):
             node = node[step]
-        elif isinstance(node, list) and isinstance(step, int) and 0 <= step < len(node):
-            node = node[step]
-        else:
-            continue
-        path = (*path, step)
+            path = (*path, step)
     if missing is not None:
         path = (*path, missing)
     found = merged.writer(path)
@@ -111,7 +114,7 @@ def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
         return None, ""
     part, own = found
     if part.text is None:
-        return _cause(part, merged), f"The value is a default: {part.file}."
+        return _cause(part, merged), f"the value is a default: {part.file}"
     # A section's own place is its key: its value starts with whatever comes first in it.
     about_key = mistake.key or mistake.kind == "extra_forbidden" or isinstance(mistake.value, (dict, list))
     return part.locate(own, key=about_key), ""
@@ -131,9 +134,14 @@ def _words(mistake: _Error, model: type[BaseModel], at: Path) -> _Words:
         return _Words(UNKNOWN_KEY, f"unknown key {name}", "", remedy(model, mistake.path, mistake.value, at))
     if mistake.kind == "missing":
         what = f"{name} is missing"
-        return _Words(WRONG_TYPE, what, "It has no default.", f"Add {mistake.path[-1]}, or delete what it belongs to.")
+        return _Words(WRONG_TYPE, what, "it has no default", f"add {mistake.path[-1]}, or delete what it belongs to")
     if mistake.key:
-        return _Words(WRONG_VALUE, f"the key of {name} can't be used: {_message(mistake)}", "", _own(mistake) or "Correct the key.")
+        return _Words(
+            WRONG_VALUE,
+            f"the key of {name} can't be used: {_message(mistake)}",
+            "",
+            _own(mistake) or "correct the key",
+        )
     if mistake.kind in _TYPES:
         wanted, suggest = _TYPES[mistake.kind]
         return _Words(WRONG_TYPE, f"{name} must be {wanted}, not {_shown(mistake)}", "", suggest(mistake))
@@ -142,9 +150,10 @@ def _words(mistake: _Error, model: type[BaseModel], at: Path) -> _Words:
     if mistake.kind in _BOUNDS:
         limit = next(iter(mistake.details.get("ctx", {}).values()), "")
         bound = f"{_BOUNDS[mistake.kind]} {limit}"
-        return _Words(WRONG_VALUE, f"{name} must be {bound}, not {_shown(mistake)}", "", f"Write a number that is {bound}.")
-    remedy = _own(mistake) or f"Change {name}."
-    return _Words(WRONG_VALUE, f"{name}: {_message(mistake)}", "", remedy)
+        return _Words(
+            WRONG_VALUE, f"{name} must be {bound}, not {_shown(mistake)}", "", f"write a number that is {bound}"
+        )
+    return _Words(WRONG_VALUE, f"{name}: {_message(mistake)}", "", _own(mistake) or f"change {name}")
 
 
 def _message(mistake: _Error) -> str:
@@ -153,22 +162,21 @@ def _message(mistake: _Error) -> str:
 
 
 def _own(mistake: _Error) -> str:
-    """Return the remedy that a rule of the models gave along, as a sentence."""
-    text = str(mistake.details.get("ctx", {}).get("remedy", ""))
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}" if text else ""
+    """Return the remedy that a rule of the models gave along, or ""."""
+    return str(mistake.details.get("ctx", {}).get("remedy", ""))
 
 
 def _choice(mistake: _Error, name: str) -> _Words:
     """The value is none of a few: name the nearest."""
     allowed = re.findall(r"'([^']*)'", str(mistake.details.get("ctx", {}).get("expected", "")))
-    listed = ", ".join(choice if choice else '""' for choice in allowed)
+    listed = ", ".join(choice or '""' for choice in allowed)
     text = mistake.written
     what = f"{name} must be one of {listed}, not {_shown(mistake)}"
     if not isinstance(mistake.value, str) and text in allowed:
-        return _Words(WRONG_TYPE, what, "Without quotes, it is no text.", f'Put it in quotes: "{text}".')
+        return _Words(WRONG_TYPE, what, "without quotes, it is no text", f'put it in quotes: "{text}"')
     near = [choice for choice in allowed if choice.lower() == text.lower()]
     near = near or difflib.get_close_matches(text, allowed, n=1, cutoff=0.5)
-    return _Words(WRONG_VALUE, what, "", f"Did you mean {near[0]}?" if near else f"Write one of {listed}.")
+    return _Words(WRONG_VALUE, what, "", f"did you mean {near[0]}?" if near else f"write one of {listed}")
 
 
 def _shown(mistake: _Error) -> str:
@@ -188,42 +196,42 @@ def _for_boolean(mistake: _Error) -> str:
     text = mistake.written.strip().lower()
     for word, spellings in (("true", ("true", "yes", "on", "y", "1")), ("false", ("false", "no", "off", "n", "0"))):
         if text in spellings:
-            return f"Did you mean {word} (no quotes)?" if text == word else f"Did you mean {word}?"
-    return _unwrapped(mistake, "Write true or false.")
+            return f"did you mean {word} (no quotes)?" if text == word else f"did you mean {word}?"
+    return _unwrapped(mistake, "write true or false")
 
 
 def _for_text(mistake: _Error) -> str:
     if isinstance(mistake.value, (dict, list)):
-        return _unwrapped(mistake, "Write a text.")
-    return f'Put it in quotes: "{mistake.written}".'
+        return _unwrapped(mistake, "write a text")
+    return f'put it in quotes: "{mistake.written}"'
 
 
 def _for_number(mistake: _Error) -> str:
     text = mistake.written.strip()
     if re.fullmatch(r"[-+]?[0-9]+", text):
-        return f"Did you mean {text} (no quotes)?"
+        return f"did you mean {text} (no quotes)?"
     whole = re.fullmatch(r"([-+]?[0-9]+)\.0+", text)
-    return f"Did you mean {whole[1]}?" if whole else _unwrapped(mistake, "Write a whole number.")
+    return f"did you mean {whole[1]}?" if whole else _unwrapped(mistake, "write a whole number")
 
 
 def _for_mapping(mistake: _Error) -> str:
     if isinstance(mistake.value, bool):
-        return f"Did you mean {{enabled: {mistake.written}}}?"
+        return f"did you mean {{enabled: {mistake.written}}}?"
     if re.fullmatch(r"[0-9]+", mistake.written) and isinstance(mistake.value, str):
-        return f"Did you mean {mistake.written} (no quotes)?"
-    return "Write its fields below it, indented, without dashes."
+        return f"did you mean {mistake.written} (no quotes)?"
+    return "write its fields below it, indented, without dashes"
 
 
 def _for_list(mistake: _Error) -> str:
     if isinstance(mistake.value, dict):
-        return "Put a dash before each item."
-    return f"Did you mean [{mistake.written}]?"
+        return "put a dash before each item"
+    return f"did you mean [{mistake.written}]?"
 
 
 def _unwrapped(mistake: _Error, otherwise: str) -> str:
     value = mistake.value
     if isinstance(value, dict) and len(value) == 1:
-        return f"{otherwise} It has the key {next(iter(value))} below it: check the indentation."
+        return f"{otherwise}; it has the key {next(iter(value))} below it: check the indentation"
     return otherwise
 
 

@@ -17,14 +17,16 @@ class Rdma(Section):
     enabled: bool | None = None
     """Whether nvidia-peermem is loaded beside the driver. Absent: the default of the release, false."""
     useHostMofed: bool | None = None
-    """Whether the network driver (MLNX_OFED, DOCA) is installed on the node itself and not by a container. Absent: false."""
+    """Whether the network driver (MLNX_OFED, DOCA) is installed on the node itself and not by a container. Absent:
+    false."""
 
 
 class RepoConfig(Section):
     """Package sources for the driver container."""
 
     configMapName: ObjectName | None = None
-    """ConfigMap with package source files (`*.list` or `*.repo`), for clusters without internet access. Absent or empty: the distribution's own."""
+    """ConfigMap with package source files (`*.list` or `*.repo`), for clusters without internet access. Absent or
+    empty: the distribution's own."""
 
 
 class ConfigMapRef(Section):
@@ -40,9 +42,11 @@ class Licensing(Section):
     secretName: ObjectName | None = None
     """Secret with `gridd.conf` and, with NLS, `client_configuration_token.tok`. Absent or empty: no licence."""
     configMapName: ObjectName | None = None
-    """ConfigMap with the same keys; deprecated, as the token is a credential: use `secretName`. Absent or empty: none."""
+    """ConfigMap with the same keys; deprecated, as the token is a credential: use `secretName`. Absent or empty:
+    none."""
     nlsEnabled: bool | None = None
-    """Whether the licence comes from the NVIDIA License System and the token is mounted. Absent: the default of the release, true."""
+    """Whether the licence comes from the NVIDIA License System and the token is mounted. Absent: the default of the
+    release, true."""
 
 
 class VirtualTopology(Section):
@@ -91,11 +95,13 @@ class UpgradePolicy(Section):
     """How a new driver reaches the nodes."""
 
     autoUpgrade: bool | None = None
-    """Whether nodes are upgraded one after the other without anybody's help. Absent: the default of the release, true."""
+    """Whether nodes are upgraded one after the other without anybody's help. Absent: the default of the release,
+    true."""
     maxParallelUpgrades: AtLeast0 | None = None
     """How many nodes are upgraded at a time; 0 is no limit. Absent: 1."""
     maxUnavailable: IntOrPercent | None = None
-    """How many GPU nodes may be unavailable at a time, for whatever reason: a number, or a percentage rounded up. Absent: 25%."""
+    """How many GPU nodes may be unavailable at a time, for whatever reason: a number, or a percentage rounded up.
+    Absent: 25%."""
     waitForCompletion: WaitForCompletion = section()
     """Workloads to wait for first."""
     podDeletion: PodDeletion = section()
@@ -110,7 +116,8 @@ class DriverSettings(Workload):
     kernelModuleType: ModuleType | None = None
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool | None = None
-    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent: false."""
+    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
+    false."""
     rdma: Rdma = section()
     """GPUDirect RDMA."""
     manager: DriverManager = section()
@@ -133,17 +140,18 @@ class Driver(DriverSettings):
     """The driver of all nodes that no other driver serves."""
 
     enabled: bool | None = None
-    """Whether the driver is installed by a container; false where the node image brings it. Absent: the default of the release and the platform."""
+    """Whether the driver is installed by a container; false where the node image brings it. Absent: the default of the
+    release and the platform."""
     useNvidiaDriverCRD: bool | None = None
     """Whether drivers are described by `drivers` instead of this section. Absent: false."""
     useOpenKernelModules: bool | None = None
     """Without effect since v25.3, when `kernelModuleType` replaced it. Absent: not set."""
     startupProbe: Probe | None = None
-    """How long the driver may take to build and load. Absent: the default of the release, 60 s and then 120 checks 10 s apart."""
+    """How long the driver may take to build and load. Absent: the default of the release, 60 s and then 120 checks 10 s
+    apart."""
     livenessProbe: Probe | None = None
     """There in the operator's API, but its operator fails when it is set. Absent: none."""
     readinessProbe: Probe | None = None
     """There in the operator's API, but its operator fails when it is set. Absent: none."""
     upgradePolicy: UpgradePolicy = section()
     """How a new driver reaches the nodes."""
-

@@ -1,7 +1,7 @@
 """The frame of a policy or layer file: apiVersion, kind, metadata.name, and the spec in it.
 
-Solves: what stands around the spec decides whether a file is a policy at all, and must be known before layers are looked
-for and long before pydantic is. Kinds of other tools are recognised in `foreign.py`.
+Solves: what stands around the spec decides whether a file is a policy at all, and must be known before layers are
+looked for and long before pydantic is needed. Kinds of other tools are recognised in `foreign.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS = ("apiVersion", "kind", "metadata", "spec")
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A file that is of the right kind. `spec` is without `extends`, which stands beside it; `findings` are for later."""
+    """A file of the right kind. `spec` is without `extends`, which stands beside it; `findings` are for later."""
 
     document: Document
     name: str | None
@@ -42,8 +42,8 @@ def open_policy(document: Document) -> Envelope:
                 ("metadata", "name"),
                 "GPU012",
                 "the policy has no metadata.name",
-                "It is the cluster's name, and the name of its folder in dist/.",
-                f"Add `metadata: {{name: {pathlib.PurePath(document.file).stem}}}`.",
+                f"add `metadata: {{name: {pathlib.PurePath(document.file).stem}}}`",
+                why="it is the cluster's name, and the name of its folder in dist/",
             )
         )
     return envelope
@@ -59,14 +59,16 @@ def open_layer(document: Document, stem: str) -> Envelope:
                 ("metadata", "name"),
                 "GPU013",
                 f"the layer calls itself {envelope.name}, but its file is {stem}",
-                "Policies name a layer by its file, so two names would only confuse.",
-                f"Write `name: {stem}`, delete metadata, or rename the file to {envelope.name}.yaml.",
+                f"write `name: {stem}`, delete metadata, or rename the file to {envelope.name}.yaml",
+                why="policies name a layer by its file, so two names would only confuse",
             )
         )
     return envelope
 
 
-def finding(document: Document, path: Path, rule: str, what: str, why: str, remedy: str, *, key: bool = False) -> Finding:
+def finding(
+    document: Document, path: Path, rule: str, what: str, remedy: str, *, why: str = "", key: bool = False
+) -> Finding:
     """Return an error about the value (with `key`, the key) at PATH of DOCUMENT."""
     return Finding(rule, "error", what, dotted(path), locate(document.text, document.file, path, key=key), why, remedy)
 
@@ -93,8 +95,8 @@ def _open(document: Document, kind: Kind) -> Envelope:
             (key,),
             "GPU016",
             f"unknown key {key}",
-            f"Beside the spec, a {kind} has only {', '.join(KEYS[:3])}.",
-            _nearest(key, KEYS) or f"Indent {key} below spec if it belongs there; else delete it.",
+            _nearest(key, KEYS) or f"indent {key} below spec if it belongs there; else delete it",
+            why=f"beside the spec, a {kind} has only {', '.join(KEYS[:3])}",
             key=True,
         )
         for key in data
@@ -102,10 +104,12 @@ def _open(document: Document, kind: Kind) -> Envelope:
     ]
     name = _name(document, findings)
     spec = data.get("spec")
-    if not isinstance(spec, dict):
-        if spec is not None or kind == "ClusterPolicy":
-            findings.append(_no_spec(document, spec))
+    if spec is None and kind == "PolicyLayer":
         spec = {}
+    if not isinstance(spec, dict):
+        if not any(found.remedy == "did you mean spec?" for found in findings):
+            findings.append(_no_spec(document, spec))
+        raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)
     return Envelope(document, name, {key: value for key, value in spec.items() if key != "extends"}, extends, findings)
 
@@ -117,7 +121,7 @@ def _name(document: Document, findings: list[Finding]) -> str | None:
         return None
     if not isinstance(metadata, dict):
         what = "metadata is not a mapping"
-        findings.append(finding(document, ("metadata",), "GPU017", what, "", "Write `metadata: {name: ...}`."))
+        findings.append(finding(document, ("metadata",), "GPU017", what, "write `metadata: {name: ...}`"))
         return None
     from pydantic import ValidationError
 
@@ -138,11 +142,11 @@ def _name(document: Document, findings: list[Finding]) -> str | None:
 
 def _no_spec(document: Document, spec: object) -> Finding:
     if spec is None:
-        what, why = f"{document.file} has no spec", "Nothing says what the cluster is to get."
+        what, why = f"{document.file} has no spec", "nothing says what the cluster is to get"
     else:
-        what, why = "spec is not a mapping", "It holds release, cluster, nodePools and the rest."
-    remedy = "Add spec with release and cluster.kubernetesVersion; README.md has an example."
-    return finding(document, ("spec",), "GPU017", what, why, remedy)
+        what, why = "spec is not a mapping", "it holds release, cluster, nodePools and the rest"
+    remedy = "add spec with release and cluster.kubernetesVersion; README.md has an example"
+    return finding(document, ("spec",), "GPU017", what, remedy, why=why)
 
 
 def _extends(document: Document, extends: object, findings: list[Finding]) -> list[str]:
@@ -156,12 +160,19 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
                 names.append(name)
             else:
                 path = ("spec", "extends", index)
-                remedy = "Write the layer's name; put it in quotes if it looks like a number."
-                findings.append(finding(document, path, "GPU017", "the name of a layer is no text", "", remedy))
+                remedy = "write the layer's name; put it in quotes if it looks like a number"
+                findings.append(finding(document, path, "GPU017", "the name of a layer is no text", remedy))
         return names
-    remedy = f"Write `extends: [{extends}]`." if isinstance(extends, str) else "Write `extends: [base]`."
+    remedy = f"write `extends: [{extends}]`" if isinstance(extends, str) else "write `extends: [base]`"
     findings.append(
-        finding(document, ("spec", "extends"), "GPU017", "spec.extends is not a list", "It lists names of layers.", remedy)
+        finding(
+            document,
+            ("spec", "extends"),
+            "GPU017",
+            "spec.extends is not a list",
+            remedy,
+            why="it lists names of layers",
+        )
     )
     return []
 
@@ -169,4 +180,4 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
 def _nearest(key: str, keys: tuple[str, ...]) -> str:
     lower = {known.lower(): known for known in keys}
     near = difflib.get_close_matches(key.lower(), lower, n=1)
-    return f"Did you mean {lower[near[0]]}?" if near else ""
+    return f"did you mean {lower[near[0]]}?" if near else ""

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpustack.model import Finding, InputError, Location, Path, dotted
-from gpustack.policy.layers import Origin
+from gpustack.policy.layers import Origin, has
 from gpustack.policy.load import Loaded
 
 # A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first.
-_STEP = re.compile(r"""(?:\A|\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]""")
+_STEP = re.compile(
+    r"""(?:\A|\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ def _parse(text: str) -> list[str | int]:
         match = _STEP.match(text, position)
         if match is None:
             what = f"{text!r} is no path of a policy"
-            why = f"It can't be read from character {position + 1} on: {text[position:]!r}."
-            remedy = 'Write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"].'
+            why = f"it can't be read from character {position + 1} on: {text[position:]!r}"
+            remedy = 'write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"]'
             raise InputError(Finding("GPU019", "error", what, text, None, why, remedy))
         bracket = match["bracket"]
         if bracket is not None:
@@ -64,13 +66,14 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
     """Return the path of the spec that STEPS mean: a name in a list stands for the item of that name."""
     node: Any = loaded.merged.spec
     path: Path = ()
-    for index, step in enumerate(steps):
-        if isinstance(node, list) and isinstance(step, str):
+    for index, written in enumerate(steps):
+        step = written
+        if isinstance(node, list) and isinstance(written, str):
             names = [item.get("name") if isinstance(item, dict) else None for item in node]
-            if step not in names:
-                raise _no_item(path, step, [name for name in names if isinstance(name, str)], len(node))
-            step = names.index(step)
-        if isinstance(node, dict) and step in node or isinstance(node, list) and isinstance(step, int) and step < len(node):
+            if written not in names:
+                raise _no_item(path, written, [name for name in names if isinstance(name, str)], len(node))
+            step = names.index(written)
+        if has(node, step):
             node = node[step]
             path = (*path, step)
         elif isinstance(node, list):
@@ -82,7 +85,7 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
 
 def _no_item(path: Path, step: str | int, names: list[str], length: int) -> InputError:
     name = dotted(("spec", *path))
-    remedy = f"There are {', '.join(names)}." if names else f"It has {length} items, numbered from 0."
+    remedy = f"there are {', '.join(names)}" if names else f"it has {length} items, numbered from 0"
     what = f"{name} has no item {step}"
     return InputError(Finding("GPU019", "error", what, f"{name}[{step}]", None, "", remedy))
 
@@ -95,10 +98,14 @@ def _unset(loaded: Loaded, path: Path) -> InputError:
     shown = dotted(path)
     if path and path[-1] in set(keys_at(ClusterPolicySpec, path[:-1])):
         what = f"spec.{shown} is not set"
-        why = f"Neither {loaded.file} nor its layers, platform and release give it a value."
-        return InputError(Finding("GPU019", "error", what, f"spec.{shown}", None, why, "Set it in the policy if you need it."))
+        why = f"neither {loaded.file} nor its layers, platform and release give it a value"
+        return InputError(
+            Finding("GPU019", "error", what, f"spec.{shown}", None, why, "set it in the policy if you need it")
+        )
     near = nearest_paths(ClusterPolicySpec, re.sub(r"\[[^\]]*\]", "[]", shown))
-    remedy = by_chart(path) or (f"Did you mean {' or '.join(near)}?" if near else "Call it with a section, such as driver.")
+    remedy = by_chart(path) or (
+        f"did you mean {' or '.join(near)}?" if near else "call it with a section, such as driver"
+    )
     return InputError(Finding("GPU019", "error", f"there is no spec.{shown}", f"spec.{shown}", None, "", remedy))
 
 

@@ -4,8 +4,8 @@ A layer is the file layers/<name>.yaml beside the policies. Layers may extend la
 before it, otherwise from left to right, and later ones win; a layer that is reached in several ways counts once, at the
 first place.
 
-A name is only ever a file name in that one folder. Paths would let a policy read any file of the machine that renders it,
-which in CI is somebody else's.
+A name is only ever a file name in that one folder. Paths would let a policy read any file of the machine that renders
+it, which in CI is somebody else's.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?\Z")
 
 Display = Callable[[pathlib.Path], str]
 """The name by which messages call a file."""
+
+
+def is_layer_name(name: str) -> bool:
+    """Tell whether NAME can be the name of a layer: a plain file name."""
+    return _NAME.match(name) is not None
 
 
 @dataclass(frozen=True)
@@ -77,14 +82,14 @@ class Layers:
 
     def _find(self, user: Envelope, name: str) -> pathlib.Path:
         """Return the file of layer NAME, which USER extends."""
-        if not _NAME.match(name):
+        if not is_layer_name(name):
             stem = pathlib.PurePath(name).name.removesuffix(".yaml").removesuffix(".yml")
             _refuse(
                 user,
                 name,
                 f"{name!r} is no name of a layer",
-                "A layer is named by its file in layers/: letters, digits, - _ and dots, no path.",
-                f"Write {stem}." if _NAME.match(stem) else "Write the file's name without folder and .yaml.",
+                "a layer is named by its file in layers/: letters, digits, - _ and dots, no path",
+                f"write {stem}" if is_layer_name(stem) else "write the file's name without folder and .yaml",
             )
         path = self.folder / f"{name}.yaml"
         if not path.is_file():
@@ -94,8 +99,8 @@ class Layers:
                 user,
                 name,
                 f"the layer {name} is a link to a file outside {self.display(self.folder)}",
-                "A policy must not read files from elsewhere on the machine that renders it.",
-                "Put a copy of the file into the folder.",
+                "a policy must not read files from elsewhere on the machine that renders it",
+                "put a copy of the file into the folder",
             )
         return path
 
@@ -103,16 +108,16 @@ class Layers:
         stems = [file.stem for file in sorted(self.folder.glob("*.yaml"))]
         near = difflib.get_close_matches(name.lower().removesuffix(".yaml"), stems, n=2, cutoff=0.5)
         if path.is_symlink():
-            remedy = f"{self.display(path)} is a link to nothing: correct it."
+            remedy = f"{self.display(path)} is a link to nothing: correct it"
         elif path.exists():
-            remedy = f"{self.display(path)} exists and is no file: replace it."
+            remedy = f"{self.display(path)} exists and is no file: replace it"
         elif path.with_suffix(".yml").is_file():
-            remedy = f"Rename {name}.yml to {name}.yaml."
+            remedy = f"rename {name}.yml to {name}.yaml"
         elif near:
-            remedy = f"Did you mean {' or '.join(near)}?"
+            remedy = f"did you mean {' or '.join(near)}?"
         else:
-            remedy = f"There are: {', '.join(stems[:12])}." if stems else f"Create {self.display(path)}."
-        _refuse(user, name, f"there is no layer {name}", f"It would be the file {self.display(path)}.", remedy)
+            remedy = f"there are: {', '.join(stems[:12])}" if stems else f"create {self.display(path)}"
+        _refuse(user, name, f"there is no layer {name}", f"it would be the file {self.display(path)}", remedy)
 
 
 def _refuse_cycle(user: Envelope, name: str, chain: list[str]) -> NoReturn:
@@ -121,13 +126,15 @@ def _refuse_cycle(user: Envelope, name: str, chain: list[str]) -> NoReturn:
         user,
         name,
         f"layers extend each other in a circle: {cycle}",
-        "Each would have to be merged before the other.",
-        f"Remove {name} from extends in {user.document.file}.",
+        "each would have to be merged before the other",
+        f"remove {name} from extends in {user.document.file}",
     )
 
 
 def _refuse(user: Envelope, name: str, what: str, why: str, remedy: str) -> NoReturn:
-    raise InputError(finding(user.document, ("spec", "extends", _index(user.document, name)), "GPU013", what, why, remedy))
+    raise InputError(
+        finding(user.document, ("spec", "extends", _index(user.document, name)), "GPU013", what, remedy, why=why)
+    )
 
 
 def _index(document: Document, name: str) -> int:

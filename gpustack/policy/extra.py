@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from .base import Section
-from .types import ConfigKey, DnsLabel, DnsSubdomain, Kind, refuse
+from .forms import refuse
+from .types import ConfigKey, DnsLabel, DnsSubdomain, Kind
 
 
 class Reference(Section):
@@ -26,14 +28,14 @@ class Reference(Section):
 def _manifest(body: dict[str, Any]) -> dict[str, Any]:
     """Return BODY without its nulls, or say what it lacks to be a Kubernetes object."""
     metadata = body.get("metadata")
-    found = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": metadata.get("name") if isinstance(metadata, dict) else None}
-    missing = [name for name, value in found.items() if not isinstance(value, str) or not value]
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    found = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
+    missing = [path for path, value in found.items() if not isinstance(value, str) or not value]
     if missing:
         raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
-    name = found["metadata.name"]
-    if "/" in name or "%" in name or name in (".", "..") or any(ord(c) < 32 for c in name):
+    if not re.fullmatch(r"(?!\.\.?$)[^/%\x00-\x1f]+", str(name)):
         raise refuse("extra_object", f"{name!r} is no name of a Kubernetes object", "leave out '/' and '%'")
-    return _without_nulls(body)
+    return {key: _without_nulls(value) for key, value in body.items() if value is not None}
 
 
 def _without_nulls(value: Any) -> Any:
@@ -55,7 +57,11 @@ Manifest = Annotated[
             "properties": {
                 "apiVersion": {"type": "string", "minLength": 1},
                 "kind": {"type": "string", "minLength": 1},
-                "metadata": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}},
+                "metadata": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": {"name": {"type": "string", "minLength": 1}},
+                },
             },
         }
     ),

@@ -6,4 +6,5 @@ from .operand import Operand
 
 
 class Gfd(Operand):
-    """GPU feature discovery. It follows the configurations of `devicePlugin.config`, so that labels say what is offered."""
+    """GPU feature discovery. It follows the configurations of `devicePlugin.config`, so that labels say what is
+    offered."""

@@ -9,8 +9,9 @@ from pydantic import BeforeValidator
 from .base import Section, items, mapping, section
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
+from .forms import absent
 from .operand import EnvVar, ImageSource, ResourceRequirements
-from .types import HostPath, absent
+from .types import HostPath
 
 
 class DraContainer(Section):

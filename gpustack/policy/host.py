@@ -1,4 +1,5 @@
-"""What is about the node or about the operator itself: paths, CDI, Pod Security, `operator`, GDS, GDRCopy, node status."""
+"""What is about the node or about the operator itself: paths, CDI, Pod Security, `operator`, GDS, GDRCopy, node
+status."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ class HostPaths(Section):
     rootFS: HostPath | None = None
     """The node's root file system, as components see it. Absent or empty: /."""
     driverInstallDir: HostPath | None = None
-    """Root of the driver's files: another folder where the node image brings the driver. Absent or empty: /run/nvidia/driver."""
+    """Root of the driver's files: another folder where the node image brings the driver. Absent or empty:
+    /run/nvidia/driver."""
     kubeletRootDir: HostPath | None = None
     """The kubelet's folder, for the pod resources that the exporter reads. Absent or empty: /var/lib/kubelet."""
 
@@ -27,14 +29,16 @@ class Cdi(Section):
     default: bool | None = None
     """Without effect since v25.10. Absent: not set."""
     nriPluginEnabled: bool | None = None
-    """Whether an NRI plugin injects GPUs, without RuntimeClasses and without a change to the runtime's files. Absent: false."""
+    """Whether an NRI plugin injects GPUs, without RuntimeClasses and without a change to the runtime's files. Absent:
+    false."""
 
 
 class Psa(Section):
     """Pod Security admission."""
 
     enabled: bool | None = None
-    """Whether the namespace is labelled for privileged pods; needed where the cluster enforces a stricter level. Absent: false."""
+    """Whether the namespace is labelled for privileged pods; needed where the cluster enforces a stricter level.
+    Absent: false."""
 
 
 class Psp(Section):
@@ -57,7 +61,8 @@ class Operator(Section):
     runtimeClass: ObjectName | None = None
     """Name of the RuntimeClass for pods that use GPUs. Absent or empty: nvidia."""
     use_ocp_driver_toolkit: bool | None = None
-    """Whether the driver is built in OpenShift's driver toolkit. Absent: yes on OpenShift, where the toolkit's image is known."""
+    """Whether the driver is built in OpenShift's driver toolkit. Absent: yes on OpenShift, where the toolkit's image is
+    known."""
     defaultRuntime: str | None = None
     """Without effect in every release: the runtime is that of the nodes. Absent: not set."""
     labels: Labels = mapping()

@@ -1,9 +1,9 @@
 """Merges defaults, layers and a policy into one spec, and says of every value who wrote it.
 
 Solves: a value of a cluster may come from the release, the platform, one of several layers or the cluster's own file,
-and a diagnostic, `explain` and a reviewer need to know which. All parts are merged at once: at each place the parts that
-say something about it stand in a stack, lowest first. What only one part mentions is taken as it is, not copied, so a
-policy of ten lines over the four hundred defaults of a release costs ten lines.
+and a diagnostic, `explain` and a reviewer need to know which. All parts are merged at once: at each place the parts
+that say something about it stand in a stack, lowest first. What only one part mentions is taken as it is, not copied,
+so a policy of ten lines over the four hundred defaults of a release costs ten lines.
 
 Origins are computed from the same stacks when somebody asks. Rejected: recording them while merging, which costs every
 cluster of a fleet five times the merge, for an answer that a good run never needs.
@@ -83,6 +83,7 @@ class Merged:
 
     spec: dict[str, Any] = field(repr=False)
     parts: tuple[Part, ...] = field(repr=False)
+    _splits: dict[Path, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @functools.cached_property
     def origins(self) -> dict[Path, Origin]:
@@ -95,13 +96,13 @@ class Merged:
         """Return the highest part that says something about PATH (a leaf or not) and the path in that part's data."""
         stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
         for depth, step in enumerate(path):
-            children = _split(stack, path[:depth])
-            if isinstance(children, dict) and step in children:
-                stack = children[step]
-            elif isinstance(children, list) and isinstance(step, int) and 0 <= step < len(children):
-                stack = children[step]
-            else:
+            place = path[:depth]
+            if place not in self._splits:
+                self._splits[place] = _split(stack, place)
+            children = self._splits[place]
+            if not has(children, step):
                 return None
+            stack = children[step]
         if not stack:
             return None
         part, _, own = stack[-1]
@@ -120,6 +121,13 @@ def merge(parts: Sequence[Part]) -> Merged:
     """
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
     return Merged(_join(stack, ()) if stack else {}, tuple(parts))
+
+
+def has(node: Any, step: str | int) -> bool:
+    """Tell whether NODE is a mapping with the key STEP, or a list with an item STEP (from 0)."""
+    if isinstance(node, list):
+        return isinstance(step, int) and 0 <= step < len(node)
+    return isinstance(node, dict) and step in node
 
 
 def _join(stack: list[_Entry], path: Path) -> Any:
@@ -226,11 +234,11 @@ def _check_names(items: list[dict[str, Any]], path: Path, part: Part) -> None:
             Finding(
                 "GPU011",
                 "error",
-                f"{dotted(path)} has two items with the name {item['name']}",
+                f"{dotted((*part.at, *path))} has two items with the name {item['name']}",
                 dotted((*part.at, *path, index)),
                 part.locate((*path, index, "name")),
-                f"Items of this list are told apart by name. The first is at {other}.",
-                "Merge the two, or give one of them another name.",
+                f"items of this list are told apart by name; the first is at {other}",
+                "merge the two, or give one of them another name",
             )
         )
 
@@ -240,32 +248,37 @@ def _null_item(path: Path, part: Part) -> InputError:
         Finding(
             "GPU011",
             "error",
-            f"{dotted(path[:-1])} holds an item without a value",
+            f"{dotted((*part.at, *path[:-1]))} holds an item without a value",
             dotted((*part.at, *path)),
             part.locate(path),
-            "Null stands for absence, and an item of a list can't be absent.",
-            "Write the item's value, or delete its dash.",
+            "null stands for absence, and an item of a list can't be absent",
+            "write the item's value, or delete its dash",
         )
     )
 
 
 def _conflict(lower: _Entry, upper: _Entry, path: Path) -> InputError:
+    """Say that a map meets something else. A default can't be wrong, so then only one of the two can be changed."""
     (below, old, old_path), (above, new, new_path) = lower, upper
-    return InputError(
-        Finding(
-            "GPU011",
-            "error",
-            f"{dotted(path)} is {_sort(new)} here and {_sort(old)} in {below.file}",
-            dotted((*above.at, *new_path)),
-            above.locate(new_path, key=True),
-            f"The two can't be merged. The other is at {below.locate(old_path, key=True)}.",
-            f"Write {_sort(old)} in both, or {_sort(new)} in both.",
-        )
-    )
+    name = dotted((*above.at, *path))
+    if below.text is None:
+        what = f"{name} must be {_sort(old)}, not {_sort(new)}"
+        why = f"it is {_sort(old)} in {below.file}"
+        remedy = f"write {_sort(old)}"
+        if isinstance(new, bool):
+            remedy = f"did you mean {{enabled: {str(new).lower()}}}?"
+        elif isinstance(old, dict):
+            remedy = "write its fields below it, indented, without dashes"
+    else:
+        what = f"{name} is {_sort(new)} here and {_sort(old)} in {below.file}"
+        why = f"the two can't be merged; the other is at {below.locate(old_path, key=True)}"
+        remedy = f"write {_sort(old)} in both, or {_sort(new)} in both"
+    where = above.locate(new_path, key=True)
+    return InputError(Finding("GPU011", "error", what, dotted((*above.at, *new_path)), where, why, remedy))
 
 
 def _sort(node: Any) -> str:
     return "a mapping" if isinstance(node, dict) else "a list" if isinstance(node, list) else "a single value"
 
 
-__all__ = ["Merged", "Origin", "OriginKind", "Part", "merge"]
+__all__ = ["Merged", "Origin", "OriginKind", "Part", "has", "merge"]

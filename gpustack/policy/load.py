@@ -1,7 +1,8 @@
 """From policy files to validated, fully defaulted specs.
 
-Solves: every verb needs the same few steps (read, find the layers, put defaults below, validate) and a thousand clusters
-need them fast. What clusters share is done once per `Memo`: a layer is read once, and equal specs are validated once.
+Solves: every verb needs the same few steps (read, find the layers, put defaults below, validate), and a thousand
+clusters need them fast. What clusters share is done once per `Memo`: a layer is read once, equal specs are validated
+once.
 
 All mistakes of a policy are reported together, in the order of its lines, then those of its layers.
 """
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.defaults import assemble
 from gpustack.policy.envelope import finding, open_policy, peek
-from gpustack.policy.extends import Layers
+from gpustack.policy.extends import Layers, is_layer_name
 from gpustack.policy.layers import Merged, Part
 from gpustack.policy.read import Document, read
 
@@ -32,7 +33,7 @@ LAYERS = "layers"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One cluster's policy. `name` is the cluster's, `file` the policy's in messages, `layers` the names in merge order."""
+    """One cluster's policy: the cluster's name, the policy's name in messages, and its layers in merge order."""
 
     name: str
     file: str
@@ -78,8 +79,8 @@ def load(path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None) ->
 def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
     """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
 
-    Raises InputError (GPU015) where two files are about the same cluster, or a layer lies among the policies. A file that
-    can't be read is returned too: whoever loads it learns why.
+    Raises InputError (GPU015) where two files are about the same cluster, or a layer lies among the policies. A file
+    that can't be read is returned too: whoever loads it learns why.
     """
     memo = memo if memo is not None else Memo()
     root = root if root is not None else folder.parent
@@ -104,7 +105,7 @@ def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Me
 
 
 def spec_key(merged: Merged) -> str:
-    """Return the digest of the merged spec: equal for equal specs, whoever wrote which value and in which order of keys."""
+    """Return the digest of the merged spec: equal for equal specs, whoever wrote which value, in any order of keys."""
     text = json.dumps(merged.spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -156,14 +157,39 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
     return spec
 
 
+def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of the layers that the policy PATH extends, directly or not, also those that do not exist.
+
+    Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
+    """
+    folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
+    found: dict[pathlib.Path, None] = {}
+    waiting = [path]
+    while waiting:
+        try:
+            spec = read(waiting.pop(), "").data.get("spec")
+        except InputError:
+            continue
+        extends = spec.get("extends") if isinstance(spec, dict) else None
+        for name in extends if isinstance(extends, list) else []:
+            file = folder / f"{name}.yaml"
+            if isinstance(name, str) and is_layer_name(name) and file not in found:
+                found[file] = None
+                waiting.append(file)
+    return list(found)
+
+
 def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """Return the files in FOLDER that are policies by their name, sorted. NAME is what messages call the folder."""
     try:
         entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except OSError as error:
         reason = error.strerror or str(error)
         what = f"the folder {name} can't be read"
-        remedy = "Create it, put a policy file per cluster into it, or name the files."
-        raise InputError(Finding("GPU001", "error", what, "", Location(name), f"The system says: {reason}.", remedy)) from None
+        remedy = "create it, put a policy file per cluster into it, or name the files"
+        raise InputError(
+            Finding("GPU001", "error", what, "", Location(name), f"the system says: {reason}", remedy)
+        ) from None
     named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
     return [folder / file for file in sorted(named)]
 
@@ -174,18 +200,18 @@ def _stray_layer(document: Document, path: pathlib.Path) -> Finding:
         ("kind",),
         "GPU015",
         f"{document.file} is a layer among the policies of clusters",
-        "A layer is rendered through the policies that extend it.",
-        f"Move it to {LAYERS}/{path.stem}.yaml; to make it a cluster, write `kind: ClusterPolicy`.",
+        f"move it to {LAYERS}/{path.stem}.yaml; to make it a cluster, write `kind: ClusterPolicy`",
+        why="a layer is rendered through the policies that extend it",
     )
 
 
 def _same_name(name: str, first: Document, second: Document) -> Finding:
-    other = finding(first, ("metadata", "name"), "", "", "", "").location
+    other = finding(first, ("metadata", "name"), "", "", "").location
     return finding(
         second,
         ("metadata", "name"),
         "GPU015",
         f"{first.file} and {second.file} are both about the cluster {name}",
-        f"They would be rendered into the same folder. The other name is at {other}.",
-        "Give one of them another metadata.name, or delete the file that is not used.",
+        "give one of them another metadata.name, or delete the file that is not used",
+        why=f"they would be rendered into the same folder; the other name is at {other}",
     )

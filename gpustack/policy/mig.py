@@ -13,15 +13,15 @@ class Mig(Section):
     """How MIG instances are offered."""
 
     strategy: Literal["none", "single", "mixed"] | None = None
-    """As whole GPUs (none), as `nvidia.com/gpu` where a node's instances are all alike (single), or each profile under its own name (mixed).
-    Absent: the default of the release, single."""
+    """Instances are not offered (none), are offered as `nvidia.com/gpu` where a node's are all alike (single), or each
+    profile under its own name (mixed). Absent: the default of the release, single."""
 
 
 class MigConfig(NamedConfigs):
     """Named MIG layouts, in one text under the key `config.yaml`. `nodePools[].sharing.mig` writes it for you."""
 
     default: Literal["all-disabled", ""] | None = None
-    """Layout that nodes without the label `nvidia.com/mig.config` get: `all-disabled`, or empty to leave them as they are.
+    """Layout of nodes without the label `nvidia.com/mig.config`: `all-disabled`, or empty to leave them as they are.
     Absent: the default of the release, all-disabled."""
 
 

@@ -25,7 +25,8 @@ class Nfd(ImageSource):
     """Node feature discovery: an installation of our own, or one that is there already."""
 
     enabled: bool | None = None
-    """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor. Absent: true."""
+    """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor.
+    Absent: true."""
     nodefeaturerules: bool | None = None
     """Whether rules for confidential computing and kernel modules are rendered along. Absent: false."""
     master: NfdPart = section()

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
+from .forms import refuse, refuse_at
 from .sharing import Sharing
 from .types import (
     AtLeast0,
@@ -22,8 +23,6 @@ from .types import (
     OperatingSystem,
     TimeOfDay,
     TimeZone,
-    refuse,
-    refuse_at,
 )
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -43,7 +42,9 @@ class Count(Section):
         if type(data) is int and data >= 0:
             return {"min": data, "max": data}
         if not isinstance(data, (dict, cls)):
-            raise refuse("count", f"{data!r} is no number of nodes", "write a number, or {min: 0, max: 8} under an autoscaler")
+            raise refuse(
+                "count", f"{data!r} is no number of nodes", "write a number, or {min: 0, max: 8} under an autoscaler"
+            )
         return data
 
     @model_validator(mode="after")
@@ -81,7 +82,8 @@ class PoolUpgrade(Section):
     """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout."""
 
     maxUnavailable: IntOrPercent | None = None
-    """How many nodes of the pool may be unavailable at a time, for whatever reason: a number, or a percentage rounded up. Absent: as for the whole cluster."""
+    """How many nodes of the pool may be unavailable at a time, for whatever reason: a number, or a percentage rounded
+    up. Absent: as for the whole cluster."""
     maxParallel: AtLeast1 | None = None
     """How many nodes of the pool are worked on at a time. Absent: as for the whole cluster."""
     windows: list[Window] = items()
@@ -89,12 +91,14 @@ class PoolUpgrade(Section):
 
 
 class NodePool(Section):
-    """Nodes with GPUs that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches."""
+    """Nodes with GPUs that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it
+    matches."""
 
     name: DnsLabel
     """Name of the pool, once per policy. Layers merge pools by it."""
     count: Count | None = None
-    """How many nodes there are: a number, or `{min: 0, max: 8}` under an autoscaler. For reports only. Absent: not known."""
+    """How many nodes there are: a number, or `{min: 0, max: 8}` under an autoscaler. For reports only. Absent: not
+    known."""
     nodeSelector: Labels = mapping()
     """Labels that the pool's nodes have before anything of NVIDIA runs on them. Absent: any node with a GPU."""
     taints: list[Taint] = items()
@@ -102,7 +106,8 @@ class NodePool(Section):
     arch: Literal["amd64", "arm64"] | None = None
     """CPU architecture. Absent: not known."""
     os: OperatingSystem | None = None
-    """Operating system as in image tags: `ubuntu22.04`, `rhel9.4`, `rhcos4.18`. Pools of several systems get a driver each. Absent: not known."""
+    """Operating system as in image tags: `ubuntu22.04`, `rhel9.4`, `rhcos4.18`. Pools of several systems get a driver
+    each. Absent: not known."""
     kernel: NodeText | None = None
     """Kernel release, as `uname -r` prints it; needed for precompiled drivers. Absent: not known."""
     ostreeVersion: NodeText | None = None
@@ -110,7 +115,8 @@ class NodePool(Section):
     containerRuntime: ContainerRuntime | None = None
     """Container runtime of the nodes, as `cluster.containerRuntime`. Absent: the cluster's."""
     gpuProduct: NodeText | None = None
-    """GPU product that is expected there, as in the label `nvidia.com/gpu.product`. For checks, never a selector. Absent: not known."""
+    """GPU product that is expected there, as in the label `nvidia.com/gpu.product`. For checks, never a selector.
+    Absent: not known."""
     gpusPerNode: AtLeast1 | None = None
     """How many GPUs a node has. Absent: not known."""
     workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None

@@ -80,7 +80,8 @@ class NvidiaDriver(Workload):
     kernelModuleType: ModuleType | None = None
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool | None = None
-    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent: false."""
+    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
+    false."""
     useOpenKernelModules: bool | None = None
     """Without effect since v25.3, when `kernelModuleType` replaced it. Absent: not set."""
     nodeSelector: Labels = mapping()

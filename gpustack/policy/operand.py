@@ -10,16 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from .base import Section, items
-from .types import (
-    AtLeast0,
-    AtLeast1,
-    DnsSubdomain,
-    EnvName,
-    ImageName,
-    ImageRepository,
-    ImageTagOrDigest,
-    Quantities,
-)
+from .types import AtLeast0, AtLeast1, DnsSubdomain, EnvName, ImageName, ImageRepository, ImageTagOrDigest, Quantities
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never", ""]
 
@@ -54,7 +45,8 @@ class Probe(Section):
     failureThreshold: AtLeast1 | None = None
     """Failures in a row after which the container is restarted or counts as not ready. Absent: 3."""
     successThreshold: AtLeast1 | None = None
-    """Successes in a row that are needed after a failure. Absent: 1, the only value startup and liveness probes allow."""
+    """Successes in a row that are needed after a failure. Absent: 1, the only value startup and liveness probes
+    allow."""
 
 
 class ImageSource(Section):
@@ -76,16 +68,19 @@ class DriverManager(ImageSource):
     """The init container that clears a node of its old driver before the new one loads."""
 
     env: list[EnvVar] = items()
-    """Environment variables of the container; they replace built-in ones of the same name. Absent: the built-in ones."""
+    """Environment variables of the container; they replace built-in ones of the same name. Absent: the built-in
+    ones."""
 
 
 class Component(ImageSource):
     """A container that runs beside others in a pod."""
 
     args: list[str] = items()
-    """Arguments of the main container; they replace the built-in ones, the entrypoint script of some included."""
+    """Arguments of the main container. They replace the built-in ones, the entrypoint script of some included. Absent:
+    the built-in ones."""
     env: list[EnvVar] = items()
-    """Environment variables of the main container; they replace built-in ones of the same name. Absent: the built-in ones."""
+    """Environment variables of the main container; they replace built-in ones of the same name. Absent: the built-in
+    ones."""
 
 
 class SideModule(Component):

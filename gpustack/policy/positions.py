@@ -4,8 +4,8 @@ Solves: a diagnostic needs the line and column of a value, and the data has forg
 would cost each good run what only a bad one needs. So the text is composed a second time, by the same parser, when the
 first question about it is asked; the graph of nodes has all positions and is kept for the questions that follow.
 
-Rejected: ruamel.yaml's round trip. It gives the same positions (the tests compare the two), but 4 MB take it half a minute,
-and a text that the two parsers read differently would get no position or a wrong one.
+Rejected: ruamel.yaml's round trip. It gives the same positions (the tests compare the two), but 4 MB take it half a
+minute, and a text that the two parsers read differently would get no position or a wrong one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Solves: everything after this module may take for granted that a document is a mapping of strings to plain values that
 JSON can hold, of a bounded size, read the way YAML 1.2 says. `source.py` fetches the text, `yaml12.py` and
-`construct.py` know the language; this module puts them together. Positions are not kept: `positions.py` finds them again where they are needed.
+`construct.py` know the language; this module puts them together. Positions are not kept: `positions.py` finds them
+again where they are needed.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def parse(text: str, file: str) -> dict[str, Any]:
             "GPU008",
             f"{file} is empty",
             Location(file, 1, 1, split_lines(text)[0]),
-            "It holds no value, at most comments.",
-            "Write a policy into it, or delete it.",
+            "it holds no value, at most comments",
+            "write a policy into it, or delete it",
         )
     if len(nodes) > 1:
         _refuse_second(nodes[1], text, file)
@@ -60,10 +61,10 @@ def parse(text: str, file: str) -> dict[str, Any]:
             "GPU008",
             f"{file} holds {sort}, not a mapping",
             mark(root, text, file),
-            "A policy is a mapping with the keys apiVersion, kind, metadata and spec.",
-            "Start the file with `apiVersion: gpustack.dev/v1alpha1`; put several policies into a file each."
+            "a policy is a mapping with the keys apiVersion, kind, metadata and spec",
+            "start the file with `apiVersion: gpustack.dev/v1alpha1`; put several policies into a file each"
             if isinstance(data, list)
-            else "Check that this is the file you meant; a key needs a colon and a space after it.",
+            else "check that this is the file you meant; a key needs a colon and a space after it",
         )
     return data
 
@@ -77,6 +78,6 @@ def _refuse_second(node: Node, text: str, file: str) -> None:
         "GPU007",
         f"{file} holds more than one document; the second starts on line {start + 1}",
         place(text, file, start + 1, 1),
-        "One file is one cluster or one layer.",
-        "Move the second document into a file of its own.",
+        "one file is one cluster or one layer",
+        "move the second document into a file of its own",
     )

@@ -1,7 +1,8 @@
-"""The field reference of docs/policy.md, written from the models: what the docs say about a field is what its class says.
+"""The field reference of docs/policy.md, written from the models: what the docs say about a field is what its class
+says.
 
-Sections are tables; sections inside them are rows with a dotted path. What many sections have (an image, arguments, a
-list of environment variables) is described once, at the end.
+Sections are tables; sections inside them are rows with a dotted path. What many sections have (an image, arguments,
+a list of environment variables) is described once, at the end.
 """
 
 from __future__ import annotations
@@ -17,12 +18,20 @@ from pydantic.fields import FieldInfo
 from . import operand
 from .base import Section
 from .describe import descriptions, models, nested, summary
+from .forms import Form, Number
+from .node_pools import Count
 from .schema import EXTENDS
 from .spec import ClusterPolicySpec
-from .types import Form, Number
 
 BEGIN, END = "<!-- reference:begin -->", "<!-- reference:end -->"
-COMMON = (operand.Operand, operand.Workload, operand.SideModule, operand.Component, operand.DriverManager, operand.ImageSource)
+COMMON = (
+    operand.Operand,
+    operand.Workload,
+    operand.SideModule,
+    operand.Component,
+    operand.DriverManager,
+    operand.ImageSource,
+)
 """What components have in common, the most specific first."""
 
 WORDS = {bool: "true or false", int: "number", str: "text", Any: "anything"}
@@ -43,8 +52,10 @@ def markdown() -> str:
 
     release = releases.latest()
     defaults = releases.release(release).defaults
-    sections = {name: model for name, field in ClusterPolicySpec.model_fields.items() for model in nested(field.annotation)}
-    blocks = [f"Defaults are those of {release}; a platform may change them. A dash means: see the description.", *_plain_fields()]
+    sections = {
+        name: model for name, field in ClusterPolicySpec.model_fields.items() for model in nested(field.annotation)
+    }
+    blocks = [f"Defaults are those of {release}; a platform may change them.", *_plain_fields()]
     blocks += [block for name, model in sections.items() for block in _section(name, model, defaults)]
     blocks += ["### Shared types"]
     blocks += [block for model in _shared(list(sections.values())) for block in _type(model)]
@@ -68,7 +79,7 @@ def _section(name: str, model: type[Section], defaults: Mapping[str, Any]) -> It
     yield summary(model)
     common = _common(model)
     if common:
-        yield f"Has the fields of [{common.__name__}](#{common.__name__.lower()}). {_image(defaults.get(name))}".rstrip()
+        yield f"Has the fields of {_link(common)}. {_image(defaults.get(name))}".rstrip()
     rows = list(_rows(model, f"{name}[]" if listed else name, defaults))
     if rows:
         yield _table(rows)
@@ -79,7 +90,7 @@ def _type(model: type[Section]) -> Iterator[str]:
     yield summary(model)
     common = _common(model, proper=True)
     if common:
-        yield f"Has the fields of [{common.__name__}](#{common.__name__.lower()})."
+        yield f"Has the fields of {_link(common)}."
     rows = list(_rows(model, "", {}))
     if rows:
         yield _table(rows)
@@ -96,10 +107,18 @@ def _rows(model: type[Section], path: str, defaults: Mapping[str, Any]) -> Itera
         if common and name in common.model_fields:
             continue
         below = f"{path}.{name}" if path else name
-        value = _default(below, field, defaults)
-        yield below, _words(field.annotation, field.metadata), value, texts[name]
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section) and field.annotation not in COMMON:
-            yield from _rows(field.annotation, below, defaults)
+        inner = _in_place(field.annotation)
+        if inner:
+            yield below, "section", "", texts[name]
+            yield from _rows(inner, below, defaults)
+        else:
+            yield below, _words(field.annotation, field.metadata), _default(below, field, defaults), texts[name]
+
+
+def _in_place(annotation: Any) -> type[Section] | None:
+    """The section that a field of type ANNOTATION always has, and that is described where it stands."""
+    plain = isinstance(annotation, type) and issubclass(annotation, Section) and annotation not in COMMON
+    return annotation if plain else None
 
 
 def _shared(sections: list[type[Section]]) -> list[type[Section]]:
@@ -107,7 +126,7 @@ def _shared(sections: list[type[Section]]) -> list[type[Section]]:
     linked: dict[type[Section], None] = dict.fromkeys(COMMON)
     for model in models(ClusterPolicySpec):
         for field in model.model_fields.values():
-            if not isinstance(field.annotation, type):
+            if not _in_place(field.annotation):
                 linked.update(dict.fromkeys(nested(field.annotation)))
     return [model for model in linked if model not in sections]
 
@@ -121,8 +140,12 @@ def _image(section: Any) -> str:
     """What the release says about the image and the switch of a component's SECTION."""
     if not isinstance(section, Mapping):
         return ""
-    said = [f"Image: `{'/'.join(part for part in (section.get('repository'), section['image']) if part)}:{section['version']}`."] if section.get("version") and section.get("image") else []
-    said += [f"Enabled: {json.dumps(section['enabled'])}."] if "enabled" in section else []
+    said = []
+    if section.get("version") and section.get("image"):
+        path = "/".join(part for part in (section.get("repository"), section["image"]) if part)
+        said.append(f"Image: `{path}:{section['version']}`.")
+    if "enabled" in section:
+        said.append(f"Enabled: {json.dumps(section['enabled'])}.")
     return " ".join(said)
 
 
@@ -132,9 +155,9 @@ def _default(path: str, field: FieldInfo, defaults: Mapping[str, Any]) -> str:
         value = value.get(step) if isinstance(value, Mapping) else None
     if value is None and isinstance(field.default, str):
         value = field.default
-    if value is None or (isinstance(value, Mapping) and value):
+    if value is None:
         return ""
-    return f"`{json.dumps(value)}`"
+    return _image(value) if field.annotation in COMMON else f"`{json.dumps(value)}`"
 
 
 def _words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
@@ -153,13 +176,18 @@ def _words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
         return " or ".join(_words(option) for option in arguments if option is not type(None))
     if origin is list:
         return f"list of {_words(arguments[0])}"
+    if annotation == dict[str, Any]:
+        return "map"
     if origin is dict:
         return f"map: {_words(arguments[0])} to {_words(arguments[1])}"
     if annotation in WORDS:
         return WORDS[annotation]
-    if annotation in COMMON:
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
-    return "section"
+    return _link(annotation)
+
+
+def _link(model: type[Section]) -> str:
+    words = f"[{model.__name__}](#{model.__name__.lower()})"
+    return f"number or {words}" if model is Count else words
 
 
 def _table(rows: list[Row]) -> str:

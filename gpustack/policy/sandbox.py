@@ -15,7 +15,8 @@ class SandboxWorkloads(Section):
     """Whether nodes may serve virtual machines instead of containers."""
 
     enabled: bool | None = None
-    """Whether nodes are told apart by the label `nvidia.com/gpu.workload.config`. Absent: the default of the release, false."""
+    """Whether nodes are told apart by the label `nvidia.com/gpu.workload.config`. Absent: the default of the release,
+    false."""
     defaultWorkload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
     """What nodes without that label serve. Absent: container."""
     mode: Literal["kubevirt", "kata"] | None = None
@@ -100,4 +101,5 @@ class CcManager(Operand):
     """The manager of confidential computing, in mode kata only."""
 
     defaultMode: Literal["on", "off", "devtools"] | None = None
-    """Confidential-computing mode of GPUs on nodes without the label `nvidia.com/cc.mode`. Absent: the default of the release, on."""
+    """Confidential-computing mode of GPUs on nodes without the label `nvidia.com/cc.mode`. Absent: the default of the
+    release, on."""

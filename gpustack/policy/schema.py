@@ -1,15 +1,16 @@
 """The JSON schema of policy files, for editors and for other people's tools: schemas/clusterpolicy.schema.json.
 
-It says what one file may hold, before layers and defaults are put together. So it differs from the models in three ways:
-only items of lists have required fields (maps are merged with those of layers), null is allowed wherever a field may be
-absent, and `extends` is there. One schema serves clusters and layers, because editors pick a schema by file name and
-explain the branches of a `oneOf` badly.
+It says what one file may hold, before layers and defaults are put together. So it differs from the models in three
+ways: only items of lists have required fields (maps are merged with those of layers), null is allowed wherever a
+field may be absent, and `extends` is there. One schema serves clusters and layers, because editors pick a schema by
+file name and explain the branches of a `oneOf` badly.
 
-Rules that look at several fields (MPS with MIG, names of pools) are the models' own: a file that this schema accepts may
-still be refused.
+Rules that look at several fields (MPS with MIG, names of pools) are the models' own: a file that this schema accepts
+may still be refused.
 
-Rejected: pydantic's own generator. It knows neither absence by null nor our descriptions, writes a model that is used
-once in place, and what it writes changes with its versions; the few kinds of annotation that we use are quickly read.
+Rejected: pydantic's own generator. It knows neither absence by null nor our descriptions, writes a model that is
+used once in place, and what it writes changes with its versions; the few kinds of annotation that we use are quickly
+read.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from pydantic.fields import FieldInfo
 
 from .base import Section
 from .describe import descriptions, models, nested, summary
+from .forms import Form, Number
 from .node_pools import Count
 from .spec import API_VERSION, PolicyLayer, PolicySpec
-from .types import Form, Number
 
 FILE = "schemas/clusterpolicy.schema.json"
 """Where the schema lies in the repository."""
@@ -37,7 +38,7 @@ NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
 KINDS = ["ClusterPolicy", "PolicyLayer"]
 EXTENDS: Schema = {
-    "description": "Names of the layers that this policy builds on, files below layers/, the most general first. Absent: none.",
+    "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",
     "type": ["array", "null"],
     "items": {"type": "string"},
 }
@@ -51,7 +52,10 @@ def export() -> Schema:
     spec = definitions[PolicySpec.__name__]
     spec["properties"] = {"extends": EXTENDS, **spec["properties"]}
     properties["apiVersion"] = {"description": properties["apiVersion"]["description"], "const": API_VERSION}
-    properties["kind"] = {"description": "ClusterPolicy for a cluster, PolicyLayer for what clusters share.", "enum": KINDS}
+    properties["kind"] = {
+        "description": "ClusterPolicy for a cluster, PolicyLayer for what clusters share.",
+        "enum": KINDS,
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "gpustack policy",
@@ -68,7 +72,7 @@ def export() -> Schema:
 
 def text() -> str:
     """The schema as the text of its file."""
-    return json.dumps(export(), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(export(), indent=1) + "\n"
 
 
 def shape(annotation: Any, metadata: Iterable[Any] = (), extra: Any = None) -> Schema:
@@ -150,4 +154,3 @@ def _keys(keys: Schema) -> Schema:
     """The keyword about the KEYS of a map; they are text anyway."""
     names = {key: value for key, value in keys.items() if key != "type"}
     return {"propertyNames": names} if names else {}
-

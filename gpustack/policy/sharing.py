@@ -11,10 +11,12 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .base import Section, items
-from .types import AtLeast0, AtLeast1, MigProfile, NodeText, absent, refuse, refuse_at
+from .forms import absent, refuse, refuse_at
+from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
 MPS_CLIENTS = 48
-"""The most clients of one GPU that MPS serves, from compute capability 7.5 on; 16 on older ones (device-plugin-config.yaml)."""
+"""The most clients of one GPU that MPS serves, from compute capability 7.5 on; 16 on older ones
+(device-plugin-config.yaml)."""
 
 
 def _two_or_more(value: int) -> int:
@@ -25,19 +27,32 @@ def _two_or_more(value: int) -> int:
 
 def _mps_clients(value: int) -> int:
     if value > MPS_CLIENTS:
-        raise refuse("replicas", f"MPS serves {MPS_CLIENTS} clients of a GPU at most", f"write {MPS_CLIENTS} or less, or use timeSlicing")
+        raise refuse(
+            "replicas",
+            f"MPS serves {MPS_CLIENTS} clients of a GPU at most",
+            f"write {MPS_CLIENTS} or less, or use timeSlicing",
+        )
     return value
 
 
 def _layout(value: dict[str, int]) -> dict[str, int]:
     if not value:
-        raise refuse("mig_layout", "a layout names at least one profile", "leave out the layout of GPUs that stay whole")
+        raise refuse(
+            "mig_layout", "a layout names at least one profile", "leave out the layout of GPUs that stay whole"
+        )
     return value
 
 
 Replicas = Annotated[int, AfterValidator(_two_or_more), Field(json_schema_extra={"minimum": 2})]
-MpsReplicas = Annotated[Replicas, AfterValidator(_mps_clients), Field(json_schema_extra={"minimum": 2, "maximum": MPS_CLIENTS})]
-Layout = Annotated[dict[MigProfile, AtLeast1], BeforeValidator(absent), AfterValidator(_layout), Field(json_schema_extra={"minProperties": 1})]
+MpsReplicas = Annotated[
+    Replicas, AfterValidator(_mps_clients), Field(json_schema_extra={"minimum": 2, "maximum": MPS_CLIENTS})
+]
+Layout = Annotated[
+    dict[MigProfile, AtLeast1],
+    BeforeValidator(absent),
+    AfterValidator(_layout),
+    Field(json_schema_extra={"minProperties": 1}),
+]
 """Profiles and how many instances of each."""
 
 
@@ -73,7 +88,8 @@ class MigDevices(Section):
 
 
 class MigSharing(Section):
-    """GPUs are cut into instances with memory and compute units of their own. Exactly one of the three fields is set."""
+    """GPUs are cut into instances with memory and compute units of their own. Exactly one of the three fields is
+    set."""
 
     config: NodeText | None = None
     """Name of a layout in the MIG manager's configuration, such as `all-1g.10gb`. Absent: see the other two."""
@@ -114,9 +130,17 @@ class Sharing(Section):
     @model_validator(mode="after")
     def _possible_together(self) -> Sharing:
         if self.mps and self.mig:
-            raise refuse("sharing", "mps and mig exclude each other: the device plugin refuses MPS on MIG instances", "use timeSlicing on the instances, or drop one of the two")
+            raise refuse(
+                "sharing",
+                "mps and mig exclude each other: the device plugin refuses MPS on MIG instances",
+                "use timeSlicing on the instances, or drop one of the two",
+            )
         if self.mps and self.timeSlicing:
-            raise refuse("sharing", "mps and timeSlicing exclude each other: the device plugin would drop timeSlicing without a word", "keep one of the two")
+            raise refuse(
+                "sharing",
+                "mps and timeSlicing exclude each other: the device plugin would drop timeSlicing without a word",
+                "keep one of the two",
+            )
         return self
 
 

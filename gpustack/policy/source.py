@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import errno
+import functools
 import os
 import pathlib
 import re
@@ -22,8 +23,8 @@ LIMIT = 8 * 1024 * 1024
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 
-# YAML 1.2 section 5.1, less the three breaks that only YAML 1.1 knew (U+0085, U+2028, U+2029: libyaml still breaks lines
-# there, no editor and no YAML 1.2 reader does) and less a byte order mark anywhere but at the start.
+# YAML 1.2 section 5.1, less the three breaks that only YAML 1.1 knew (U+0085, U+2028, U+2029: libyaml still breaks
+# lines there, no editor and no YAML 1.2 reader does) and less a byte order mark anywhere but at the start.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 _MAGIC = {
@@ -46,10 +47,10 @@ _SPECIAL = (
 def load_bytes(path: pathlib.Path, display: str) -> bytes:
     """Return the content of the regular file PATH. Raises InputError for anything that is none, or is over LIMIT."""
     try:
-        mode = os.stat(path).st_mode
+        mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise _not_a_file(mode, display)
-        with open(path, "rb") as stream:
+        with path.open("rb") as stream:
             raw = stream.read(LIMIT + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, display, error) from None
@@ -60,8 +61,8 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
                 "error",
                 f"{display} is larger than 8 MiB",
                 location=Location(display),
-                why=f"A policy file is read up to {LIMIT} bytes (8 MiB); this one has more.",
-                remedy="Check that this is the file you meant. Split large extraObjects off into layers.",
+                why=f"a policy file is read up to {LIMIT} bytes (8 MiB); this one has more",
+                remedy="check that this is the file you meant; split large extraObjects off into layers",
             )
         )
     return raw
@@ -84,9 +85,10 @@ def decode(raw: bytes, display: str) -> str:
     return text
 
 
-def split_lines(text: str) -> list[str]:
+@functools.lru_cache(maxsize=4)
+def split_lines(text: str) -> tuple[str, ...]:
     """Return the lines of TEXT without their ends, the way an editor numbers them."""
-    return _BREAK.split(text)
+    return tuple(_BREAK.split(text))
 
 
 def place(text: str, file: str, line: int, column: int) -> Location:
@@ -95,37 +97,39 @@ def place(text: str, file: str, line: int, column: int) -> Location:
     A place after the last line (where a parser notices that the file ended too early) becomes the end of the last line.
     """
     lines = split_lines(text)
-    if line >= len(lines) and len(lines) > 1 and not lines[-1]:
-        lines.pop()
-    if line > len(lines):
-        line, column = len(lines), len(lines[-1]) + 1
+    last = len(lines) - 1 if len(lines) > 1 and not lines[-1] else len(lines)
+    if line > last:
+        line, column = last, len(lines[last - 1]) + 1
     return Location(file, line, column, lines[line - 1])
 
 
 def _not_a_file(mode: int, display: str) -> InputError:
     sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
-    remedy = "Name a file in it." if stat.S_ISDIR(mode) else "Write the policy to a regular file first."
+    remedy = "name a file in it" if stat.S_ISDIR(mode) else "write the policy to a regular file first"
     what = f"{display} is {sort}, not a policy file"
     return InputError(Finding("GPU001", "error", what, location=Location(display), why="", remedy=remedy))
 
 
 def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:
     where = Location(display)
-    code = error.errno if isinstance(error, OSError) else None
+    code, reason = (error.errno, error.strerror) if isinstance(error, OSError) else (None, None)
     if code == errno.ENOENT and path.is_symlink():
-        what, why = f"{display} is a symbolic link to nothing", f"It points to {os.readlink(path)}, which does not exist."
-        remedy = "Correct the link, or name the file itself."
+        what, why = (
+            f"{display} is a symbolic link to nothing",
+            f"it points to {path.readlink()}, which does not exist",
+        )
+        remedy = "correct the link, or name the file itself"
     elif code in (errno.ENOENT, errno.ENOTDIR):
         what, why = f"{display} does not exist", ""
         remedy = _nearest_files(path)
     elif code in (errno.EACCES, errno.EPERM):
-        what, why = f"{display} can't be read: no permission", f"The system says: {error.strerror}." if code else ""
-        remedy = "Give your user the right to read it (chmod u+r), or run as a user that has it."
+        what, why = f"{display} can't be read: no permission", f"the system says: {reason}"
+        remedy = "give your user the right to read it (chmod u+r), or run as a user that has it"
     elif code == errno.ELOOP:
-        what, why, remedy = f"{display} is a symbolic link that leads back to itself", "", "Correct the link."
+        what, why, remedy = f"{display} is a symbolic link that leads back to itself", "", "correct the link"
     else:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        what, why, remedy = f"{display} can't be read", f"The system says: {reason}.", "Check the path and the disk."
+        what, why = f"{display} can't be read", f"the system says: {reason or error}"
+        remedy = "check the path and the disk"
     return InputError(Finding("GPU001", "error", what, location=where, why=why, remedy=remedy))
 
 
@@ -133,7 +137,7 @@ def _nearest_files(path: pathlib.Path) -> str:
     """Name the files beside PATH whose names are most like it, or say what is wrong with the folder."""
     folder = path.parent
     if not folder.is_dir():
-        return f"There is no folder {folder.name or folder} either: check the path."
+        return f"there is no folder {folder.name or folder} either: check the path"
     try:
         names = [entry.name for entry in os.scandir(folder) if entry.name.endswith((".yaml", ".yml"))]
     except OSError:
@@ -141,22 +145,25 @@ def _nearest_files(path: pathlib.Path) -> str:
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     near = near or [name for name in names if name.partition(".")[0] == path.name.partition(".")[0]]
     if near:
-        return f"Did you mean {' or '.join(near)}?"
-    return "Check the name." if names else "There are no YAML files in that folder."
+        return f"did you mean {' or '.join(near)}?"
+    return "check the name" if names else "there are no YAML files in that folder"
 
 
 def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
+    """Refuse RAW, which stops being text at byte OFFSET."""
     line = raw.count(b"\n", 0, offset) + 1
-    column = offset - raw.rfind(b"\n", 0, offset)
+    start = raw.rfind(b"\n", 0, offset) + 1
+    column = len(raw[start:offset].decode("utf-8", "replace")) + 1
+    content = raw[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
     return InputError(
         Finding(
             "GPU002",
             "error",
             f"{display} is {sort}, not a policy file" if sort else f"{display} is not a text file in UTF-8",
-            location=Location(display, line, column),
-            why=f"At byte {offset} (line {line}), {reason}.",
-            remedy="Name the policy file itself." if sort else "Save the file as UTF-8.",
+            location=Location(display, line, column, _UNPRINTABLE.sub("\ufffd", content)),
+            why=f"at byte {offset} (line {line}), {reason}",
+            remedy="name the policy file itself" if sort else "save the file as UTF-8",
         )
     )
 
@@ -176,7 +183,7 @@ def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
             "error",
             f"{name} (U+{ord(char):04X}) stands in the text",
             location=where,
-            why="It is invisible and YAML readers do not agree on what it means.",
-            remedy='Delete it. Inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}".',
+            why="it is invisible and YAML readers do not agree on what it means",
+            remedy='delete it; inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}"',
         )
     )

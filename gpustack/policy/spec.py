@@ -39,7 +39,8 @@ class PolicySpec(Section):
     cluster: Cluster = section()
     """What the cluster is: its Kubernetes version, platform, container runtime."""
     nodePools: Annotated[list[NodePool], AfterValidator(unique_names)] = items()
-    """The nodes that have GPUs, by what tells them apart, and what each group of them gets."""
+    """The nodes that have GPUs, by what tells them apart, and what each group of them gets. Absent: nothing is known
+    about the nodes, and all get the same."""
     nfd: Nfd = section()
     """Node feature discovery, which finds the nodes that have GPUs."""
     daemonsets: DaemonSets = section()

@@ -1,14 +1,16 @@
 """What somebody may have meant by a key that the language does not have.
 
-Solves: "unknown key" sends people to the documentation; the fields of the models are known, so the message can name the
-right one. Tried in this order: the name that the operator's chart uses, the same name in another spelling, a name like it
-in the same section, the same name in another section, a name like it anywhere, and at last what the section does have.
+Solves: "unknown key" sends people to the documentation; the fields of the models are known, so the message can name
+the right one. Tried in this order: the name that the operator's chart uses, the same name in another spelling, a name
+like it in the same section, the same name in another section, a name like it anywhere, and at last what the section
+does have.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
+import re
 import types
 import typing
 from collections.abc import Iterable
@@ -19,6 +21,8 @@ from gpustack.catalog import chart
 from gpustack.model import Path, dotted
 
 Model = type[BaseModel]
+
+_INDEX = re.compile(r"\[[0-9]+\]")
 
 
 def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",)) -> str:
@@ -31,16 +35,16 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     if known:
         return known
     keys = list(keys_at(model, section))
-    match = _respelled(key, keys) or _close(key, keys, 0.75)
+    match = _respelled(key, keys) or _below(model, section, key) or _close(key, keys, 0.75)
     if match:
-        return f"Did you mean {dotted((*at, *section, match))}?"
+        return f"did you mean {dotted((*at, *section))}.{match}?"
     elsewhere = _elsewhere(model, section, key, value)
     if elsewhere:
-        return f"Did you mean {' or '.join(f'{dotted(at)}.{path}' for path in elsewhere)}?"
+        return f"did you mean {' or '.join(f'{dotted(at)}.{path}' for path in elsewhere)}?"
     if not keys:
-        return f"Delete {key}."
+        return f"delete {key}"
     listed = ", ".join(sorted(keys)[:12]) + (", ..." if len(keys) > 12 else "")
-    return f"{dotted((*at, *section))} has {listed}."
+    return f"{dotted((*at, *section))} has {listed}"
 
 
 def by_chart(path: Path) -> str:
@@ -49,16 +53,18 @@ def by_chart(path: Path) -> str:
     if len(path) > 2 and path[0] == "drivers":
         inside = dotted(path[2:])
         new = next((new for old, new in chart.renamed("drivers").items() if old == inside), None)
-        return f"Did you mean {dotted(('spec', *path[:2]))}.{new}? That is its name in an NVIDIADriver." if new else ""
+        return f"did you mean {dotted(('spec', *path[:2]))}.{new}? (so in an NVIDIADriver)" if new else ""
     for old, new in chart.renamed().items():
         if shown == old or shown.startswith(f"{old}."):
-            return f"Did you mean spec.{new}{shown[len(old) :]}? {old} is its name in the chart's values."
+            return f"did you mean spec.{new}{shown[len(old) :]}? ({old} is the name in the chart's values)"
         if old.startswith(f"{shown}."):
-            return f"Did you mean spec.{new}? {old} is its name in the chart's values."
+            return f"did you mean spec.{new}? ({old} is the name in the chart's values)"
     if len(path) == 1 and path[0] in chart.wrappers():
-        return f"Move what stands below it up, to spec: in a values file, {path[0]} is the chart that the values are for."
+        return (
+            f"move what stands below it up, to spec: in a values file, {path[0]} is the chart that the values are for"
+        )
     why = chart.dropped().get(shown)
-    return f"Delete it: in the chart's values, it {why}." if why else ""
+    return f"delete it: in the chart's values, it {why}" if why else ""
 
 
 def nearest_paths(model: Model, wanted: str, count: int = 3) -> list[str]:
@@ -134,8 +140,8 @@ def _is_model(annotation: typing.Any) -> bool:
 def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str]:
     """Return up to two paths in other sections that end like KEY: rdma, rdmaEnabled, rdma.enabled, and at last rdmaa.
 
-    Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most: few
-    steps, no list. Where more than two are best (image, enabled), the name says nothing, and nothing is returned.
+    Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most:
+    few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned.
     """
     paths = all_paths(model)
     here, wanted = dotted(section), _squeeze(key)
@@ -153,6 +159,13 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     ranks = {path: rank(path) for path in found}
     best = [path for path in found if ranks[path] == min(ranks.values())]
     return best if len(best) <= 2 else []
+
+
+def _below(model: Model, section: Path, key: str) -> str:
+    """Return the path below SECTION that KEY runs together: rdma.enabled for rdmaEnabled, driver.version for itself."""
+    prefix = f"{_INDEX.sub('[]', dotted(section))}." if section else ""
+    inner = [path[len(prefix) :] for path in all_paths(model) if path.startswith(prefix)]
+    return min((path for path in inner if _squeeze(path) == _squeeze(key)), key=len, default="")
 
 
 def _tails(path: str) -> list[str]:
@@ -177,4 +190,3 @@ def _close(key: str, keys: Iterable[str], cutoff: float) -> str:
 
 def _squeeze(name: str) -> str:
     return "".join(char for char in name.lower() if char.isalnum())
-

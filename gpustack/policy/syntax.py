@@ -25,85 +25,89 @@ _PROBLEMS: tuple[tuple[str, _Words], ...] = (
         "mapping values are not allowed",
         (
             "a colon stands where no key can be",
-            "YAML takes `word: ` for a key, and a key can't start here.",
-            "Put the value in quotes if the colon belongs to it; else check the indentation of this line and the one above.",
+            "YAML takes `word: ` for a key, and a key can't start here",
+            "put the value in quotes if the colon belongs to it; else check the indentation here and a line above",
         ),
     ),
     (
         "did not find expected key",
         (
             "the line does not fit the mapping around it",
-            "It is indented differently from the keys before it, or follows a value that has already ended.",
-            "Align it with the other keys. A quote within a single-quoted value is written twice ('it''s').",
+            "it is indented differently from the keys before it, or follows a value that has already ended",
+            "align it with the other keys; a quote within a single-quoted value is written twice ('it''s')",
         ),
     ),
     (
         "did not find expected '-' indicator",
         (
             "the line does not fit the list around it",
-            "It stands at the indentation of the list's dashes and has no dash.",
-            "Add the dash, or align the line with what it belongs to.",
+            "it stands at the indentation of the list's dashes and has no dash",
+            "add the dash, or align the line with what it belongs to",
         ),
     ),
     (
         "could not find expected ':'",
-        ("a key has no colon after it", "A line among keys needs the form `key: value`.", "Add the colon, or a dash."),
+        ("a key has no colon after it", "a line among keys needs the form `key: value`", "add the colon, or a dash"),
     ),
     (
         "block sequence entries are not allowed",
         (
             "a list starts where none can be",
-            "The dash of a list can't stand on the same line as its key.",
-            "Put each entry on a line of its own, or write the list in brackets: [a, b].",
+            "the dash of a list can't stand on the same line as its key",
+            "put each entry on a line of its own, or write the list in brackets: [a, b]",
         ),
     ),
     (
         "did not find expected ',' or",
-        ("a bracket or brace is not closed, or a comma is missing", "", "Close it, or add the comma."),
+        ("a bracket or brace is not closed, or a comma is missing", "", "close it, or add the comma"),
     ),
     (
         "did not find expected node content",
-        ("a value is missing inside brackets or braces", "", "Write the value, or close the bracket or brace."),
+        ("a value is missing inside brackets or braces", "", "write the value, or close the bracket or brace"),
     ),
     (
         "unexpected end of stream",
-        ("a quoted value is not closed", "The file ends before the closing quote.", "Close the quote."),
+        ("a quoted value is not closed", "the file ends before the closing quote", "close the quote"),
     ),
     (
         "unexpected document indicator",
-        ("a quoted value is not closed", "A line of dashes or dots ends the document within it.", "Close the quote."),
+        ("a quoted value is not closed", "a line of dashes or dots ends the document within it", "close the quote"),
     ),
     (
         "cannot start any token",
         (
             "a value can't start with this character",
-            "The characters @ ` % are reserved in YAML.",
-            "Put the value in quotes.",
+            "the characters @ ` % are reserved in YAML",
+            "put the value in quotes",
         ),
     ),
     (
         "unknown escape character",
         (
             "an escape in double quotes is unknown",
-            "Within double quotes, a backslash starts an escape.",
-            "Write the backslash twice, or use single quotes, where it has no meaning.",
+            "within double quotes, a backslash starts an escape",
+            "write the backslash twice, or use single quotes, where it has no meaning",
         ),
     ),
     (
         "undefined alias",
-        ("an alias names an anchor that is not defined above it", "", "Define the anchor (&name) first; quote a value that starts with *."),
+        (
+            "an alias names an anchor that is not defined above it",
+            "",
+            "define the anchor (&name) first; quote a value that starts with *",
+        ),
     ),
     (
         "second occurrence",
-        ("the same anchor is defined twice", "An alias could mean either.", "Give one of them another name."),
+        ("the same anchor is defined twice", "an alias could mean either", "give one of them another name"),
     ),
     (
         "undefined tag handle",
-        ("a value starts with a tag that is not defined", "", "Put the value in quotes if the ! belongs to it."),
+        ("a value starts with a tag that is not defined", "", "put the value in quotes if the ! belongs to it"),
     ),
     (
         "incompatible YAML document",
-        ("the file asks for a version of YAML that does not exist", "", "Delete the %YAML line: YAML 1.2 is read."),
+        ("the file asks for a version of YAML that does not exist", "", "delete the %YAML line: YAML 1.2 is read"),
     ),
 )
 
@@ -119,32 +123,37 @@ def explain(error: yaml.YAMLError, text: str, file: str) -> InputError:
         return _error(
             "a merge conflict is not resolved",
             conflict,
-            "Git left its markers in the file.",
-            "Choose what is to stay and delete the marker lines.",
+            "Git left its markers in the file",
+            "choose what is to stay and delete the marker lines",
         )
     if "\t" in (where.text or "")[: where.column] and _INDENTING_TAB.match(where.text or ""):
         tab = Location(file, where.line, (where.text or "").index("\t") + 1, where.text)
         return _error(
             f"line {where.line} is indented with a tab",
             tab,
-            "YAML allows only spaces for indentation.",
-            "Replace the tab by spaces.",
+            "YAML allows only spaces for indentation",
+            "replace the tab by spaces",
         )
     if "nesting depth" in problem:
         return _error(
             f"values are nested more than {MAX_DEPTH} levels deep",
             where,
-            "No policy is that deep.",
-            "Check for brackets that are never closed, or flatten the value.",
+            "no policy is that deep",
+            "check for brackets that are never closed, or flatten the value",
             rule="GPU006",
         )
     what, why, remedy = next(
         (words for part, words in _PROBLEMS if part in problem),
-        ("this is not valid YAML", f"The parser says: {' '.join(problem.split())}.", "Correct the line, or put the value in quotes."),
+        (
+            "this is not valid YAML",
+            f"the parser says: {' '.join(problem.split())}",
+            "correct the line, or put the value in quotes",
+        ),
     )
     start = getattr(error, "context_mark", None)
     if start and start.line + 1 < line and ("quote" in what or "bracket" in what or "anchor" in what):
-        why = f"{why} {'The first is' if 'anchor' in what else 'It starts'} on line {start.line + 1}.".strip()
+        began = f"{'the first is' if 'anchor' in what else 'it starts'} on line {start.line + 1}"
+        why = f"{why}; {began}" if why else began
         if "quote" in what:
             where = place(text, file, start.line + 1, start.column + 1)
     return _error(what, where, why, remedy)

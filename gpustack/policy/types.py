@@ -1,21 +1,16 @@
-"""Text and numbers that land in manifests: names, labels, images, quantities, durations, paths.
+"""The types of text and numbers that land in manifests: names, labels, images, quantities, durations, paths.
 
-Solves: the API server refuses a bad label or quantity when the manifest is applied, hours after the merge and far from
-the line that holds it. So each such field has a type of its own, and the message says what the form is and, for the
-mistakes that people make, what to write instead.
-
-Rejected: `Field(pattern=...)`. It compiles one expression per field when the models are built (that is import time), and
-its message is the expression itself.
+A form in capitals is the rule, the type of the same name is the annotation for a field.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
+from pydantic import BeforeValidator, Field
+
+from .forms import Form, Number, absent
 
 _DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_DNS}(?:\.{_DNS})*"
@@ -26,93 +21,16 @@ _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _LETTERS = "lower-case letters, digits and '-', with a letter or digit at both ends"
 
-
-def absent(value: Any) -> Any:
-    """VALUE without the keys that are null: in a policy null counts as absent."""
-    if isinstance(value, dict) and None in value.values():
-        return {key: item for key, item in value.items() if item is not None}
-    return value
-
-
-def refuse(rule: str, what: str, remedy: str = "") -> PydanticCustomError:
-    """An error of type RULE for pydantic to carry; diagnostics find the remedy in its context."""
-    return PydanticCustomError(rule, "{what}", {"what": what, "remedy": remedy})
-
-
-def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: Any) -> ValidationError:
-    """ERROR about the VALUE at PLACE below what is being validated: pydantic takes the place over into its own report."""
-    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=place, input=value)])
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Form:
-    """What a text has to look like: an annotation for `str`.
-
-    `what` completes "is no ...", `rule` says the form in words. `hints` are (expression, remedy) for common mistakes.
-    `empty` lets "" pass, which charts write for "not set".
-    """
-
-    name: str
-    what: str
-    rule: str
-    pattern: str
-    longest: int = 0
-    empty: bool = False
-    hints: tuple[tuple[str, str], ...] = ()
-
-    def check(self, value: str) -> str:
-        """Return VALUE, or raise what is wrong with it."""
-        if not value and self.empty:
-            return value
-        if (self.longest and len(value) > self.longest) or not re.fullmatch(self.pattern, value):
-            limit = f", {self.longest} characters at most" if self.longest else ""
-            shown = f"{value[:60]}..." if len(value) > 63 else value
-            remedy = next((text for pattern, text in self.hints if re.search(pattern, value)), "")
-            raise refuse(self.name, f"{shown!r} is no {self.what}: {self.rule}{limit}", remedy)
-        return value
-
-    def schema(self) -> dict[str, Any]:
-        """The same as a JSON schema of a string."""
-        limit = {"maxLength": self.longest} if self.longest else {}
-        return {"type": "string", "pattern": f"^(?:{self.pattern}){'?' if self.empty else ''}$", **limit}
-
-    def or_empty(self) -> Form:
-        return dataclasses.replace(self, empty=True)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Number:
-    """A whole number from 0 up, or text in a form: an annotation for `int | str`, which as a union would report twice."""
-
-    form: Form
-
-    def check(self, value: Any) -> int | str:
-        if isinstance(value, str):
-            return self.form.check(value)
-        if type(value) is int and value >= 0:
-            return value
-        remedy = f'write it in quotes: "{value}"' if type(value) is float else ""
-        raise refuse(self.form.name, f"{value!r} is no {self.form.what}: {self.form.rule}", remedy)
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def schema(self) -> dict[str, Any]:
-        """The same as a JSON schema."""
-        return {"anyOf": [{"type": "integer", "minimum": 0}, self.form.schema()]}
-
-
 # Kubernetes names (apimachinery's validation rules)
 DNS_LABEL = Form("dns_label", "DNS label", _LETTERS, _DNS, 63)
 DNS_SUBDOMAIN = Form("dns_subdomain", "object name", f"{_LETTERS}, in parts joined by dots", _SUBDOMAIN, 253)
-CLUSTER_NAME = Form("cluster_name", "cluster name", f"it names a folder, so {_LETTERS}, in parts joined by dots", _SUBDOMAIN, 63)
+CLUSTER_NAME = Form(
+    "cluster_name", "cluster name", f"it names a folder, so {_LETTERS}, in parts joined by dots", _SUBDOMAIN, 63
+)
 LABEL_KEY = Form(
     "label_key",
     "label or annotation key",
-    "an optional DNS prefix and '/', then up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+    "an optional DNS prefix and '/', then up to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
     rf"(?:{_SUBDOMAIN}/)?{_LABEL_NAME}",
     317,
 )
@@ -123,7 +41,12 @@ LABEL_VALUE = Form(
     _LABEL_NAME,
     63,
 )
-ENV_NAME = Form("env_name", "environment variable name", "letters, digits, '_', '-' and '.', no digit first", r"[-._A-Za-z][-._A-Za-z0-9]*")
+ENV_NAME = Form(
+    "env_name",
+    "environment variable name",
+    "letters, digits, '_', '-' and '.', no digit first",
+    r"[-._A-Za-z][-._A-Za-z0-9]*",
+)
 CONFIG_KEY = Form("config_key", "ConfigMap key", "letters, digits, '-', '_' and '.'", r"(?!\.\.?$)[-._A-Za-z0-9]+", 253)
 KIND = Form("kind", "kind", "a capital letter, then letters and digits", r"[A-Z][A-Za-z0-9]*", 63)
 
@@ -135,7 +58,11 @@ REPOSITORY = Form(
     rf"{_HOST}(?:/{_IMAGE_PATH})*",
     255,
     empty=True,
-    hints=((r"^[a-z+]+://", "leave out the scheme"), (r"/$", "leave out the '/' at the end"), (r"/[^/]*[A-Z]", "paths are lower-case")),
+    hints=(
+        (r"^[a-z+]+://", "leave out the scheme"),
+        (r"/$", "leave out the '/' at the end"),
+        (r"/[^/]*[A-Z]", "paths are lower-case"),
+    ),
 )
 IMAGE = Form(
     "image_name",
@@ -152,7 +79,11 @@ IMAGE_TAG = Form(
     "a tag (letters, digits, '_', '.' and '-', 128 characters at most) or a digest (sha256: and 64 hex digits)",
     rf"{_TAG}|{_DIGEST}",
     empty=True,
-    hints=((r"^:", "leave out the ':'"), (r"@", "write the digest alone: sha256:..."), (r"^sha256:", "a digest has 64 hex digits")),
+    hints=(
+        (r"^:", "leave out the ':'"),
+        (r"@", "write the digest alone: sha256:..."),
+        (r"^sha256:", "a digest has 64 hex digits"),
+    ),
 )
 
 # Numbers with units
@@ -161,7 +92,11 @@ QUANTITY = Form(
     "quantity",
     "a number with an optional unit, such as 500m, 2 or 1Gi",
     r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?",
-    hints=((r"(?i)^[0-9.]+ *[kmgtpe]i?b$", "leave out the B: 1Gi is 1073741824 bytes, 1G is 1000000000"), (r"\s", "leave out the space"), (r"^-", "a quantity is not negative")),
+    hints=(
+        (r"(?i)^[0-9.]+ *[kmgtpe]i?b$", "leave out the B: 1Gi is 1073741824 bytes, 1G is 1000000000"),
+        (r"\s", "leave out the space"),
+        (r"^-", "a quantity is not negative"),
+    ),
 )
 DURATION = Form(
     "duration",
@@ -169,7 +104,11 @@ DURATION = Form(
     "numbers with units y, w, d, h, m, s, ms in this order, such as 15s or 1m30s",
     r"(?=.)(?:0|(?:[0-9]+y)?(?:[0-9]+w)?(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m)?(?:[0-9]+s)?(?:[0-9]+ms)?)",
     empty=True,
-    hints=((r"^[0-9]+$", "add the unit: 15s"), (r"(?i)sec|min", "seconds are s, minutes m"), (r"\.", "no fractions: 1500ms")),
+    hints=(
+        (r"^[0-9]+$", "add the unit: 15s"),
+        (r"(?i)sec|min", "seconds are s, minutes m"),
+        (r"\.", "no fractions: 1500ms"),
+    ),
 )
 PERCENT = Form(
     "int_or_percent",
@@ -181,36 +120,58 @@ PERCENT = Form(
 NODES_TEXT = Form(
     "nodes_text",
     "number of nodes as text",
-    "a number in quotes or a percentage, from 1 up, such as \"1\" or 10%",
+    'a number in quotes or a percentage, from 1 up, such as "1" or 10%',
     r"[1-9][0-9]*|(?:100|[1-9][0-9]?)%",
     empty=True,
-    hints=((r"^0", "0 would block every roll-out; for one at a time write \"1\""),),
+    hints=((r"^0", '0 would block every roll-out; for one at a time write "1"'),),
 )
-TIME_OF_DAY = Form("time_of_day", "time of day", "hours and minutes, 00:00 to 23:59", r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
-TIME_ZONE = Form("time_zone", "time zone", "a name such as Europe/Berlin or UTC", r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", 64)
+TIME_OF_DAY = Form(
+    "time_of_day", "time of day", "hours and minutes, 00:00 to 23:59", r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+)
+TIME_ZONE = Form(
+    "time_zone", "time zone", "a name such as Europe/Berlin or UTC", r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", 64
+)
 
 # Versions and platforms
-RELEASE = Form("release", "operator release", "such as v26.7.0", r"v[0-9]+\.[0-9]+(?:\.[0-9]+)?", hints=((r"^[0-9]", "put a v before it"),))
+RELEASE = Form(
+    "release",
+    "operator release",
+    "such as v26.7.0",
+    r"v[0-9]+\.[0-9]+(?:\.[0-9]+)?",
+    hints=((r"^[0-9]", "put a v before it"),),
+)
 KUBERNETES_VERSION = Form(
     "kubernetes_version",
     "Kubernetes version",
     "such as 1.34, 1.34.1 or v1.33.1+k3s1",
     r"v?1\.[0-9]+(?:\.[0-9]+)?(?:[-+][0-9A-Za-z.+_-]+)?",
 )
-OPENSHIFT_VERSION = Form("openshift_version", "OpenShift version", "such as 4.18 or 4.18.1", r"4\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?")
+OPENSHIFT_VERSION = Form(
+    "openshift_version", "OpenShift version", "such as 4.18 or 4.18.1", r"4\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?"
+)
 RUNTIME = Form(
     "container_runtime",
     "container runtime",
     "containerd, cri-o or docker, with or without the version as a node reports it: containerd://1.7.27",
     r"(?:containerd|cri-o|crio|docker)(?:://[0-9A-Za-z.+~_-]*)?",
 )
-OS = Form("os", "operating system", "ID and VERSION_ID of /etc/os-release in one word, such as ubuntu22.04 or rhel9.4", r"[a-z][a-z0-9._-]*[a-z0-9]", 63)
+OS = Form(
+    "os",
+    "operating system",
+    "ID and VERSION_ID of /etc/os-release in one word, such as ubuntu22.04 or rhel9.4",
+    r"[a-z][a-z0-9._-]*[a-z0-9]",
+    63,
+)
 MIG_PROFILE = Form(
     "mig_profile",
     "MIG profile",
     "such as 1g.10gb, 1g.10gb+me or 1c.3g.40gb",
     r"(?:[1-8]c\.)?[1-8]g\.[1-9][0-9]*gb(?:\+(?:me\.all|me|gfx)(?:,(?:me\.all|me|gfx))*|-me)?",
-    hints=((r"^mig-", "leave out mig-"), (r"^all-", "all-... is the name of a configuration: mig: {config: ...}"), (r"[A-Z]", "profiles are lower-case")),
+    hints=(
+        (r"^mig-", "leave out mig-"),
+        (r"^all-", "all-... is the name of a configuration: mig: {config: ...}"),
+        (r"[A-Z]", "profiles are lower-case"),
+    ),
 )
 
 # Places

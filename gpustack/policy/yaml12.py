@@ -90,8 +90,8 @@ def check_expansion(node: Node, text: str, file: str) -> None:
                 "GPU006",
                 "an alias stands inside the value that it names",
                 mark(node, text, file),
-                "Written out, the value would have no end.",
-                "Remove the alias (*name) inside the value with the anchor (&name).",
+                "written out, the value would have no end",
+                "remove the alias (*name) inside the value with the anchor (&name)",
             )
         open_nodes.add(key)
         size, depth = 1, 0
@@ -104,8 +104,8 @@ def check_expansion(node: Node, text: str, file: str) -> None:
                 "GPU006",
                 "the aliases stand for too much",
                 mark(node, text, file),
-                f"Written out, the value here would hold more than {MAX_EXPANDED:,} values.",
-                "Write the values out, or share them through a layer.",
+                f"written out, the value here would hold more than {MAX_EXPANDED:,} values",
+                "write the values out, or share them through a layer",
             )
         if depth >= MAX_DEPTH:
             too_deep(mark(node, text, file))
@@ -115,9 +115,10 @@ def check_expansion(node: Node, text: str, file: str) -> None:
     measure(node)
 
 
-def mark(node: Node, text: str, file: str) -> Location:
+def mark(node: Any, text: str, file: str) -> Location:
     """Return where NODE starts."""
-    return place(text, file, node.start_mark.line + 1, node.start_mark.column + 1)
+    start = node.start_mark
+    return place(text, file, start.line + 1, start.column + 1)
 
 
 def too_deep(where: Location) -> NoReturn:
@@ -126,8 +127,8 @@ def too_deep(where: Location) -> NoReturn:
         "GPU006",
         f"values are nested more than {MAX_DEPTH} levels deep",
         where,
-        "No policy is that deep, and reading it could exhaust the memory of the parser.",
-        "Check for brackets that are never closed, or flatten the value.",
+        "no policy is that deep, and reading it could exhaust the memory of the parser",
+        "check for brackets that are never closed, or flatten the value",
     )
 
 
@@ -151,7 +152,7 @@ def _check_depth(text: str, file: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                too_deep(place(text, file, event.start_mark.line + 1, event.start_mark.column + 1))
+                start: Any = event.start_mark
+                too_deep(place(text, file, start.line + 1, start.column + 1))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-

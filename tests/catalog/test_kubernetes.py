@@ -128,7 +128,8 @@ def test_schema_path_is_none_before_the_kind_existed(key: tuple[str, str], since
     [
         ("v1", "Unknown"),
         ("apps/v1beta1", "DaemonSet"),
-        ("v1", "../../crds/nodefeature-nfd.k8s-sigs.io"),
+        ("v1alpha1", "../../crds/nodefeature-nfd.k8s-sigs.io"),
+        ("apps-v1", "DaemonSet"),
         ("../x/v1", "Pod"),
         ("", "Pod"),
         ("v1", ""),

@@ -153,6 +153,11 @@ BAD: dict[str, tuple[Body, str]] = {
         crd({"type": "object", "properties": {"spec": {"type": "object", "propertees": {}}}}),
         "spec.versions[0].schema.openAPIV3Schema.properties.spec.propertees",
     ),
+    "crd with a misspelt keyword among alternatives": (
+        crd({"type": "array", "items": {"typ": "string"}}),
+        "spec.versions[0].schema.openAPIV3Schema.items.typ",
+    ),
+    "kind in small letters": (obj("v1", "configmap"), "kind"),
     "feature rule with a number": (
         feature_rule(matchFeatures=[{"feature": "a", "matchExpressions": {"b": {"op": "In", "value": [1000]}}}]),
         "spec.rules[0].matchFeatures[0].matchExpressions.b.value[0]",
@@ -173,6 +178,5 @@ BAD: dict[str, tuple[Body, str]] = {
 UNKNOWN: dict[str, Body] = {
     "misspelt kind": obj("apps/v1", "DeamonSet"),
     "old version": obj("apps/v1beta1", "DaemonSet"),
-    "kind in small letters": obj("example.com/v1", "daemonset"),
     "kind of nobody": obj("example.com/v1", "Widget"),
 }

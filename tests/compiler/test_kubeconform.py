@@ -201,13 +201,14 @@ def test_equal_objects_are_looked_at_once(binary: Path, write: Write, calls: lis
     assert len([word for word in calls[0] if word.endswith("a.yaml")]) == 1
 
 
-def test_only_the_first_line_is_header(binary: Path, write: Write) -> None:
-    """Files that differ in anything but a first comment line are different objects."""
-    good = write("a.yaml", CONFIG_MAP, header="# a\n")
-    bad = write("b.yaml", obj("v1", "ConfigMap", data={"a": 1}), header="# a\n")
-    bare = write("c.yaml", obj("v1", "ConfigMap", data={"a": 2}), header="")
-    findings = second_opinion({good: "1.33", bad: "1.33", bare: "1.33"}, binary)
-    assert rules(findings) == ["GPU903", "GPU903"]
+@pytest.mark.parametrize("header", ["", "# a\n"])
+def test_only_a_first_comment_is_header(binary: Path, write: Write, header: str) -> None:
+    """Files that differ in anything but a first comment line, be it their suffix, are looked at each."""
+    good = write("a.yaml", CONFIG_MAP, header=header)
+    bad = write("b.yaml", obj("v1", "ConfigMap", data={"a": 1}), header=header)
+    other = write("c.txt", CONFIG_MAP, header=header)
+    findings = second_opinion({good: "1.33", bad: "1.33", other: "1.33"}, binary)
+    assert rules(findings) == ["GPU903", "GPU905"]
 
 
 def test_long_lists_are_cut(

@@ -100,8 +100,8 @@ def per_os(systems: list[System]) -> list[Target]:
     """One target per OS tag; the only or first one keeps the operator's name and selector (see above)."""
     tags = {system.tag: system for system in reversed(systems)}  # the first of each tag
     found = [tags[tag] for tag in dict.fromkeys(system.tag for system in systems)]
-    if len(found) == 1:
-        return [Target(NAME, NAME, {}, found[0])]
+    if len(found) < 2:
+        return [Target(NAME, NAME, {}, system) for system in found]
     names = [NAME, *(f"{NAME}-{system.tag}" for system in found[1:])]
     return [Target(name, name, system.selector, system) for name, system in zip(names, found, strict=True)]
 
@@ -121,19 +121,24 @@ def per_kernel(spec: ClusterPolicySpec, systems: list[tuple[int, System]]) -> li
 
 
 def kernel_name(kernel: str, system: System, taken: set[str]) -> str:
-    """The DaemonSet's name for KERNEL: the operator's (operator.md 7.1).
+    """The DaemonSet's name for KERNEL: the operator's (operator.md 7.1), unless that is TAKEN.
 
-    That leaves the architecture out, so the operator gives the x86_64 and the aarch64 build of a kernel one DaemonSet.
+    The operator leaves the architecture out, and so gives the x86_64 and the aarch64 build of a kernel one DaemonSet.
     Here the second gets its architecture behind the name.
     """
     name = f"{NAME}-{sanitised(kernel)}-{system.text}"
     architecture = ARCHITECTURE.search(kernel)
-    return f"{name}-{architecture[1].replace('_', '-')}" if name in taken and architecture else name
+    suffixes = ["", *([f"-{architecture[1].replace('_', '-')}"] if architecture else []), f"-{len(taken)}"]
+    return next(found for suffix in suffixes if (found := name + suffix) not in taken)
 
 
 def sanitised(kernel: str) -> str:
-    """KERNEL as a part of an object's name: without architecture, "_" as ".", lower case."""
-    return ARCHITECTURE.sub("", kernel).replace("_", ".").rstrip(".").lower()
+    """KERNEL as a part of an object's name: without architecture, "_" as ".", lower case.
+
+    What no name can hold ("..", ".-") becomes one dot; the operator would fail there.
+    """
+    text = ARCHITECTURE.sub("", kernel).replace("_", ".").lower()
+    return re.sub(r"[-.]*\.[-.]*", ".", text).strip(".")
 
 
 def unknown_os(index: int, pool: str, error: UnknownOS) -> Finding:

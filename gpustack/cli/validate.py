@@ -1,0 +1,78 @@
+"""gpustack validate: kubeconform's opinion on dist/, with our own schemas, offline.
+
+`render` has validated every object before it wrote a byte. This is the independent second look, by another program and
+at the files themselves; nothing may be skipped, and every file that was written must be there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..compiler import kubeconform, output
+from ..model import Finding, InputError
+from . import common
+from .text import plain, print_findings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help="names or globs (default: all that were rendered)")
+    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
+    parser.add_argument("--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen")
+    parser.add_argument("--jobs", type=common.positive, metavar="N", help="processes to use (default: one per processor)")
+    parser.add_argument("--kubeconform", metavar="PATH", type=Path, help="the program to use (default: the PATH's, else .tools/bin/kubeconform)")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    out = Path(options.out)
+    clusters = chosen(out, options.clusters)
+    binary = kubeconform.find(options.kubeconform, Path.cwd())
+    files: dict[Path, str] = {}
+    findings: list[Finding] = []
+    for cluster in clusters:
+        findings += listed(out, cluster, files)
+    with common.store(options) as store:
+        findings += kubeconform.second_opinion(files, binary, store, options.jobs)
+    if options.format == "json":
+        print(json.dumps({"version": 1, "files": len(files), "findings": [plain(finding) for finding in findings]}, indent=1))
+    else:
+        print_findings(findings, sys.stderr)
+        if not findings:
+            print(f"{len(files)} files of {len(clusters)} clusters are valid")
+    return 2 if findings else 0
+
+
+def chosen(out: Path, words: list[str]) -> list[str]:
+    """The clusters in OUT that WORDS mean; a word that means none is refused, and so is an empty folder."""
+    known = output.clusters_in(out)
+    if not known:
+        raise InputError(
+            Finding("GPU023", "error", f"nothing was rendered into {out}", why=f"{out / output.INDEX} lists no cluster", remedy="run `gpustack render` first, or name the folder with --out")
+        )
+    for word in words:
+        if not fnmatch.filter(known, word):
+            raise InputError(common.unknown(word, known))
+    return [name for name in known if not words or any(fnmatch.fnmatchcase(name, word) for word in words)]
+
+
+def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
+    """Add the files of CLUSTER to FILES; findings for those that the index lists and that are gone or changed."""
+    path = out / output.INDEX / f"{cluster}.json"
+    try:
+        index: dict[str, Any] = json.loads(path.read_bytes())
+        minor, names = str(index["kubernetes"]), dict(index["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [Finding("GPU024", "error", f"{path} can't be read: {error}", why="it says what was rendered and for which Kubernetes", remedy="run `gpustack render`")]
+    findings = []
+    for name in names:
+        file = out / cluster / name
+        if file.is_file():
+            files[file] = minor
+        else:
+            findings.append(Finding("GPU025", "error", f"{file} is missing", why=f"{path} lists it, so an engine would prune the object", remedy="run `gpustack render`"))
+    return findings

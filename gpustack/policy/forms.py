@@ -1,0 +1,98 @@
+"""How a text or number has to look, as an annotation that pydantic checks and that can say what is wrong.
+
+Solves: the API server refuses a bad label or quantity when the manifest is applied, hours after the merge and far from
+the line that holds it. So each such field has a form (`types.py` lists them), and a refusal says in words what the form
+is and, for the mistakes that people make, what to write instead.
+
+Rejected: `Field(pattern=...)`. It compiles an expression per field when the models are built, which every run pays for,
+and its message is the expression itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
+
+
+def absent(value: Any) -> Any:
+    """VALUE without the keys that are null: in a policy null counts as absent."""
+    if isinstance(value, dict) and None in value.values():
+        return {key: item for key, item in value.items() if item is not None}
+    return value
+
+
+def refuse(rule: str, what: str, remedy: str = "") -> PydanticCustomError:
+    """An error of type RULE for pydantic to carry; diagnostics find the remedy in its context."""
+    return PydanticCustomError(rule, "{what}", {"what": what, "remedy": remedy})
+
+
+def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: Any) -> ValidationError:
+    """ERROR about the VALUE at PLACE below what is being validated: pydantic takes the place over into its own
+    report."""
+    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=place, input=value)])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """What a text has to look like: an annotation for `str`.
+
+    `what` completes "is no ...", `rule` says the form in words. `hints` are (expression, remedy) for common mistakes.
+    `empty` lets "" pass, which charts write for "not set".
+    """
+
+    name: str
+    what: str
+    rule: str
+    pattern: str
+    longest: int = 0
+    empty: bool = False
+    hints: tuple[tuple[str, str], ...] = ()
+
+    def check(self, value: str) -> str:
+        """Return VALUE, or raise what is wrong with it."""
+        if not value and self.empty:
+            return value
+        if (self.longest and len(value) > self.longest) or not re.fullmatch(self.pattern, value):
+            limit = f", {self.longest} characters at most" if self.longest else ""
+            shown = f"{value[:60]}..." if len(value) > 63 else value
+            remedy = next((text for pattern, text in self.hints if re.search(pattern, value)), "")
+            raise refuse(self.name, f"{shown!r} is no {self.what}: {self.rule}{limit}", remedy)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """The same as a JSON schema of a string."""
+        limit = {"maxLength": self.longest} if self.longest else {}
+        return {"type": "string", "pattern": f"^(?:{self.pattern}){'?' if self.empty else ''}$", **limit}
+
+    def or_empty(self) -> Form:
+        return dataclasses.replace(self, empty=True)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number from 0 up, or text in a form: an annotation for `int | str`, which as a union would report
+    twice."""
+
+    form: Form
+
+    def check(self, value: Any) -> int | str:
+        if isinstance(value, str):
+            return self.form.check(value)
+        if type(value) is int and value >= 0:
+            return value
+        remedy = f'write it in quotes: "{value}"' if type(value) is float else ""
+        raise refuse(self.form.name, f"{value!r} is no {self.form.what}: {self.form.rule}", remedy)
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def schema(self) -> dict[str, Any]:
+        """The same as a JSON schema."""
+        return {"anyOf": [{"type": "integer", "minimum": 0}, self.form.schema()]}

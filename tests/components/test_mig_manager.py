@@ -1,0 +1,116 @@
+"""The MIG manager: default and own configurations (operator.md 7.9, 9.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.components import MigManager
+from gpustack.components.inputs.mig_manager import MigManagerInputs, from_spec
+from gpustack.model import Body
+from tests.components.common import common, container, env, mounts, pod_of, render, spec
+
+NAME = "nvidia-mig-manager"
+DEFAULTS = {"ConfigMap/default-mig-parted-config", "ConfigMap/default-gpu-clients"}
+HOOK = "NVIDIA_CDI_HOOK_PATH"
+
+
+def rendered(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, Body]:
+    """All objects, with CHANGES to what all components share and FIELDS of the manager's inputs."""
+    return render(MigManager, MigManagerInputs(common=common(**(changes or {})), image="mig:1", **fields))
+
+
+def pod(changes: dict[str, Any] | None = None, **fields: Any) -> Body:
+    """The manager's pod."""
+    return pod_of(rendered(changes, **fields), NAME)
+
+
+def settings(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """The environment of the manager's container."""
+    return env(container(pod(changes, **fields), NAME))
+
+
+def test_default_configuration() -> None:
+    """The default layouts are rendered and mounted as config-default.yaml, by which the manager knows a fallback."""
+    assert set(rendered()) >= DEFAULTS
+    found = settings()
+    assert found["DEFAULT_CONFIG_FILE"] == "/mig-parted-config/config-default.yaml"
+    assert "CONFIG_FILE" not in found
+    items = [{"key": "config.yaml", "path": "config-default.yaml"}]
+    assert mounts(pod(), NAME)["/mig-parted-config"]["from"]["configMap"] == {
+        "name": "default-mig-parted-config",
+        "items": items,
+    }
+
+
+def test_own_configuration() -> None:
+    """The policy's ConfigMaps replace the defaults, which are not rendered then (case 16)."""
+    assert not set(rendered(config="mine", gpu_clients="ours")) & DEFAULTS
+    found = settings(config="mine", gpu_clients="ours")
+    assert found["CONFIG_FILE"] == "/mig-parted-config/config.yaml"
+    assert "DEFAULT_CONFIG_FILE" not in found
+    volumes = mounts(pod(config="mine", gpu_clients="ours"), NAME)
+    assert volumes["/mig-parted-config"]["from"]["configMap"] == {"name": "mine"}
+    assert volumes["/gpu-clients"]["from"]["configMap"] == {"name": "ours"}
+    assert found["GPU_CLIENTS_FILE"] == "/gpu-clients/clients.yaml"
+
+
+def test_defaults_by_their_own_names() -> None:
+    """A policy that names the default ConfigMap gets it rendered, and read as its own configuration."""
+    assert set(rendered(config="default-mig-parted-config", gpu_clients="default-gpu-clients")) >= DEFAULTS
+    assert "CONFIG_FILE" in settings(config="default-mig-parted-config")
+
+
+def test_default_gpu_clients() -> None:
+    """The services that hold GPUs on a DGX and on hosts with DCGM of their own."""
+    found = yaml.safe_load(rendered()["ConfigMap/default-gpu-clients"]["data"]["clients.yaml"])
+    names = "nvsm nvsm-mqtt nvsm-core nvsm-api-gateway nvsm-notifier nv_peer_mem nvidia-dcgm dcgm dcgm-exporter"
+    assert found == {"version": "v1", "systemd-services": [f"{name}.service" for name in names.split()]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "cdi", "hook"),
+    [
+        ({}, "true", "/usr/local/nvidia/toolkit/nvidia-cdi-hook"),
+        ({"install_dir": "/opt/n"}, "true", "/opt/n/toolkit/nvidia-cdi-hook"),
+        ({"toolkit": False}, "true", None),
+        ({"cdi": False}, None, None),
+    ],
+)
+def test_cdi(changes: dict[str, Any], cdi: str | None, hook: str | None) -> None:
+    """The hook is named where the toolkit that brings it is installed, in the folder of the policy (5.4, 5.5)."""
+    found = settings(changes)
+    assert (found.get("CDI_ENABLED"), found.get(HOOK)) == (cdi, hook)
+
+
+def test_policy_env_and_args() -> None:
+    """`migManager.env` wins over all settings; `args` replace the entry point (5.2)."""
+    assert settings(env=(("CDI_ENABLED", "false"), ("WITH_REBOOT", "true")))["CDI_ENABLED"] == "false"
+    assert container(pod(args=("--mig",)), NAME)["args"] == ["--mig"]
+
+
+def test_node_access() -> None:
+    """It sees the node's processes and IPC, and its root writable: it stops services of the node."""
+    found = pod()
+    assert (found["hostPID"], found["hostIPC"]) == (True, True)
+    mount = mounts(found, NAME)["/host"]
+    assert not mount.get("readOnly")
+    assert mount["from"]["hostPath"]["path"] == "/"
+
+
+def test_policy() -> None:
+    """Pools with layouts of their own, or a named ConfigMap, put another ConfigMap in effect; a content change alone
+    never restarts the manager, which would re-cut all nodes at once (reconciler.md M4)."""
+    assert from_spec(spec(migManager={"enabled": False})) is None
+    found = from_spec(spec(migManager={"config": {"name": "mine"}, "gpuClientsConfig": {"name": ""}}))
+    assert found is not None
+    assert (found.config, found.gpu_clients) == ("mine", "")
+
+    def cut(profile: str, count: int) -> MigManagerInputs | None:
+        sharing = {"mig": {"layout": {profile: count}}}
+        return from_spec(spec(nodePools=[{"name": "a", "gpuProduct": "NVIDIA-A100-SXM4-40GB", "sharing": sharing}]))
+
+    assert cut("1g.5gb", 7) == cut("3g.20gb", 2)
+    assert cut("1g.5gb", 7) != from_spec(spec())

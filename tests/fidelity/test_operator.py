@@ -1,0 +1,92 @@
+"""For each measured policy, gpustack renders what the operator creates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.compiler.cache import Store, own_digest
+from gpustack.compiler.stack import compile_stack
+from gpustack.model import GpustackError
+from gpustack.policy.load import load, spec_key
+
+from .cases import case, names
+from .facts import Deviation, differences, facts_of
+
+RELEASE = "v26.7.0"
+NOT_YET = {
+    "openshift": "OpenShift",
+    "sandbox": "workloads in virtual machines",
+    "kata": "workloads in virtual machines",
+    "nvidiadriver": "per-pool drivers",
+    "gpucluster": "dynamic resource allocation",
+    "29-overrides-resources-env-args": "workloads in virtual machines",
+    "30-overrides-kata": "workloads in virtual machines",
+}
+"""Cases that need what is not rendered yet, by a part of their name: gpustack must refuse them with these words."""
+
+
+def read_deviations() -> list[Deviation]:
+    entries = yaml.safe_load(Path(__file__).with_name("deviations.yaml").read_text(encoding="utf-8"))
+    return [Deviation(**entry) for entry in entries]
+
+
+def missing_feature(name: str) -> str | None:
+    return next((words for part, words in NOT_YET.items() if part in name), None)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("store"), own_digest())
+
+
+def render(name: str, folder: Path, store: Store) -> list[dict[str, Any]]:
+    """The objects that the policy of case NAME renders to."""
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(case(RELEASE, name).policy), encoding="utf-8")
+    loaded = load(path, root=folder)
+    stack = compile_stack(loaded.spec, spec_key(loaded.merged), store)
+    return [yaml.load(file.text, yaml.CSafeLoader) for file in stack.files]  # noqa: S506 - a safe loader, in C
+
+
+@pytest.mark.parametrize("name", [name for name in names(RELEASE) if missing_feature(name) is None])
+def test_renders_what_the_operator_creates(name: str, tmp_path: Path, store: Store) -> None:
+    """Every fact of every object is equal, but for the deviations that are listed with a reason."""
+    rendered = facts_of(render(name, tmp_path, store))
+    assert differences(name, case(RELEASE, name).facts, rendered, read_deviations()) == []
+
+
+@pytest.mark.parametrize("name", [name for name in names(RELEASE) if missing_feature(name) is not None])
+def test_refuses_what_it_does_not_render_yet(name: str, tmp_path: Path, store: Store) -> None:
+    """A policy that asks for more than this version renders is refused by name, never rendered in part."""
+    with pytest.raises(GpustackError) as refused:
+        render(name, tmp_path, store)
+    assert any(finding.rule == "GPU101" and missing_feature(name) in finding.what for finding in refused.value.findings)
+
+
+def test_every_deviation_is_needed(tmp_path: Path, store: Store) -> None:
+    """A deviation that no case needs is out of date; one without a reason is none."""
+    deviations = read_deviations()
+    for name in (name for name in names(RELEASE) if missing_feature(name) is None):
+        differences(name, case(RELEASE, name).facts, facts_of(render(name, tmp_path, store)), deviations)
+    assert [deviation.path for deviation in deviations if not deviation.used or not deviation.reason.strip()] == []
+
+
+@pytest.fixture
+def case_01() -> Iterator[dict[str, dict[str, Any]]]:
+    yield {name: dict(facts) for name, facts in case(RELEASE, names(RELEASE)[0]).facts.items()}
+
+
+def test_a_difference_is_found(case_01: dict[str, dict[str, Any]]) -> None:
+    """The comparison can fail: a changed, a missing and an added fact are each reported."""
+    changed = {name: dict(facts) for name, facts in case_01.items()}
+    changed["DaemonSet/nvidia-driver-daemonset"]["pod.hostPID"] = False
+    changed["DaemonSet/nvidia-driver-daemonset"]["pod.hostIPC"] = True
+    del changed["Service/nvidia-dcgm-exporter"]
+    assert len(differences("x", case_01, changed, [])) == 3
+    assert {item.name for item in fields(Deviation)} == {"path", "reason", "case", "used"}

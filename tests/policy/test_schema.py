@@ -1,0 +1,174 @@
+"""The JSON schema of policy files and the reference in the docs: both say what the models say."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpustack.catalog import fields as catalog
+from gpustack.catalog import releases
+from gpustack.policy import reference, schema
+from gpustack.policy.describe import descriptions, models
+from gpustack.policy.schema import FILE, export, text
+from gpustack.policy.spec import ClusterPolicySpec, PolicyLayer
+from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+
+
+@functools.cache
+def validator() -> Any:
+    return jsonschema_rs.Draft202012Validator(export())
+
+
+def document(kind: str = "ClusterPolicy", **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "gpustack.dev/v1alpha1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+def test_file_is_current() -> None:
+    """The schema in the repository is the one that the models give; `gpustack schema` writes it."""
+    assert (REPOSITORY / FILE).read_text(encoding="utf-8") == text()
+
+
+def test_dialect() -> None:
+    """The schema is one: draft 2020-12, and every reference leads somewhere."""
+    found = export()
+    Draft202012Validator.check_schema(found)
+    names = {part.partition('"')[0] for part in json.dumps(found).split("#/$defs/")[1:]}
+    assert names == set(found["$defs"])
+
+
+def test_same_everywhere() -> None:
+    """Another process with another hash seed writes the same bytes."""
+    code = "import hashlib; from gpustack.policy.schema import text; print(hashlib.sha256(text().encode()).hexdigest())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={"PYTHONHASHSEED": "7"},
+    )
+    assert done.stdout.strip() == hashlib.sha256(text().encode()).hexdigest()
+
+
+def test_descriptions() -> None:
+    """Editors show the description of every field."""
+    definitions = export()["$defs"]
+    for model in models(PolicyLayer):
+        if model is PolicyLayer:
+            continue
+        found = definitions[model.__name__]
+        properties = found.get("properties") or (found["anyOf"][1]["properties"] if "anyOf" in found else {})
+        shown = {name: body["description"] for name, body in properties.items() if name != "extends"}
+        assert shown == descriptions(model)
+
+
+@pytest.mark.parametrize("name", releases.names())
+def test_defaults_of_each_release(name: str) -> None:
+    """A policy that spells out everything that the chart of a release writes is accepted."""
+    validator().validate(document(release=name, **releases.release(name).default_spec()))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        document(extends=["base", "eks"]),
+        document(extends=None, driver=None, nodePools=None, daemonsets={"labels": {"a": None}}),
+        document(**pool(count=12, sharing={"mig": {"layout": {"3g.40gb": 1}}, "timeSlicing": {"replicas": 2}})),
+        document(**pool(count={"min": 0, "max": 8}, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])),
+        document("PolicyLayer", driver={"rdma": {"enabled": True}}),
+        # Half of it: the other half stands in another layer.
+        document("PolicyLayer", **pool(sharing={"mps": {"renameByDefault": True}})),
+        {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyLayer"},
+        document(
+            extraObjects=[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}]
+        ),
+    ],
+)
+def test_accepted(policy: dict[str, Any]) -> None:
+    """One file need not say everything: what is absent or null may come from layers."""
+    validator().validate(policy)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {},
+        {**document(), "kind": "Policy"},
+        {**document(), "apiVersion": "v1"},
+        {**document(), "status": {}},
+        {"apiVersion": "gpustack.dev/v1alpha1", "kind": "ClusterPolicy", "spec": {}},
+        {"apiVersion": "gpustack.dev/v1alpha1", "kind": "ClusterPolicy", "metadata": {}, "spec": {}},
+        {**document(), "metadata": {"name": "../a"}},
+        document(extends="base"),
+    ],
+)
+def test_frame_refused(policy: dict[str, Any]) -> None:
+    """What is no policy or layer is marked."""
+    assert not validator().is_valid(policy)
+
+
+@pytest.mark.parametrize(("spec", "_place", "_word"), MISTAKES)
+def test_mistakes(spec: dict[str, Any], _place: tuple[str | int, ...], _word: str) -> None:
+    """What the models refuse in one field, an editor marks already."""
+    assert not validator().is_valid(document(**spec))
+
+
+@pytest.mark.parametrize(("spec", "_place", "_word"), COMBINATIONS)
+def test_combinations(spec: dict[str, Any], _place: tuple[str | int, ...], _word: str) -> None:
+    """Rules over several fields are the models' alone, so that layers may hold a part of what goes together."""
+    validator().validate(document(**spec))
+
+
+def test_unknown_annotation() -> None:
+    """A field of a type that the schema can't express is a failure here, not a hole in the schema."""
+    with pytest.raises(TypeError, match="no schema"):
+        schema.shape(complex)
+
+
+def test_reference_has_every_field() -> None:
+    """Every section and every field of the operator's own sections is in the reference."""
+    page = reference.markdown()
+    for name in ClusterPolicySpec.model_fields:
+        assert f"`{name}`" in page, name
+    for path in catalog.leaves("ClusterPolicy"):
+        last = path.rpartition(".")[2]
+        assert f"`{path}`" in page or f"`{last}`" in page or f".{last}`" in page, path
+
+
+def test_reference_has_defaults() -> None:
+    """Defaults are those of the newest release."""
+    page = reference.markdown()
+    assert '| `toolkit.installDir` | absolute path | `"/usr/local/nvidia"` |' in page
+    assert "| `driver.upgradePolicy.autoUpgrade` | true or false | `true` |" in page
+    assert "Image: `nvcr.io/nvidia/driver:595.91.07`. Enabled: true." in page
+
+
+def test_reference_links() -> None:
+    """Every link of the reference leads to a heading of it."""
+    page = reference.markdown()
+    headings = {line.lstrip("# ").strip("`").lower() for line in page.splitlines() if line.startswith("###")}
+    linked = {part.partition(")")[0] for part in page.split("](#")[1:]}
+    assert linked <= headings
+
+
+def test_reference_in_a_page() -> None:
+    """Only what stands between the marks changes, and a second time nothing does."""
+    page = f"before\n{reference.BEGIN}\nstale text\n{reference.END}\nafter\n"
+    once = reference.replaced(page)
+    assert once.startswith(f"before\n{reference.BEGIN}\n")
+    assert once.endswith(f"{reference.END}\nafter\n")
+    assert "stale text" not in once
+    assert reference.replaced(once) == once
+    with pytest.raises(ValueError, match="reference:begin"):
+        reference.replaced("no marks")
