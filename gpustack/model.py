@@ -41,7 +41,10 @@ KIND_STAGE: dict[str, Stage] = {
     "PodMonitor": "monitoring",
     "PrometheusRule": "monitoring",
 }
-"""Kinds whose stage does not depend on the component that renders them. Engines delete and re-create what moves: only ever add here."""
+"""Kinds whose stage does not depend on the component that renders them.
+
+Engines delete and re-create what moves: only ever add here.
+"""
 
 
 def dotted(path: Path) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog import _data, _versions, gpus, releases
+from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.catalog.oses import (
     OperatingSystem,
@@ -23,6 +23,9 @@ from gpustack.catalog.oses import (
     os_names,
     os_tag,
 )
+
+if TYPE_CHECKING:
+    from gpustack.catalog.gpus import Product
 
 __all__ = [
     "Branch",
@@ -124,8 +127,10 @@ def branch(version: str) -> Branch:
     raise UnknownBranch(version, [known.name for known in by_distance[:2]])
 
 
-def minimum(product: str | gpus.Product) -> Minimum:
+def minimum(product: str | Product) -> Minimum:
     """What a GPU product asks of its driver. UnknownProduct where the product is not known."""
+    from gpustack.catalog import gpus  # most who name a driver image ask about its system only
+
     found = gpus.product(product) if isinstance(product, str) else product
     facts = dict(_facts()["minimum"]["by_family"][found.family])
     facts |= _facts()["minimum"]["by_product"][found.driver] if found.driver else {}

@@ -18,7 +18,9 @@ RENDERED_LINE = "v26.7."
 
 @rule("GPU101", "error")
 def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A field that the language has, that would have an effect, and that this version of gpustack renders nothing for."""
+    """A field that the language has, that would have an effect, and that this version of gpustack renders nothing
+    for.
+    """
     for path, asked, what in unrendered(spec):
         if asked:
             yield Hit(
@@ -40,7 +42,11 @@ def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     yield openshift, spec.cluster.openshift is not None or spec.cluster.platform == "openshift", "OpenShift is"
     yield "cluster.crds", bool(spec.cluster.crds), "choosing who owns a CRD is"
     for name in ("reconciler", "alerts", "dashboards", "tenancy", "kubevirt", "gitops"):
-        yield name, getattr(spec, name) is not None, f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are"
+        yield (
+            name,
+            getattr(spec, name) is not None,
+            f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are",
+        )
     for index, pool in enumerate(spec.nodePools):
         where = f"nodePools[{index}]"
         yield f"{where}.workload", pool.workload not in {None, "container"}, f"the workload {pool.workload} is"
@@ -58,7 +64,8 @@ def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
             yield Hit(
                 "spec.cdi.nriPluginEnabled",
                 f"the NRI plugin needs {path}",
-                "the plugin runs inside the container toolkit and injects CDI devices; the operator refuses this as well",
+                "the plugin runs inside the container toolkit and injects CDI devices; the operator "
+                "refuses this as well",
                 f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
             )
 
@@ -84,18 +91,40 @@ def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
-    """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md 15."""
+    """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md
+    15.
+    """
     pod = "it is about the operator's own pod, and there is none"
     yield "operator.annotations", bool(spec.operator.annotations), pod
     yield "operator.labels", bool(spec.operator.labels), pod
-    yield "operator.defaultRuntime", bool(spec.operator.defaultRuntime), "no release reads it; cluster.containerRuntime says it"
+    yield (
+        "operator.defaultRuntime",
+        bool(spec.operator.defaultRuntime),
+        "no release reads it; cluster.containerRuntime says it",
+    )
     yield "operator.initContainer", given(spec.operator.initContainer), "no release since v26.3 uses it"
     yield "operator.metrics", given(spec.operator.metrics), pod
-    yield "psp.enabled", bool(spec.psp.enabled), "PodSecurityPolicy was removed in Kubernetes 1.25; psa.enabled labels the namespace"
+    yield (
+        "psp.enabled",
+        bool(spec.psp.enabled),
+        "PodSecurityPolicy was removed in Kubernetes 1.25; psa.enabled labels the namespace",
+    )
     yield "cdi.default", bool(spec.cdi.default), "ignored since v25.10"
-    yield "driver.useOpenKernelModules", spec.driver.useOpenKernelModules is not None, "replaced by driver.kernelModuleType in v25.3"
-    yield "dcgm.hostPort", spec.dcgm.hostPort is not None, "no release acts on it; dcgm.hostNetwork opens the port on the node"
-    yield "toolkit.args", bool(getattr(spec.toolkit, "args", None)), "the toolkit takes its settings from toolkit.env alone"
+    yield (
+        "driver.useOpenKernelModules",
+        spec.driver.useOpenKernelModules is not None,
+        "replaced by driver.kernelModuleType in v25.3",
+    )
+    yield (
+        "dcgm.hostPort",
+        spec.dcgm.hostPort is not None,
+        "no release acts on it; dcgm.hostNetwork opens the port on the node",
+    )
+    yield (
+        "toolkit.args",
+        bool(getattr(spec.toolkit, "args", None)),
+        "the toolkit takes its settings from toolkit.env alone",
+    )
     yield "gds.args", bool(spec.gds.args), "the operator ignores it as well"
     yield "gdrcopy.args", bool(spec.gdrcopy.args), "the operator ignores it as well"
 

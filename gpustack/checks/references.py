@@ -30,7 +30,10 @@ class Provided(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """An object that somebody names. BY says who and where; with KEYS, these must be in it (for the kind Pods: labels)."""
+    """An object that somebody names.
+
+    BY says who and where; with KEYS, these must be in it (for the kind Pods: labels).
+    """
 
     kind: str
     namespace: str
@@ -56,7 +59,9 @@ def provided(body: Body) -> Iterator[Provided]:
     if kind == "Service":
         labels = meta.get("labels", {})
         ports = [f"port:{name}" for name in keys or []]
-        yield Provided("Services", namespace, meta["name"], [*(f"{key}={value}" for key, value in labels.items()), *ports])
+        yield Provided(
+            "Services", namespace, meta["name"], [*(f"{key}={value}" for key, value in labels.items()), *ports]
+        )
 
 
 def pod_template(body: Body) -> Body | None:
@@ -85,12 +90,19 @@ def needed(body: Body) -> Iterator[Needed]:
             if subject["kind"] == "ServiceAccount" and subject.get("namespace", namespace) == namespace:
                 yield Needed("ServiceAccount", namespace, subject["name"], f"{by}: subjects")
     elif kind == "Service" and body["spec"].get("selector"):
-        yield Needed("Pods", namespace, "", f"{by}: selector", [f"{key}={value}" for key, value in body["spec"]["selector"].items()])
+        yield Needed(
+            "Pods",
+            namespace,
+            "",
+            f"{by}: selector",
+            [f"{key}={value}" for key, value in body["spec"]["selector"].items()],
+        )
     elif kind == "ServiceMonitor":
         yield from monitor_needs(body, namespace, by)
 
 
 def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The Services, and their ports, that a ServiceMonitor selects."""
     spec = body["spec"]
     labels = [f"{key}={value}" for key, value in spec.get("selector", {}).get("matchLabels", {}).items()]
     for where in spec.get("namespaceSelector", {}).get("matchNames", [namespace]):
@@ -117,38 +129,56 @@ def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
 
 
 def volume_needs(volume: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The ConfigMaps, Secrets and claims behind a volume."""
     sources = [volume, *volume.get("projected", {}).get("sources", [])]
     for source in sources:
         for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
             found = source.get(key)
             if found:
                 items = [item["key"] for item in found.get("items", [])] or None
-                yield Needed(kind, namespace, found.get(name) or found.get("name", ""), by, items, bool(found.get("optional")))
+                yield Needed(
+                    kind, namespace, found.get(name) or found.get("name", ""), by, items, bool(found.get("optional"))
+                )
     if volume.get("persistentVolumeClaim"):
         yield Needed("PersistentVolumeClaim", namespace, volume["persistentVolumeClaim"]["claimName"], by)
 
 
 def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The ConfigMaps and Secrets that a container's environment is taken from."""
     for source in container.get("envFrom", []):
         for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
             if key in source:
-                yield Needed(kind, namespace, source[key]["name"], f"{by}: envFrom", None, bool(source[key].get("optional")))
+                yield Needed(
+                    kind, namespace, source[key]["name"], f"{by}: envFrom", None, bool(source[key].get("optional"))
+                )
     for entry in container.get("env", []):
         for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
             found = entry.get("valueFrom", {}).get(key)
             if found:
-                yield Needed(kind, namespace, found["name"], f"{by}: env {entry['name']}", [found["key"]], bool(found.get("optional")))
+                yield Needed(
+                    kind,
+                    namespace,
+                    found["name"],
+                    f"{by}: env {entry['name']}",
+                    [found["key"]],
+                    bool(found.get("optional")),
+                )
 
 
-def missing(have: Iterable[Provided], need: Iterable[Needed], references: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[Finding]:
-    """Findings for what is named and not there. REFERENCES are the policy's; without a namespace they mean NAMESPACE."""
+def missing(
+    have: Iterable[Provided], need: Iterable[Needed], references: Iterable[Mapping[str, Any]], namespace: str
+) -> Iterator[Finding]:
+    """Findings for what is named and not there.
+
+    REFERENCES are the policy's; without a namespace they mean NAMESPACE.
+    """
     exact: dict[tuple[str, str, str], list[str] | None] = {}
     sets: dict[tuple[str, str], list[set[str]]] = {}
-    for item in have:
-        if item.kind in {"Pods", "Services"}:
-            sets.setdefault((item.kind, item.namespace), []).append(set(item.keys or []))
+    for there in have:
+        if there.kind in {"Pods", "Services"}:
+            sets.setdefault((there.kind, there.namespace), []).append(set(there.keys or []))
         else:
-            exact[item.kind, item.namespace, item.name] = item.keys
+            exact[there.kind, there.namespace, there.name] = there.keys
     for reference in references:
         for where in (reference.get("namespace") or namespace, ""):
             exact.setdefault((reference["kind"], where, reference["name"]), reference.get("keys") or None)
@@ -162,10 +192,12 @@ def missing(have: Iterable[Provided], need: Iterable[Needed], references: Iterab
 
 
 def default_account(item: Needed) -> bool:
+    """Whether ITEM is the ServiceAccount that every namespace has."""
     return item.kind == "ServiceAccount" and item.name == BUILT_IN_ACCOUNT
 
 
 def lookup(item: Needed, exact: Mapping[tuple[str, str, str], list[str] | None]) -> Iterator[Finding]:
+    """Findings when the object that ITEM names, or one of the keys it uses, is not there."""
     identity = (item.kind, item.namespace, item.name)
     if identity not in exact:
         yield Finding(
@@ -173,8 +205,10 @@ def lookup(item: Needed, exact: Mapping[tuple[str, str, str], list[str] | None])
             "error",
             f"{item.kind} {item.name!r} does not exist",
             path="spec.references",
-            why=f"{item.by} names it, and it is neither rendered nor listed under spec.references; the pod or binding would wait for it",
-            remedy=f"add it to spec.extraObjects, or, if something else creates it, to spec.references: {{kind: {item.kind}, name: {item.name}}}",
+            why=f"{item.by} names it, and it is neither rendered nor listed under spec.references; the pod "
+            "or binding would wait for it",
+            remedy="add it to spec.extraObjects, or, if something else creates it, to spec.references: "
+            f"{{kind: {item.kind}, name: {item.name}}}",
         )
         return
     keys = exact[identity]
@@ -190,6 +224,7 @@ def lookup(item: Needed, exact: Mapping[tuple[str, str, str], list[str] | None])
 
 
 def nothing_selected(item: Needed) -> Finding:
+    """The finding for a selector that matches nothing."""
     what = "pods" if item.kind == "Pods" else "Service"
     return Finding(
         "GPU203",

@@ -1,4 +1,5 @@
-"""The command line: one module per verb, imported when it is asked for. Only here is printed, exited, and the environment read.
+"""The command line: one module per verb, imported when it is asked for. Only here is printed, exited, and the
+environment read.
 
 Exit codes: 0 done, 1 differences, 2 findings, 3 stale, 4 bad input, 5 missing tool, 70 internal; 130 after Ctrl-C.
 """
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever else escapes is our defect, and ends in one line
         return internal(error)
 
 
@@ -71,5 +72,8 @@ def internal(error: Exception) -> int:
     if os.environ.get("GPUSTACK_DEBUG"):
         raise error
     print(f"gpustack: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-    print("This is a defect of gpustack, not of your policy. GPUSTACK_DEBUG=1 shows where; please report that.", file=sys.stderr)
+    print(
+        "This is a defect of gpustack, not of your policy. GPUSTACK_DEBUG=1 shows where; please report that.",
+        file=sys.stderr,
+    )
     return 70

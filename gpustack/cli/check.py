@@ -32,7 +32,10 @@ def run(options: argparse.Namespace) -> int:
             for name in names:
                 print(f"{word}: {os.path.normpath(project.out / change.cluster / name)}")
     if old:
-        print(f"{len(old)} of {len(outcome.changes)} clusters are stale: run `gpustack render` and commit {project.out}/", file=sys.stderr)
+        print(
+            f"{len(old)} of {len(outcome.changes)} clusters are stale: run `gpustack render` and commit {project.out}/",
+            file=sys.stderr,
+        )
         return 3
     print(f"{project.out} is current: {len(outcome.changes)} clusters")
     return 0

@@ -21,7 +21,12 @@ POLICIES = "policies"
 
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Options of every verb that reads policies and dist/."""
-    parser.add_argument("policies", nargs="*", metavar="CLUSTER|FILE", help="a cluster's name, a glob, or a policy file anywhere (default: all)")
+    parser.add_argument(
+        "policies",
+        nargs="*",
+        metavar="CLUSTER|FILE",
+        help="a cluster's name, a glob, or a policy file anywhere (default: all)",
+    )
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
     parser.add_argument("--jobs", type=positive, metavar="N", help="processes to use (default: one per processor)")
@@ -64,12 +69,16 @@ def select(arguments: Sequence[str]) -> list[Path]:
     from ..policy.load import policy_files
 
     chosen: dict[Path, None] = {}
-    fleet = policy_files(Path(POLICIES), POLICIES) if not arguments or not all(is_file(word) for word in arguments) else []
+    fleet = (
+        policy_files(Path(POLICIES), POLICIES) if not arguments or not all(is_file(word) for word in arguments) else []
+    )
     for word in arguments:
         if is_file(word):
             chosen[Path(word)] = None
             continue
-        matches = [path for path in fleet if fnmatch.fnmatchcase(path.stem, word)] or [path for path in fleet if fnmatch.fnmatchcase(name_of(path), word)]
+        matches = [path for path in fleet if fnmatch.fnmatchcase(path.stem, word)] or [
+            path for path in fleet if fnmatch.fnmatchcase(name_of(path), word)
+        ]
         if not matches:
             raise InputError(unknown(word, [path.stem for path in fleet]))
         chosen.update(dict.fromkeys(matches))
@@ -100,7 +109,9 @@ def unknown(word: str, names: Sequence[str]) -> Finding:
         "error",
         f"no cluster is called {word!r}",
         why=f"{POLICIES}/ describes {', '.join(names[:12]) or 'no cluster'}{' and more' if len(names) > 12 else ''}",
-        remedy=f"did you mean {' or '.join(near)}?" if near else "give a cluster's name, a glob in quotes, or the path of a policy file",
+        remedy=f"did you mean {' or '.join(near)}?"
+        if near
+        else "give a cluster's name, a glob in quotes, or the path of a policy file",
     )
 
 
@@ -109,19 +120,35 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     from ..policy.load import layers_of
 
     if reference.startswith("-"):
-        raise InputError(Finding("GPU022", "error", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit"))
-    listings = (["diff", "--name-only", "-z", reference, "--", POLICIES], ["ls-files", "--others", "--exclude-standard", "-z", "--", POLICIES])
+        raise InputError(
+            Finding("GPU022", "error", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit")
+        )
+    listings = (
+        ["diff", "--name-only", "-z", reference, "--", POLICIES],
+        ["ls-files", "--others", "--exclude-standard", "-z", "--", POLICIES],
+    )
     changed: set[Path] = set()
     for listing in listings:
-        done = subprocess.run(["git", *listing], capture_output=True, text=True, check=False)  # noqa: S603, S607
+        done = subprocess.run(["git", *listing], capture_output=True, text=True, check=False)
         if done.returncode:
             raise InputError(
-                Finding("GPU022", "error", f"git can't compare with {reference!r}: {done.stderr.strip()}", remedy="give a branch, tag or commit that this clone has")
+                Finding(
+                    "GPU022",
+                    "error",
+                    f"git can't compare with {reference!r}: {done.stderr.strip()}",
+                    remedy="give a branch, tag or commit that this clone has",
+                )
             )
-        top = subprocess.run(["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True).stdout.strip()  # noqa: S607
+        top = subprocess.run(
+            ["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True
+        ).stdout.strip()
         base = Path(top) if listing[0] == "diff" else Path.cwd()
         changed |= {(base / name).resolve() for name in done.stdout.split("\0") if name}
-    return [path for path in fleet if path.resolve() in changed or any(layer.resolve() in changed for layer in layers_of(path))]
+    return [
+        path
+        for path in fleet
+        if path.resolve() in changed or any(layer.resolve() in changed for layer in layers_of(path))
+    ]
 
 
 def progress_line(options: argparse.Namespace) -> Progress:

@@ -12,7 +12,13 @@ from . import common
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
-    parser.add_argument("path", metavar="PATH", nargs="?", default="", help="a field or a section: driver.version, nodePools[training].sharing (default: everything)")
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        nargs="?",
+        default="",
+        help="a field or a section: driver.version, nodePools[training].sharing (default: everything)",
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
@@ -22,11 +28,21 @@ def run(options: argparse.Namespace) -> int:
 
     paths = common.select([options.cluster])
     if len(paths) > 1:
-        raise InputError(Finding("GPU021", "error", f"{options.cluster!r} means {len(paths)} clusters", remedy="name one of them"))
+        raise InputError(
+            Finding("GPU021", "error", f"{options.cluster!r} means {len(paths)} clusters", remedy="name one of them")
+        )
     loaded = load(paths[0], root=Path.cwd())
     rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in explain(loaded, options.path)]
     if options.format == "json":
-        print(json.dumps([{"path": path, "value": value, "origin": origin.kind, "where": where} for path, value, origin, where in rows], indent=1))
+        print(
+            json.dumps(
+                [
+                    {"path": path, "value": value, "origin": origin.kind, "where": where}
+                    for path, value, origin, where in rows
+                ],
+                indent=1,
+            )
+        )
         return 0
     width = max((len(path) + len(json.dumps(value)) for path, value, _, _ in rows), default=0)
     for path, value, origin, where in rows:

@@ -15,7 +15,9 @@ from .text import plain, print_findings
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_project(parser)
-    parser.add_argument("--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision")
+    parser.add_argument(
+        "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +40,10 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> No
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity != "note"), sys.stderr)
     changed = [change for change in outcome.changes if change.any]
     for change in changed[:20]:
-        print(f"{change.cluster}: {len(change.written)} written, {len(change.removed)} removed, {change.unchanged} unchanged")
+        print(
+            f"{change.cluster}: {len(change.written)} written, {len(change.removed)} removed, "
+            f"{change.unchanged} unchanged"
+        )
     if len(changed) > 20:
         print(f"... and {len(changed) - 20} more")
     total = len(outcome.changes)
@@ -49,7 +54,12 @@ def as_json(outcome: fleet.Outcome) -> dict[str, object]:
     return {
         "version": 1,
         "clusters": [
-            {"name": change.cluster, "written": list(change.written), "removed": list(change.removed), "unchanged": change.unchanged}
+            {
+                "name": change.cluster,
+                "written": list(change.written),
+                "removed": list(change.removed),
+                "unchanged": change.unchanged,
+            }
             for change in outcome.changes
         ],
         "findings": [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings],

@@ -13,7 +13,9 @@ TARGET = "schemas/clusterpolicy.schema.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", default=TARGET, help=f"where to write it, - for standard output (default: {TARGET})")
+    parser.add_argument(
+        "--out", metavar="FILE", default=TARGET, help=f"where to write it, - for standard output (default: {TARGET})"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

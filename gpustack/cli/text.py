@@ -41,7 +41,9 @@ def quoted(line: int, column: int, text: str) -> list[str]:
 
 def printable(line: str) -> str:
     """LINE without control characters: what a policy holds must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line)
+    return "".join(
+        c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
+    )
 
 
 def plain(finding: Finding) -> dict[str, object]:

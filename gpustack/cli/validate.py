@@ -20,11 +20,22 @@ from .text import plain, print_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help="names or globs (default: all that were rendered)")
+    parser.add_argument(
+        "clusters", nargs="*", metavar="CLUSTER", help="names or globs (default: all that were rendered)"
+    )
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
-    parser.add_argument("--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen")
-    parser.add_argument("--jobs", type=common.positive, metavar="N", help="processes to use (default: one per processor)")
-    parser.add_argument("--kubeconform", metavar="PATH", type=Path, help="the program to use (default: the PATH's, else .tools/bin/kubeconform)")
+    parser.add_argument(
+        "--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen"
+    )
+    parser.add_argument(
+        "--jobs", type=common.positive, metavar="N", help="processes to use (default: one per processor)"
+    )
+    parser.add_argument(
+        "--kubeconform",
+        metavar="PATH",
+        type=Path,
+        help="the program to use (default: the PATH's, else .tools/bin/kubeconform)",
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
@@ -39,7 +50,11 @@ def run(options: argparse.Namespace) -> int:
     with common.store(options) as store:
         findings += kubeconform.second_opinion(files, binary, store, options.jobs)
     if options.format == "json":
-        print(json.dumps({"version": 1, "files": len(files), "findings": [plain(finding) for finding in findings]}, indent=1))
+        print(
+            json.dumps(
+                {"version": 1, "files": len(files), "findings": [plain(finding) for finding in findings]}, indent=1
+            )
+        )
     else:
         print_findings(findings, sys.stderr)
         if not findings:
@@ -52,7 +67,13 @@ def chosen(out: Path, words: list[str]) -> list[str]:
     known = output.clusters_in(out)
     if not known:
         raise InputError(
-            Finding("GPU023", "error", f"nothing was rendered into {out}", why=f"{out / output.INDEX} lists no cluster", remedy="run `gpustack render` first, or name the folder with --out")
+            Finding(
+                "GPU023",
+                "error",
+                f"nothing was rendered into {out}",
+                why=f"{out / output.INDEX} lists no cluster",
+                remedy="run `gpustack render` first, or name the folder with --out",
+            )
         )
     for word in words:
         if not fnmatch.filter(known, word):
@@ -67,12 +88,28 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
         index: dict[str, Any] = json.loads(path.read_bytes())
         minor, names = str(index["kubernetes"]), dict(index["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return [Finding("GPU024", "error", f"{path} can't be read: {error}", why="it says what was rendered and for which Kubernetes", remedy="run `gpustack render`")]
+        return [
+            Finding(
+                "GPU024",
+                "error",
+                f"{path} can't be read: {error}",
+                why="it says what was rendered and for which Kubernetes",
+                remedy="run `gpustack render`",
+            )
+        ]
     findings = []
     for name in names:
         file = out / cluster / name
         if file.is_file():
             files[file] = minor
         else:
-            findings.append(Finding("GPU025", "error", f"{file} is missing", why=f"{path} lists it, so an engine would prune the object", remedy="run `gpustack render`"))
+            findings.append(
+                Finding(
+                    "GPU025",
+                    "error",
+                    f"{file} is missing",
+                    why=f"{path} lists it, so an engine would prune the object",
+                    remedy="run `gpustack render`",
+                )
+            )
     return findings

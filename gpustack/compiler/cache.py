@@ -102,7 +102,7 @@ class Store:
                 os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
                 descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
-                with open(descriptor, "wb") as file:
+                with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                     file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
                 os.replace(temporary, path)  # noqa: PTH105 - as above
             except OSError:
@@ -120,7 +120,9 @@ class Store:
         """Forget stores of other versions, all but the most recently used ones."""
         with contextlib.suppress(OSError):
             os.utime(self._folder)
-            others = sorted((entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32), key=_used)
+            others = sorted(
+                (entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32), key=_used
+            )
             for entry in others[:-KEPT_SALTS]:
                 shutil.rmtree(entry.path, ignore_errors=True)
 

@@ -42,7 +42,9 @@ class Executor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
@@ -53,7 +55,9 @@ class Executor:
             return
         if self._pool is None:
             method = "fork" if sys.platform == "linux" else "spawn"
-            self._pool = ProcessPoolExecutor(self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),))
+            self._pool = ProcessPoolExecutor(
+                self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),)
+            )
         yield from self._pool.map(function, items, chunksize=max(1, min(16, len(items) // (4 * self.jobs))))
 
 

@@ -124,13 +124,18 @@ def refuse_twins(found: Iterable[Source]) -> None:
 
 
 def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
-    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read. LAYERS is filled by folder."""
+    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read.
+
+    LAYERS is filled by folder.
+    """
     folder = path.parent
     try:
         if folder not in layers:
             below = folder / "layers"
             files = sorted(below.iterdir()) if below.is_dir() else []
-            layers[folder] = digest(*(part for file in files if file.is_file() for part in (file.name, file.read_bytes())))
+            layers[folder] = digest(
+                *(part for file in files if file.is_file() for part in (file.name, file.read_bytes()))
+            )
         return digest("source", display_name(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
     except OSError:
         return ""
@@ -160,7 +165,9 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         return error.findings
     from ..policy.load import spec_key
 
-    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), loaded.spec.model_dump_json(exclude_none=True))
+    return Source(
+        path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), loaded.spec.model_dump_json(exclude_none=True)
+    )
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
@@ -175,7 +182,9 @@ _MEMOS: WeakKeyDictionary[Store, Memo] = WeakKeyDictionary()
 """What the loads of one run share; a run is known by its store."""
 
 
-def compile_sources(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> tuple[list[GroupedFinding], int]:
+def compile_sources(
+    project: Project, found: Sequence[Source], executor: Executor, progress: Progress
+) -> tuple[list[GroupedFinding], int]:
     """Step 2: compile each distinct spec once; returns what the rules say and the number of stacks that were compiled.
 
     Raises FindingsError with the located errors of all clusters.
@@ -192,7 +201,10 @@ def compile_sources(project: Project, found: Sequence[Source], executor: Executo
         entry = project.store.get("stack", key) or {"findings": []}
         results[key] = [finding_of(item) for item in entry["findings"]]
     grouped = group((source, finding) for source in found for finding in results[source.key])
-    located = [GroupedFinding(locate(project, same[0], finding), tuple(source.name for source in same)) for finding, same in grouped]
+    located = [
+        GroupedFinding(locate(project, same[0], finding), tuple(source.name for source in same))
+        for finding, same in grouped
+    ]
     errors = [item for item in located if item.finding.severity == "error"]
     if errors:
         raise FindingsError(*(also(item) for item in errors))
@@ -222,7 +234,10 @@ def group(items: Iterable[tuple[Source, Finding]]) -> list[tuple[Finding, list[S
 
 
 def locate(project: Project, source: Source, finding: Finding) -> Finding:
-    """FINDING with the place in the files of SOURCE where its value was written. Notes go without: nobody waits for them."""
+    """FINDING with the place in the files of SOURCE where its value was written.
+
+    Notes go without: nobody waits for them.
+    """
     if finding.location is not None or not finding.path or finding.severity == "note":
         return finding
     from ..policy.place import place
@@ -243,7 +258,9 @@ def also(item: GroupedFinding) -> Finding:
     return Finding(finding.rule, finding.severity, what, finding.path, finding.location, finding.why, finding.remedy)
 
 
-def render(project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None) -> Outcome:
+def render(
+    project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
+) -> Outcome:
     """Render PATHS. With PRUNE, clusters in the output folder that no path describes any more are removed."""
     with Executor(project.jobs) as executor:
         found = sources(project, paths, executor, progress)
@@ -252,7 +269,9 @@ def render(project: Project, paths: Sequence[Path], *, prune: bool = False, prog
             output.sweep(project.out)
             changes = write_all(project, found, executor, progress)
             if prune:
-                gone = [name for name in output.clusters_in(project.out) if name not in {source.name for source in found}]
+                gone = [
+                    name for name in output.clusters_in(project.out) if name not in {source.name for source in found}
+                ]
                 changes += [output.remove_cluster(project.out, name) for name in gone]
     with contextlib.suppress(OSError):
         project.store.prune()
@@ -310,7 +329,9 @@ def untouched(project: Project, source: Source) -> bool:
 
 def _remember(item: tuple[Project, Source]) -> None:
     project, source = item
-    project.store.put("state", _state_key(project, source), {"tree": _tree(source), "look": look(project.out, source.name)})
+    project.store.put(
+        "state", _state_key(project, source), {"tree": _tree(source), "look": look(project.out, source.name)}
+    )
 
 
 def look(out: Path, cluster: str) -> str:
@@ -328,13 +349,17 @@ def look(out: Path, cluster: str) -> str:
                         folders.append(entry.path)
                     else:
                         state = entry.stat(follow_symlinks=False)
-                        seen.append(f"{entry.path}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}")
+                        seen.append(
+                            f"{entry.path}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}"
+                        )
         except OSError:
             return ""
     return digest(*sorted(seen))
 
 
-def stale(project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None) -> Outcome:
+def stale(
+    project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
+) -> Outcome:
     """What `render` would change, found by reading every file; nothing is written to the output folder."""
     with Executor(project.jobs) as executor:
         found = sources(project, paths, executor, progress)
@@ -342,7 +367,9 @@ def stale(project: Project, paths: Sequence[Path], *, prune: bool = False, progr
         changes = list(executor.map(_compare, [(project, source) for source in found]))
         if prune:
             gone = [name for name in output.clusters_in(project.out) if name not in {source.name for source in found}]
-            changes += [output.Change(name, removed=tuple(sorted(output.own_files(project.out, name)))) for name in gone]
+            changes += [
+                output.Change(name, removed=tuple(sorted(output.own_files(project.out, name)))) for name in gone
+            ]
     return Outcome(changes, findings, stacks)
 
 

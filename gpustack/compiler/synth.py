@@ -16,7 +16,10 @@ from ..model import Resource
 
 
 def synthesise(planned: Sequence[tuple[Entry, Inputs]]) -> dict[str, list[Resource]]:
-    """Resources by component id. Each component depends on the one before it: the registry's order is the order of need."""
+    """Resources by component id.
+
+    Each component depends on the one before it: the registry's order is the order of need.
+    """
     app = cdk8s.App()
     chart = cdk8s.Chart(app, "stack", disable_resource_name_hashes=True)
     found: dict[str, list[Resource]] = {}

@@ -16,14 +16,20 @@ from .pod import PRIVILEGED, Container, Env, Pod, Volume
 CONFIG_FILE = "/config/config.yaml"
 
 
-def add_config_manager(pod: Pod, config: PluginConfig, *, process: str, init_resources: Mapping[str, Any] | None) -> None:
+def add_config_manager(
+    pod: Pod, config: PluginConfig, *, process: str, init_resources: Mapping[str, Any] | None
+) -> None:
     """Let the first container of POD read its configuration; PROCESS is what the sidecar signals on a change."""
-    chosen, available = Volume.empty_dir("config"), Volume.config_map(config.config_map, config.config_map)
+    chosen, available = Volume.empty_dir("config"), Volume.config_map("available-configs", config.config_map)
     main = pod.containers[0]
     main.env.set("CONFIG_FILE", CONFIG_FILE)
-    init = Container("config-manager-init", config.image, config.pull_policy, command=["config-manager"], resources=init_resources)
+    init = Container(
+        "config-manager-init", config.image, config.pull_policy, command=["config-manager"], resources=init_resources
+    )
     init.env = manager_env(config, oneshot=True, signal="", process="")
-    sidecar = Container("config-manager", config.image, config.pull_policy, command=["config-manager"], security=PRIVILEGED)
+    sidecar = Container(
+        "config-manager", config.image, config.pull_policy, command=["config-manager"], security=PRIVILEGED
+    )
     sidecar.env = manager_env(config, oneshot=False, signal="1", process=process)
     sidecar.resources = main.resources
     for container in (main, init, sidecar):
@@ -35,6 +41,7 @@ def add_config_manager(pod: Pod, config: PluginConfig, *, process: str, init_res
 
 
 def manager_env(config: PluginConfig, *, oneshot: bool, signal: str, process: str) -> Env:
+    """What the sidecar's program is told; without a signal it runs once and ends."""
     env = Env().set("ONESHOT", oneshot).set("KUBECONFIG", "").field("NODE_NAME", "spec.nodeName")
     env.set("NODE_LABEL", "nvidia.com/device-plugin.config").set("CONFIG_FILE_SRCDIR", "/available-configs")
     env.set("CONFIG_FILE_DST", CONFIG_FILE).set("DEFAULT_CONFIG", config.default)

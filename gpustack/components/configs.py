@@ -1,4 +1,6 @@
-"""The ConfigMaps compiled from the policy: device-plugin and MIG configurations, GPU clients, metrics (inputs/configs.py)."""
+"""The ConfigMaps compiled from the policy: device-plugin and MIG configurations, GPU clients, metrics
+(inputs/configs.py).
+"""
 
 from __future__ import annotations
 

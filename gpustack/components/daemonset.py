@@ -25,6 +25,7 @@ def host_root(common: Common) -> Volume:
 
 
 def host_dev_char(common: Common) -> Volume:
+    """The node's /dev/char, where the validator makes links for the driver's devices."""
     return Volume.host("host-dev-char", f"{common.root_fs.rstrip('/')}/dev/char")
 
 
@@ -65,7 +66,10 @@ def daemonset(
         for container in pod.every_container():
             container.env.set("HOST_ROOT", common.root_fs)
     if gpu_container and common.nri:
-        pod_annotations = {**(pod_annotations or {}), f"nvidia.cdi.k8s.io/container.{gpu_container}": "management.nvidia.com/gpu=all"}
+        pod_annotations = {
+            **(pod_annotations or {}),
+            f"nvidia.cdi.k8s.io/container.{gpu_container}": "management.nvidia.com/gpu=all",
+        }
     if pod.config_digest:
         pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
     extra = {key: value for key, value in common.labels.items() if key not in OWN_LABELS}
@@ -75,7 +79,9 @@ def daemonset(
         securityContext=common.security_context,
         tolerations=[dict(toleration) for toleration in common.tolerations],
     )
-    template = metadata("", labels={**own, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations})
+    template = metadata(
+        "", labels={**own, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations}
+    )
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",

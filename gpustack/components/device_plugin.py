@@ -30,7 +30,9 @@ class DevicePlugin(Component[DevicePluginInputs]):
             role=[PRIVILEGED_SCC] if common.openshift else [],
             cluster=[rule("", "nodes", "get list watch")],
         )
-        yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("device-plugin")}, labels={"app": DAEMONSET})
+        yield config_map(
+            ENTRYPOINT, common.namespace, {"entrypoint.sh": script("device-plugin")}, labels={"app": DAEMONSET}
+        )
         yield daemonset(
             common,
             DAEMONSET,
@@ -42,6 +44,9 @@ class DevicePlugin(Component[DevicePluginInputs]):
 
 
 def pod(inputs: DevicePluginInputs) -> Pod:
+    """The plugin's pod: it talks to the kubelet through its socket folder and to the driver through the driver's
+    files.
+    """
     common = inputs.common
     main = Container(
         NAME,
@@ -77,11 +82,20 @@ def pod(inputs: DevicePluginInputs) -> Pod:
 def environment(inputs: DevicePluginInputs) -> Env:
     """The plugin's settings; the policy's `devicePlugin.env` wins over all of them."""
     common = inputs.common
-    env = Env({"PASS_DEVICE_SPECS": "true", "FAIL_ON_INIT_ERROR": "true", "DEVICE_LIST_STRATEGY": "envvar", "DEVICE_ID_STRATEGY": "uuid"})
+    env = Env(
+        {
+            "PASS_DEVICE_SPECS": "true",
+            "FAIL_ON_INIT_ERROR": "true",
+            "DEVICE_LIST_STRATEGY": "envvar",
+            "DEVICE_ID_STRATEGY": "uuid",
+        }
+    )
     env.set("NVIDIA_VISIBLE_DEVICES", "all").set("NVIDIA_DRIVER_CAPABILITIES", "all").set("MPS_ROOT", inputs.mps_root)
     mig_env(env, inputs.mig_strategy)
     if common.cdi:
-        env.set("CDI_ENABLED", True).set("DEVICE_LIST_STRATEGY", "cdi-annotations,cdi-cri").set("CDI_ANNOTATION_PREFIX", "cdi.k8s.io/")
+        env.set("CDI_ENABLED", True).set("DEVICE_LIST_STRATEGY", "cdi-annotations,cdi-cri").set(
+            "CDI_ANNOTATION_PREFIX", "cdi.k8s.io/"
+        )
         if common.toolkit:
             env.set("NVIDIA_CDI_HOOK_PATH", f"{common.install_dir}/toolkit/nvidia-cdi-hook")
     if inputs.gds:

@@ -9,7 +9,15 @@ from ..model import Body, Stage
 from .component import Component
 from .inputs.extra_objects import ExtraObjectsInputs
 
-EARLY = {"ConfigMap", "ServiceAccount", "PersistentVolumeClaim", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+EARLY = {
+    "ConfigMap",
+    "ServiceAccount",
+    "PersistentVolumeClaim",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+}
 
 
 class ExtraObjects(Component[ExtraObjectsInputs]):

@@ -48,8 +48,11 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
 
 
 def pod(inputs: GfdInputs) -> Pod:
+    """GFD's pod."""
     common = inputs.common
-    main = Container(NAME, inputs.image, inputs.pull_policy, command=["gpu-feature-discovery"], args=inputs.args, security=PRIVILEGED)
+    main = Container(
+        NAME, inputs.image, inputs.pull_policy, command=["gpu-feature-discovery"], args=inputs.args, security=PRIVILEGED
+    )
     main.env, main.resources = environment(inputs), inputs.resources
     main.mount(Volume.host("output-dir", FEATURES), FEATURES)
     main.mount(Volume.host("host-sys", "/sys"), "/sys", read_only=True)
@@ -67,7 +70,10 @@ def pod(inputs: GfdInputs) -> Pod:
 
 
 def environment(inputs: GfdInputs) -> Env:
-    """GFD's settings. Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2)."""
+    """GFD's settings.
+
+    Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2).
+    """
     env = Env({"GFD_SLEEP_INTERVAL": "60s", "GFD_FAIL_ON_INIT_ERROR": "true"}).field("NAMESPACE", "metadata.namespace")
     env.field("NODE_NAME", "spec.nodeName").field("POD_NAME", "metadata.name")
     if inputs.common.openshift:

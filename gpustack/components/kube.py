@@ -11,7 +11,14 @@ from .pod import sparse
 RBAC = "rbac.authorization.k8s.io"
 
 
-def metadata(name: str, namespace: str = "", *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None) -> Body:
+def metadata(
+    name: str,
+    namespace: str = "",
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Body:
+    """An object's metadata, without what is empty."""
     return sparse(name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {}))
 
 
@@ -25,13 +32,25 @@ PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "us
 
 
 def access(
-    name: str, namespace: str, *, role: Sequence[Body] = (), cluster: Sequence[Body] = (), labels: Mapping[str, str] | None = None
+    name: str,
+    namespace: str,
+    *,
+    role: Sequence[Body] = (),
+    cluster: Sequence[Body] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> Iterator[Body]:
-    """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no role."""
+    """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no
+    role.
+    """
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels)}
     if role:
-        yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata(name, namespace, labels=labels), "rules": list(role)}
+        yield {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "Role",
+            "metadata": metadata(name, namespace, labels=labels),
+            "rules": list(role),
+        }
         yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
     if cluster:
         yield from grant(name, cluster, account=name, namespace=namespace, labels=labels)
@@ -42,11 +61,18 @@ def grant(
 ) -> Iterator[Body]:
     """A ClusterRole NAME with RULES, bound to the ServiceAccount ACCOUNT of NAMESPACE."""
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-    yield {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata(name, labels=labels), "rules": list(rules)}
+    yield {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata(name, labels=labels),
+        "rules": list(rules),
+    }
     yield binding("ClusterRoleBinding", name, subject, labels=labels)
 
 
-def binding(kind: str, name: str, subject: Body, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Body:
+def binding(
+    kind: str, name: str, subject: Body, *, namespace: str = "", labels: Mapping[str, str] | None = None
+) -> Body:
     """A RoleBinding or ClusterRoleBinding NAME to the Role or ClusterRole of the same name."""
     return {
         "apiVersion": f"{RBAC}/v1",
@@ -58,7 +84,13 @@ def binding(kind: str, name: str, subject: Body, *, namespace: str = "", labels:
 
 
 def config_map(name: str, namespace: str, data: Mapping[str, str], *, labels: Mapping[str, str] | None = None) -> Body:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace, labels=labels), "data": dict(data)}
+    """A ConfigMap of texts."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(name, namespace, labels=labels),
+        "data": dict(data),
+    }
 
 
 def service(
@@ -97,7 +129,7 @@ def service_monitor(
     endpoint: Mapping[str, Any] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Body:
-    """A ServiceMonitor for the Service NAME: scrapes /metrics at its PORT. ENDPOINT has further fields of the endpoint."""
+    """A ServiceMonitor for the Service NAME: scrapes /metrics at PORT. ENDPOINT has further fields of the endpoint."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",

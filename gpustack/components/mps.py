@@ -37,11 +37,17 @@ class MpsControlDaemon(Component[MpsInputs]):
         template = pod(inputs)
         template.node_selector = {"nvidia.com/mps.capable": "true"}
         yield daemonset(
-            common, NAME, template, deploy="device-plugin", annotations={"openshift.io/scc": "hostmount-anyuid"}, gpu_container=MAIN
+            common,
+            NAME,
+            template,
+            deploy="device-plugin",
+            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            gpu_container=MAIN,
         )
 
 
 def pod(inputs: MpsInputs) -> Pod:
+    """The daemon's pod; a first container mounts the shared memory that its clients use."""
     root = Volume.host("mps-root", inputs.mps_root, "DirectoryOrCreate")
     shm = Volume.host("mps-shm", f"{inputs.mps_root}/shm")
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "all")
@@ -50,7 +56,9 @@ def pod(inputs: MpsInputs) -> Pod:
     main.env = mig_env(env, inputs.mig_strategy)
     main.resources = inputs.resources
     main.mount(shm, "/dev/shm").mount(root, "/mps")  # noqa: S108 - where MPS clients look
-    mounts = Container("mps-control-daemon-mounts", inputs.image, inputs.pull_policy, command=["mps-control-daemon", "mount-shm"])
+    mounts = Container(
+        "mps-control-daemon-mounts", inputs.image, inputs.pull_policy, command=["mps-control-daemon", "mount-shm"]
+    )
     mounts.security, mounts.resources = PRIVILEGED, inputs.resources
     mounts.mount(root, "/mps", propagation="Bidirectional")
     found = Pod(

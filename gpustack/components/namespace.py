@@ -36,7 +36,11 @@ class Namespace(Component[NamespaceInputs]):
                     "hard": {"pods": PODS},
                     "scopeSelector": {
                         "matchExpressions": [
-                            {"operator": "In", "scopeName": "PriorityClass", "values": ["system-cluster-critical", "system-node-critical"]}
+                            {
+                                "operator": "In",
+                                "scopeName": "PriorityClass",
+                                "values": ["system-cluster-critical", "system-node-critical"],
+                            }
                         ]
                     },
                 },

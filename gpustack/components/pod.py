@@ -27,7 +27,7 @@ PRIVILEGED_S0: SecurityContext = {"privileged": True, "seLinuxOptions": {"level"
 
 def sparse(**fields: Any) -> Body:
     """The given fields without those that are None or empty. False and 0 stay: they say something."""
-    return {key: value for key, value in fields.items() if value is not None and value != "" and value != [] and value != {}}
+    return {key: value for key, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
 class Env:
@@ -85,11 +85,16 @@ class Volume:
 
     @classmethod
     def host(cls, name: str, path: str, kind: str = "") -> Self:
-        """A folder or file of the node; KIND is the hostPath type (Directory, DirectoryOrCreate, File, ...) or nothing."""
+        """A folder or file of the node.
+
+        KIND is the hostPath type (Directory, DirectoryOrCreate, File, ...) or nothing.
+        """
         return cls(name, {"hostPath": sparse(path=path, type=kind)})
 
     @classmethod
-    def config_map(cls, name: str, config_map: str, *, items: Mapping[str, str] | None = None, mode: int | None = None) -> Self:
+    def config_map(
+        cls, name: str, config_map: str, *, items: Mapping[str, str] | None = None, mode: int | None = None
+    ) -> Self:
         """A ConfigMap, or ITEMS of it (key -> path below the mount). MODE is an octal file mode such as 0o755."""
         chosen = [{"key": key, "path": path} for key, path in (items or {}).items()]
         return cls(name, {"configMap": sparse(name=config_map, items=chosen, defaultMode=mode)})
@@ -128,7 +133,13 @@ class Container:
     mounts: list[tuple[Volume, Body]] = field(default_factory=list)
 
     def mount(
-        self, volume: Volume, path: str, *, read_only: bool = False, propagation: Propagation | None = None, sub_path: str = ""
+        self,
+        volume: Volume,
+        path: str,
+        *,
+        read_only: bool = False,
+        propagation: Propagation | None = None,
+        sub_path: str = "",
     ) -> Self:
         """Mount VOLUME at PATH; returns the container, so that mounts read as a list."""
         how = sparse(mountPath=path, readOnly=read_only or None, mountPropagation=propagation, subPath=sub_path)
@@ -177,19 +188,25 @@ class Pod:
     grace_period: int | None = None
     automount_token: bool | None = None
     config_digest: str = ""
-    """Names the content of the ConfigMaps that the pod reads; it becomes an annotation, so that a change rolls the pod."""
+    """Names the content of the ConfigMaps that the pod reads; it becomes an annotation, so that a change rolls the
+    pod.
+    """
 
     def every_container(self) -> Iterator[Container]:
         yield from self.init
         yield from self.containers
 
     def volumes(self) -> list[Volume]:
-        """All volumes that a container mounts, by name; refuses two sources under one name (a defect of a component)."""
+        """All volumes that a container mounts, by name; refuses two sources under one name (a defect of a
+        component).
+        """
         found: dict[str, Volume] = {}
         for container in self.every_container():
             for volume in container.volumes():
                 if found.setdefault(volume.name, volume).source != volume.source:
-                    raise ValueError(f"volume {volume.name} has two sources: {found[volume.name].source} and {volume.source}")
+                    raise ValueError(
+                        f"volume {volume.name} has two sources: {found[volume.name].source} and {volume.source}"
+                    )
         return [found[name] for name in sorted(found)]
 
     def body(self) -> Body:
@@ -223,8 +240,10 @@ def http_probe(port: int, path: str, **timing: int) -> Body:
 
 
 def exec_probe(command: Sequence[str], **timing: int) -> Body:
+    """A probe that runs COMMAND; TIMING as for `http_probe`."""
     return {"exec": {"command": list(command)}, **timing}
 
 
 def tcp_probe(port: int, **timing: int) -> Body:
+    """A probe that opens PORT; TIMING as for `http_probe`."""
     return {"tcpSocket": {"port": port}, **timing}

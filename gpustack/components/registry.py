@@ -25,7 +25,9 @@ class Entry(NamedTuple):
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
-        found: Callable[[ClusterPolicySpec], Inputs | None] = import_module(f"{__package__}.inputs.{self.module}").from_spec
+        found: Callable[[ClusterPolicySpec], Inputs | None] = import_module(
+            f"{__package__}.inputs.{self.module}"
+        ).from_spec
         return found(spec)
 
     def type(self) -> type[Component[Inputs]]:

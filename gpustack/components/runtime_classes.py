@@ -21,4 +21,9 @@ class RuntimeClasses(Component[RuntimeClassesInputs]):
     def manifests(self, inputs: RuntimeClassesInputs) -> Iterator[Body]:
         for name in dict.fromkeys((inputs.name, *(CDI_CLASSES if inputs.cdi else ()))):
             labels = {"app.kubernetes.io/component": "gpu-operator"}
-            yield {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata(name, labels=labels), "handler": name}
+            yield {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": metadata(name, labels=labels),
+                "handler": name,
+            }

@@ -54,8 +54,8 @@ class OpenShift(Section):
     """The cluster-wide proxy."""
 
 
-class Cluster(Section):
-    """The cluster that a policy is for."""
+class ClusterFacts(Section):
+    """The cluster that a policy is for, or what several have in common."""
 
     kubernetesVersion: KubernetesVersion | None = None
     """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
@@ -78,3 +78,11 @@ class Cluster(Section):
     longest match wins. Absent: none."""
     crds: Annotated[dict[DnsSubdomain, Literal["own", "expect"]], BeforeValidator(absent)] = mapping()
     """Per CRD, by full name: `own` renders it along, `expect` takes it as there. Absent: own, where we bring one."""
+
+
+class Cluster(ClusterFacts):
+    """The cluster that a policy is for, with what must be known of it."""
+
+    kubernetesVersion: KubernetesVersion
+    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
+    default."""

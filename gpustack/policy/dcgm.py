@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Section, items, mapping, section
+from .device_plugin import NamedConfigs
+from .forms import TextAt
 from .operand import Operand
-from .types import Annotations, AtLeast0, Duration, HostPath, Labels, ObjectName, Port
+from .types import Annotations, AtLeast0, ConfigData, Duration, HostPath, Labels, Port
 
 RelabelAction = Literal[
     "replace",
@@ -83,15 +85,11 @@ class ServiceMonitor(Section):
     """Rules that change the target's labels before the scrape. Absent: none."""
 
 
-class MetricsConfig(Section):
-    """The list of metrics that the exporter collects."""
+class MetricsConfig(NamedConfigs):
+    """The metrics that the exporter collects, as CSV: per line a DCGM field, its Prometheus type and a help text."""
 
-    name: ObjectName | None = None
-    """ConfigMap with the key `dcgm-metrics.csv`. Absent or empty: the exporter's own list."""
-    create: bool | None = None
-    """Whether the ConfigMap is rendered from `data`; otherwise it exists already. Absent: false."""
-    data: str | None = None
-    """The CSV text: per line a DCGM field, its Prometheus type and a help text. Absent: none."""
+    data: Annotated[ConfigData, TextAt("dcgm-metrics.csv")] = mapping()
+    """The CSV text, alone or under the key `dcgm-metrics.csv`. Absent: none."""
 
 
 class HpcJobMapping(Section):

@@ -76,6 +76,19 @@ class Form:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class TextAt:
+    """A text stands for a map with the one key KEY: an annotation for a map of texts."""
+
+    key: str
+
+    def spread(self, value: Any) -> Any:
+        return {self.key: value} if isinstance(value, str) else value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(self.spread, handler(source))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Number:
     """A whole number from 0 up, or text in a form: an annotation for `int | str`, which as a union would report
     twice."""

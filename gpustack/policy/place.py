@@ -1,7 +1,7 @@
 """Where a finding of a rule was caused: from a policy path to a line in the file that wrote the value.
 
-Rules work on the effective spec and name a path ("spec.nodePools[0].kernel"). The value may come from the cluster's file,
-a layer or a default; a missing one has no place of its own, so its nearest written parent is shown.
+Rules work on the effective spec and name a path ("spec.nodePools[0].kernel"). The value may come from the cluster's
+file, a layer or a default; a missing one has no place of its own, so its nearest written parent is shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def parse(path: str) -> Path:
 
 
 def place(loaded: Loaded, finding: Finding) -> Finding:
-    """FINDING with the location of its path in the files of LOADED; as it is where nobody wrote the path or a parent of it."""
+    """FINDING with the location of its path in the files of LOADED; as it is where nobody wrote the path or a parent
+    of it.
+    """
     path = parse(finding.path)
     if path[:1] != ("spec",):
         return finding

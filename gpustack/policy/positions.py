@@ -11,7 +11,6 @@ minute, and a text that the two parsers read differently would get no position o
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import yaml
 
@@ -63,20 +62,25 @@ def inside_scalar(text: str, file: str, path: Path, line: int, column: int = 1) 
 
 def _find(text: str, path: Path) -> tuple[Node | None, Node, int] | None:
     """Follow PATH as far as it goes: the last key (None in a list) and value, and the number of steps taken."""
-    node = _root(text)
-    if node is None:
+    root = _root(text)
+    if root is None:
         return None
+    node, known = root
     key: Node | None = None
     for depth, step in enumerate(path):
-        child = _child(node, step)
+        child = _child(node, step, known)
         if child is None:
             return key, node, depth
         key, node = child
     return key, node, len(path)
 
 
+_Keys = dict[str, tuple[Node, Node]]
+
+
 @functools.lru_cache(maxsize=8)
-def _root(text: str) -> Node | None:
+def _root(text: str) -> tuple[Node, dict[int, _Keys]] | None:
+    """Return the graph of TEXT, and the place for the keys of its mappings, by the identity of the node."""
     try:
         nodes = compose(text, "")
         if not nodes:
@@ -84,28 +88,27 @@ def _root(text: str) -> Node | None:
         check_expansion(nodes[0], text, "")
     except GpustackError:
         return None
-    return nodes[0]
+    return nodes[0], {}
 
 
-def _child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+def _child(node: Node, step: str | int, known: dict[int, _Keys]) -> tuple[Node | None, Node] | None:
     if isinstance(node, yaml.SequenceNode):
         if isinstance(step, int) and 0 <= step < len(node.value):
             return None, node.value[step]
         return None
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    merged: list[Node] = []
-    for key, value in node.value:
-        if _is_merge(key):
-            merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
-        elif isinstance(key, yaml.ScalarNode) and key.value == step:
-            return key, value
-    for inherited in merged:
-        child = _child(inherited, step)
-        if child is not None:
-            return child
-    return None
+    return _keys(node, known).get(str(step)) if isinstance(node, yaml.MappingNode) else None
 
 
-def _is_merge(key: Any) -> bool:
-    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.tag == PLAIN
+def _keys(node: Node, known: dict[int, _Keys]) -> _Keys:
+    """Return key node and value node of each key of the mapping NODE, those from `<<` included."""
+    if id(node) not in known:
+        own: _Keys = {}
+        found: _Keys = {}
+        for key, value in node.value:
+            if key.tag == PLAIN and key.value == "<<":
+                for inherited in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
+                    found |= _keys(inherited, known) if isinstance(inherited, yaml.MappingNode) else {}
+            elif isinstance(key, yaml.ScalarNode):
+                own[str(key.value)] = key, value
+        known[id(node)] = found | own
+    return known[id(node)]

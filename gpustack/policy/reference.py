@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from . import operand
 from .base import Section
 from .describe import descriptions, models, nested, summary
-from .forms import Form, Number
+from .forms import Form, Number, TextAt
 from .node_pools import Count
 from .schema import EXTENDS
 from .spec import ClusterPolicySpec
@@ -167,6 +167,8 @@ def _words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
             return item.what
         if isinstance(item, Number):
             return item.form.what
+        if isinstance(item, TextAt):
+            return f"text or {_words(annotation)}"
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _words(arguments[0], arguments[1:])

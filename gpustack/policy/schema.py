@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 
 from .base import Section
 from .describe import descriptions, models, nested, summary
-from .forms import Form, Number
+from .forms import Form, Number, TextAt
 from .node_pools import Count
 from .spec import API_VERSION, PolicyLayer, PolicySpec
 
@@ -82,6 +82,8 @@ def shape(annotation: Any, metadata: Iterable[Any] = (), extra: Any = None) -> S
         match item:
             case Form() | Number():
                 found = item.schema()
+            case TextAt():
+                found = {"anyOf": [{"type": "string"}, found]}
             case Ge(ge=bound):
                 found["minimum"] = bound
             case Le(le=bound):

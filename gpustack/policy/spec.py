@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from . import future, host, sandbox
-from .base import Section, items, mapping, section
-from .cluster import Cluster
+from .base import Section, items, section
+from .cluster import Cluster, ClusterFacts
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin
@@ -25,7 +25,7 @@ from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .toolkit import Toolkit
-from .types import Annotations, ClusterName, Labels, Release
+from .types import ClusterName, Release
 from .validator import Validator
 
 API_VERSION = "gpustack.dev/v1alpha1"
@@ -36,7 +36,7 @@ class PolicySpec(Section):
 
     release: Release | None = None
     """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
-    cluster: Cluster = section()
+    cluster: ClusterFacts = section()
     """What the cluster is: its Kubernetes version, platform, container runtime."""
     nodePools: Annotated[list[NodePool], AfterValidator(unique_names)] = items()
     """The nodes that have GPUs, by what tells them apart, and what each group of them gets. Absent: nothing is known
@@ -122,17 +122,15 @@ class ClusterPolicySpec(PolicySpec):
 
     release: Release
     """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
+    cluster: Cluster = section()
+    """What the cluster is: its Kubernetes version, platform, container runtime."""
 
 
 class Metadata(Section):
-    """Name and labels of a policy."""
+    """Name of a policy."""
 
     name: ClusterName
     """Name of the cluster or layer; for a cluster also the name of its folder below dist/."""
-    labels: Labels = mapping()
-    """Labels of the policy, for people and tools. Absent: none."""
-    annotations: Annotations = mapping()
-    """Annotations of the policy, for people and tools. Absent: none."""
 
 
 class PolicyLayer(Section):

@@ -216,7 +216,6 @@ OpenShiftVersion = Annotated[str, OPENSHIFT_VERSION]
 ContainerRuntime = Annotated[str, RUNTIME]
 OperatingSystem = Annotated[str, OS]
 MigProfile = Annotated[str, MIG_PROFILE]
-AbsolutePath = Annotated[str, HOST_PATH]
 HostPath = Annotated[str, HOST_PATH.or_empty()]
 """An absolute path on the node, or "" for the default."""
 ProxyUrl = Annotated[str, PROXY_URL]

@@ -9,7 +9,10 @@ composer sees it, and what aliases expand to is counted on the graph.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import yaml
@@ -23,6 +26,9 @@ MAX_DEPTH = 200
 
 MAX_EXPANDED = 1_000_000
 """Values that a document with aliases may stand for, every alias written out."""
+
+LARGE = 256 * 1024
+"""Characters from which a text is worth special care."""
 
 PLAIN, QUOTED, COLLECTION = "plain", "quoted", "collection"
 """What stands in a node's tag when the author wrote no tag."""
@@ -58,17 +64,38 @@ def compose(text: str, file: str) -> list[Node]:
     try:
         if text.count("[") + text.count("{") > _MAX_BRACKETS or _DEEP_PREFIX.search(text):
             _check_depth(text, file)
-        parser = _Parser(text)
-        documents = []
-        while parser.check_node():
-            node: Node = parser.get_node()
-            if node.tag != PLAIN or node.value:
-                documents.append(node)
+        with _without_collector(len(text)):
+            return _documents(text)
     except yaml.YAMLError as error:
         from gpustack.policy.syntax import explain
 
         raise explain(error, text, file) from None
+
+
+def _documents(text: str) -> list[Node]:
+    parser = _Parser(text)
+    documents = []
+    while parser.check_node():
+        node: Node = parser.get_node()
+        if node.tag != PLAIN or node.value:
+            documents.append(node)
     return documents
+
+
+@contextlib.contextmanager
+def _without_collector(size: int) -> Iterator[None]:
+    """Pause the garbage collector for a text of SIZE characters, if that is much.
+
+    A graph of a million nodes holds no garbage, and looking for it again and again takes ten times as long as parsing.
+    """
+    if size < LARGE or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def check_expansion(node: Node, text: str, file: str) -> None:

@@ -24,14 +24,14 @@ class Strict(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build the map, after a look at its keys."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         assert len(keys) == len(set(keys)), f"{node.start_mark}: {keys}"
         return super().construct_mapping(node, deep=deep)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(_data.ROOT)))
 def test_data_files_are_sound(path: Path) -> None:
-    """Every file says where its facts come from, holds no key twice, no tab, no download address and no date of YAML's."""
+    """A file opens with its source, and holds no key twice, no tab, no download address and no date of YAML's."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert "\t" not in text

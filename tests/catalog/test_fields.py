@@ -53,7 +53,12 @@ def test_every_field_has_its_parent(kind: str) -> None:
 @pytest.mark.parametrize("kind", fields.kinds())
 def test_types_and_defaults_agree(kind: str) -> None:
     """Types are those that a schema has, and a default is of its field's type and in its enum."""
-    python = {"string": str, "boolean": bool, "integer": int, "int-or-string": (int, str)}
+    python: dict[str, tuple[type, ...]] = {
+        "string": (str,),
+        "boolean": (bool,),
+        "integer": (int,),
+        "int-or-string": (int, str),
+    }
     for path, facts in fields.fields(kind).items():
         assert facts.type in {"object", "array", *python}, path
         assert all(isinstance(value, str) for value in facts.enum), path

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.catalog import _data, gpus, plugin_config
+from gpustack.catalog import gpus, plugin_config
 from gpustack.catalog.gpus import UnknownProduct, product
 from gpustack.catalog.mig import ProfileName, config_name
 from gpustack.catalog.releases import UnknownRelease
@@ -18,7 +18,7 @@ from gpustack.catalog.releases import UnknownRelease
 ENTRIES = 81
 FACTS = 319
 DIGEST = "87265feda9dd279e6d6d86d9162aa1d430d276b0e17b65398af99489475ea752"
-"""Of the operator's own ConfigMap default-mig-parted-config (v25.10.1, v26.3.1, v26.7.0): its facts as lines, sorted."""
+"""Of the operator's own ConfigMap (the same with v25.10.1, v26.3.1 and v26.7.0): its facts as lines, sorted."""
 
 
 def facts(value: Any, path: str = "") -> Iterator[str]:
@@ -84,7 +84,7 @@ def test_boards_without_mig(name: str) -> None:
 
 @pytest.mark.parametrize("name", gpus.products())
 def test_family_follows_from_the_compute_capability(name: str) -> None:
-    """The family is the one that GPU feature discovery writes for the compute capability, as far back as its table goes."""
+    """The family is what GPU feature discovery writes for the compute capability, as far back as its table goes."""
     found = product(name)
     assert plugin_config.family(found.compute_capability) in {found.family, None}
     assert (plugin_config.family(found.compute_capability) is None) == (found.family in {"pascal", "maxwell"})
@@ -201,7 +201,7 @@ def has_profiles(item: gpus.Product, layout: dict[str, int]) -> bool:
 
 
 def test_filters_of_the_default_config_name_known_products() -> None:
-    """Each PCI id that the default configuration filters by is a product's, and those products know it of themselves."""
+    """Each PCI id that the default configuration filters by is a product's, and those products know it."""
     used = {text for _, element in elements() for text in filters(element)}
     filtered = {item for item in gpus.products() if set(product(item).device_filters) & used}
     assert {text for item in filtered for text in product(item).device_filters} == used
@@ -217,11 +217,8 @@ def test_ordinary_entries_are_called_after_their_profile() -> None:
         assert config_name(ProfileName.parse(profile)) == name
 
 
-def test_products_do_not_read_mig_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_do_not_read_mig_data(files_read: list[str]) -> None:
     """Looking at a product is cheap: its MIG profiles are read when somebody asks for them."""
-    read: list[str] = []
-    load = _data.load
-    monkeypatch.setattr(_data, "load", lambda name: read.append(name) or load(name))
     gpus._products.cache_clear()
     assert product("Tesla-T4").memory_gb == 16
-    assert read == ["gpus/products"]
+    assert files_read == ["gpus/products"]

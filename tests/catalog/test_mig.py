@@ -164,9 +164,9 @@ def test_parts_of_a_profile_name() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "1g", "10gb", "1g.10GB", "1g.10g", "0g.10gb", "1g.010gb", "1g.10gb+", "1g.10gb+foo", "1g.10gb-gfx", "1g.10gb+me-me",
-        "1g.10gb+me,me", "2c.1g.10gb", "all-1g.10gb", "1g.10gb.me", " 1g.10gb", "1g.10gb\n", "1g.10gb+me.", "nvidia.com/mig-1g.10gb",
-        "１g.10gb", "1g.1０gb",
+        "", "1g", "10gb", "1g.10GB", "1g.10g", "0g.10gb", "1g.010gb", "1g.10gb+", "1g.10gb+foo", "1g.10gb-gfx",
+        "1g.10gb+me-me", "1g.10gb+me,me", "2c.1g.10gb", "all-1g.10gb", "1g.10gb.me", " 1g.10gb", "1g.10gb\n",
+        "1g.10gb+me.", "nvidia.com/mig-1g.10gb", "１g.10gb", "1g.1０gb",
     ],
 )  # fmt: skip
 def test_illegal_profile_names_are_refused(text: str) -> None:

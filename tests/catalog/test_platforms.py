@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.catalog import _data, fields, platforms, releases
+from gpustack.catalog import fields, platforms, releases
 from gpustack.catalog.platforms import Containerd, Quota, UnknownPlatform, defaults, platform
 
 Tree = dict[str, Any]
@@ -128,7 +128,7 @@ def test_presets_set_known_fields_only(name: str, release: str, kubernetes: str)
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_presets_change_something(name: str) -> None:
-    """A preset that states a default of the newest release would only be noise; cdi on GKE guards against another layer."""
+    """A preset that states a default of the release would only be noise, but for what a source asks for by name."""
     release = releases.release("v26.7.0").defaults
     same = {
         f"{section}.{key}"
@@ -272,11 +272,8 @@ def test_unknown_platform_names_the_nearest() -> None:
         defaults("minikube", "v26.7.0", "1.34")
 
 
-def test_reading_a_platform_reads_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_platform_reads_nothing_else(files_read: list[str]) -> None:
     """One platform costs its own file, and those of its bases."""
-    read: list[str] = []
-    load = _data.load
-    monkeypatch.setattr(_data, "load", lambda name: read.append(name) or load(name))
     platform.cache_clear()
     defaults("rke2-sles16", "v26.7.0", "1.34")
-    assert set(read) == {"platforms/rke2-sles16", "platforms/rke2"}
+    assert set(files_read) == {"platforms/rke2-sles16", "platforms/rke2"}

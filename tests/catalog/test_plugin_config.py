@@ -64,8 +64,10 @@ def test_config_manager() -> None:
 
 @pytest.mark.parametrize(
     ("capability", "family"),
-    [("6.1", None), ("7.0", "volta"), ("7.5", "turing"), ("8.6", "ampere"), ("8.9", "ada-lovelace"), ("9.0", "hopper"), ("10.3", "blackwell"),
-     ("12.1", "blackwell"), ("13.0", "rubin")],
+    [
+        ("6.1", None), ("7.0", "volta"), ("7.5", "turing"), ("8.6", "ampere"), ("8.9", "ada-lovelace"),
+        ("9.0", "hopper"), ("10.3", "blackwell"), ("12.1", "blackwell"), ("13.0", "rubin"),
+    ],
 )  # fmt: skip
 def test_families(capability: str, family: str | None) -> None:
     """The family label that GPU feature discovery writes."""

@@ -27,20 +27,28 @@ GONE = {"operator.initContainer", "kataManager"}
 """Components of the oldest release that newer charts have no image for."""
 
 VERSIONS = {
-    # component versions as the tags of NVIDIA/gpu-operator have them: what differs between any two releases
-    "v25.10.0": "580.95.05 v0.9.0 v1.18.0 v0.18.0 4.4.1-2-ubuntu22.04 4.4.1-4.6.0-distroless v0.13.0 2.26.6 v2.5.1 v0.1.1",
-    "v25.10.1": "580.105.08 v0.9.1 v1.18.1 v0.18.1 4.4.2-1-ubuntu22.04 4.4.2-4.7.0-distroless v0.13.1 2.26.6 v2.5.1 v0.1.1",
-    "v26.3.0": "580.126.20 v0.10.0 v1.19.0 v0.19.0 4.5.2-1-ubuntu22.04 4.5.1-4.8.0-distroless v0.14.0 2.27.3 v2.5.1 v0.3.0",
-    "v26.3.1": "580.126.20 v0.10.0 v1.19.0 v0.19.0 4.5.2-1-ubuntu22.04 4.5.1-4.8.0-distroless v0.14.0 2.27.3 v2.5.2 v0.4.0",
-    "v26.3.2": "580.126.20 v0.11.0 v1.19.1 v0.19.2 4.5.2-1-ubuntu22.04 4.5.3-4.8.2-distroless v0.14.2 2.27.3 v2.5.2 v0.4.0",
-    "v26.3.3": "580.126.20 v0.11.0 v1.19.1 v0.19.3 4.5.2-1-ubuntu22.04 4.5.3-4.8.2-distroless v0.14.2 2.27.3 v2.5.2 v0.4.0",
-    "v26.7.0": "595.91.07 v0.12.0 v1.20.0 v0.20.0 4.6.0-1-ubuntu24.04 4.6.0-4.8.3-distroless v0.15.0 2.29.4 v2.6 v0.4.3",
+    # what differs between any two releases, as the tags of NVIDIA/gpu-operator have it, in the order of SECTIONS
+    "v25.10.0": """580.95.05 v0.9.0 v1.18.0 v0.18.0 4.4.1-2-ubuntu22.04 4.4.1-4.6.0-distroless v0.13.0
+                   2.26.6 v2.5.1 v0.4.1 v1.4.0 v0.1.1""",
+    "v25.10.1": """580.105.08 v0.9.1 v1.18.1 v0.18.1 4.4.2-1-ubuntu22.04 4.4.2-4.7.0-distroless v0.13.1
+                   2.26.6 v2.5.1 v0.4.1 v1.4.0 v0.1.1""",
+    "v26.3.0": """580.126.20 v0.10.0 v1.19.0 v0.19.0 4.5.2-1-ubuntu22.04 4.5.1-4.8.0-distroless v0.14.0
+                  2.27.3 v2.5.1 v0.4.2 v1.5.0 v0.3.0""",
+    "v26.3.1": """580.126.20 v0.10.0 v1.19.0 v0.19.0 4.5.2-1-ubuntu22.04 4.5.1-4.8.0-distroless v0.14.0
+                  2.27.3 v2.5.2 v0.4.2 v1.5.0 v0.4.0""",
+    "v26.3.2": """580.126.20 v0.11.0 v1.19.1 v0.19.2 4.5.2-1-ubuntu22.04 4.5.3-4.8.2-distroless v0.14.2
+                  2.27.3 v2.5.2 v0.4.2 v1.5.0 v0.4.0""",
+    "v26.3.3": """580.126.20 v0.11.0 v1.19.1 v0.19.3 4.5.2-1-ubuntu22.04 4.5.3-4.8.2-distroless v0.14.2
+                  2.27.3 v2.5.2 v0.4.2 v1.5.0 v0.4.0""",
+    "v26.7.0": """595.91.07 v0.12.0 v1.20.0 v0.20.0 4.6.0-1-ubuntu24.04 4.6.0-4.8.3-distroless v0.15.0
+                  2.29.4 v2.6 v0.5.0 v1.6.0 v0.4.3""",
 }
-SECTIONS = "driver driver.manager toolkit devicePlugin dcgm dcgmExporter migManager gds gdrcopy ccManager".split()
+SECTIONS = """driver driver.manager toolkit devicePlugin dcgm dcgmExporter migManager
+              gds gdrcopy vgpuDeviceManager sandboxDevicePlugin ccManager""".split()
 
 
 def paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The fields that a spec tree sets, as the field list writes them: [] for elements of lists, maps with free keys whole."""
+    """The fields that a spec tree sets, with [] for the elements of lists; maps with free keys count as one."""
     inner = path not in fields.leaves("ClusterPolicy")
     if isinstance(tree, dict) and tree and inner:
         for key, value in tree.items():
@@ -56,6 +64,12 @@ def test_names_are_all_releases_oldest_first() -> None:
     """Every release of the three lines is there, and the newest is last."""
     assert releases.names() == NAMES
     assert releases.latest() == "v26.7.0"
+
+
+def test_names_are_ordered_as_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """v26.10 will come after v26.7, though not in the alphabet."""
+    monkeypatch.setattr(_data, "listing", lambda folder: ("v26.10.0", "v26.7.0"))
+    assert releases.names() == ["v26.7.0", "v26.10.0"]
 
 
 def test_names_cannot_be_changed_by_a_caller() -> None:
@@ -88,7 +102,7 @@ def test_every_image_is_whole_or_documented_as_not(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_component_versions_are_those_of_the_release(name: str) -> None:
     """Each release runs the versions that its chart has, also where its file holds a difference only."""
-    assert " ".join(release(name).image(section).version or "" for section in SECTIONS) == VERSIONS[name]
+    assert [release(name).image(section).version for section in SECTIONS] == VERSIONS[name].split()
     assert release(name).image("validator").version == name
 
 
@@ -179,7 +193,9 @@ def test_defaults_of_the_newest_release() -> None:
 def test_support_ranges() -> None:
     """A new minor version of Kubernetes belongs to the patch that brought it, not to its line."""
     assert [release(name).kubernetes_range for name in NAMES] == [
-        ("1.30", "1.34"), ("1.30", "1.35"), ("1.32", "1.35"), ("1.32", "1.35"), ("1.32", "1.36"), ("1.32", "1.36"), ("1.33", "1.36"),
+        ("1.30", "1.34"), ("1.30", "1.35"),
+        ("1.32", "1.35"), ("1.32", "1.35"), ("1.32", "1.36"), ("1.32", "1.36"),
+        ("1.33", "1.36"),
     ]  # fmt: skip
     assert release("v26.7.0").openshift_range == ("4.18", "4.22")
 
@@ -255,14 +271,11 @@ def test_building_on_a_release_leaves_it_as_it_was() -> None:
     assert release("v26.3.1").image("devicePlugin").version == "v0.19.0"
 
 
-def test_reading_a_release_reads_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_release_reads_nothing_else(files_read: list[str]) -> None:
     """One release costs its own file and those of its bases: no other release, no MIG, no platforms."""
-    read: list[str] = []
-    load = _data.load
-    monkeypatch.setattr(_data, "load", lambda name: read.append(name) or load(name))
     releases.release.cache_clear()
     release("v26.7.0")
-    assert read == ["releases/v26.7.0"]
-    read.clear()
+    assert files_read == ["releases/v26.7.0"]
+    files_read.clear()
     release("v26.3.3")
-    assert set(read) == {"releases/v26.3.3", "releases/v26.3.2", "releases/v26.3.1"}
+    assert set(files_read) == {"releases/v26.3.3", "releases/v26.3.2", "releases/v26.3.1"}

@@ -66,6 +66,7 @@ def test_package_sources_and_certificates_go_where_the_system_looks(
     have = found(driver, os, extraObjects=[config_map("repo", "b.list", "a.list"), config_map("cert", "ca.crt")])
     assert have["repo-config"].paths == {"a.list": f"{repositories}/a.list", "b.list": f"{repositories}/b.list"}
     assert have["cert-config"].paths == {"ca.crt": f"{certificates}/ca.crt"}
+    assert list(have["repo-config"].paths) == ["a.list", "b.list"], "sorted, whatever order the ConfigMap has"
     assert have["repo-config"].parts == have["cert-config"].parts == ("driver", "fs", "gdrcopy")
 
 

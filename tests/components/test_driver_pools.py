@@ -140,15 +140,12 @@ def test_one_kernel_of_two_architectures_has_two_daemonsets() -> None:
     assert [target.name for target in found] == [name, f"{name}-aarch64"]
 
 
+PART = st.one_of(st.text("a7A.-_", max_size=6), st.sampled_from(["x86_64", "aarch64", "_64k", "el9_4"]))
+LABEL_VALUE = st.lists(PART, max_size=4).map(lambda parts: f"5{''.join(parts)}5")
+
+
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(
-        st.from_regex(r"\A[A-Za-z0-9]([A-Za-z0-9._-]{0,20}(x86_64|aarch64)?[A-Za-z0-9])?\Z"),
-        min_size=1,
-        max_size=4,
-        unique=True,
-    )
-)
+@given(st.lists(LABEL_VALUE, min_size=1, max_size=4, unique=True))
 def test_every_kernel_gets_a_valid_name_of_its_own(kernels: list[str]) -> None:
     """Any label value that a node can have makes a name that the API server takes, and no two kernels share one."""
     found = of(*["rhel9.4"] * len(kernels), precompiled=True, kernels=tuple(kernels))

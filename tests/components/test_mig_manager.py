@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
+from gpustack.catalog import texts
 from gpustack.components import MigManager
 from gpustack.components.inputs.mig_manager import MigManagerInputs, from_spec
 from gpustack.model import Body
@@ -63,11 +63,11 @@ def test_defaults_by_their_own_names() -> None:
     assert "CONFIG_FILE" in settings(config="default-mig-parted-config")
 
 
-def test_default_gpu_clients() -> None:
-    """The services that hold GPUs on a DGX and on hosts with DCGM of their own."""
-    found = yaml.safe_load(rendered()["ConfigMap/default-gpu-clients"]["data"]["clients.yaml"])
-    names = "nvsm nvsm-mqtt nvsm-core nvsm-api-gateway nvsm-notifier nv_peer_mem nvidia-dcgm dcgm dcgm-exporter"
-    assert found == {"version": "v1", "systemd-services": [f"{name}.service" for name in names.split()]}
+def test_default_texts() -> None:
+    """The default ConfigMaps hold the catalogue's files as they are, under the keys that the manager reads (9.4)."""
+    found = rendered()
+    assert found["ConfigMap/default-mig-parted-config"]["data"] == {"config.yaml": texts.mig_parted_config()}
+    assert found["ConfigMap/default-gpu-clients"]["data"] == {"clients.yaml": texts.gpu_clients()}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The cases: a policy and the facts of what the operator of that release created for it, measured.
 
-A case is a small file, because it holds only how it differs from the first case of its release: `policy` is a JSON merge
-patch (RFC 7396) over that case's policy, `facts` one over its facts. The first case is whole.
+A case is a small file, because it holds only how it differs from the first case of its release: `policy` is a JSON
+merge patch (RFC 7396) over that case's policy, `facts` one over its facts. The first case is whole.
 
 `python -m tests.fidelity.cases FOLDER` writes them anew from a folder of measured cases (policy.yaml, expected.json,
 expected-nodes.json in a folder per case). The suite itself reads nothing outside this folder.
@@ -33,6 +33,7 @@ class Case:
 
 
 def names(release: str) -> list[str]:
+    """The cases of RELEASE, by name."""
     return sorted(path.stem for path in (FOLDER / release).glob("*.json"))
 
 
@@ -43,6 +44,7 @@ def _file(release: str, name: str) -> dict[str, Any]:
 
 
 def case(release: str, name: str) -> Case:
+    """One case, whole."""
     base = names(release)[0]
     whole = copy.deepcopy(_file(release, base))
     if name != base:
@@ -68,11 +70,16 @@ def diff_patch(source: Any, target: Any) -> Any:
     if not isinstance(source, dict) or not isinstance(target, dict):
         return target
     gone = dict.fromkeys(key for key in source if key not in target)
-    changed = {key: diff_patch(source.get(key), value) for key, value in target.items() if key not in source or source[key] != value}
+    changed = {
+        key: diff_patch(source.get(key), value)
+        for key, value in target.items()
+        if key not in source or source[key] != value
+    }
     return {**gone, **changed}
 
 
 def measured(folder: Path) -> dict[str, Any]:
+    """A measured case as one document."""
     nodes = folder / "expected-nodes.json"
     return {
         "policy": without_nulls(yaml.safe_load((folder / "policy.yaml").read_text(encoding="utf-8"))),

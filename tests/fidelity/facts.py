@@ -23,22 +23,52 @@ DROPPED_ANNOTATIONS = {"nvidia.com/last-applied-hash"}
 DROPPED_ENV = {"DRIVER_CONFIG_DIGEST"}
 OWN_INIT = "gpustack-"
 """Init containers that are ours on purpose (components/validation.py says why)."""
-ABOUT_THE_OPERATOR = {"Service/gpu-operator", "ServiceMonitor/gpu-operator", "PrometheusRule/nvidia-gpu-operator-metrics"}
+ABOUT_THE_OPERATOR = {
+    "Service/gpu-operator",
+    "ServiceMonitor/gpu-operator",
+    "PrometheusRule/nvidia-gpu-operator-metrics",
+}
 API_DEFAULTS: dict[str, Any] = {
-    "protocol": "TCP", "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
-    "sessionAffinity": "None", "type": "ClusterIP", "periodSeconds": 10, "timeoutSeconds": 1, "successThreshold": 1,
-    "failureThreshold": 3, "initialDelaySeconds": 0, "maxSurge": 0, "minReadySeconds": 0, "defaultMode": 420, "mode": 420,
-    "internalTrafficPolicy": "Cluster", "schedulerName": "default-scheduler", "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File", "allowPrivilegeEscalation": True,
-}  # fmt: skip
+    "protocol": "TCP",
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "terminationGracePeriodSeconds": 30,
+    "sessionAffinity": "None",
+    "type": "ClusterIP",
+    "periodSeconds": 10,
+    "timeoutSeconds": 1,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+    "initialDelaySeconds": 0,
+    "maxSurge": 0,
+    "minReadySeconds": 0,
+    "defaultMode": 420,
+    "mode": 420,
+    "internalTrafficPolicy": "Cluster",
+    "schedulerName": "default-scheduler",
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "allowPrivilegeEscalation": True,
+}
 MORE_IS_FINE = ("labels.", "annotations.", "pod.labels.", "pod.annotations.")
 SHELLS = {"/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash", "/dev/null"}
 SNIPPET = re.compile(r"[;&|]|\$\(|\bwhile\b|\buntil\b|\bif\b|\n")
 PATHS = re.compile(r"(?<![\w.])/(?:[\w.\-]+/)*[\w.\-]+")
 POD_FIELDS = (
-    "nodeSelector", "affinity", "priorityClassName", "runtimeClassName", "hostPID", "hostNetwork", "hostIPC", "dnsPolicy",
-    "serviceAccountName", "securityContext", "terminationGracePeriodSeconds", "restartPolicy", "shareProcessNamespace",
-)  # fmt: skip
+    "nodeSelector",
+    "affinity",
+    "priorityClassName",
+    "runtimeClassName",
+    "hostPID",
+    "hostNetwork",
+    "hostIPC",
+    "dnsPolicy",
+    "serviceAccountName",
+    "securityContext",
+    "terminationGracePeriodSeconds",
+    "restartPolicy",
+    "shareProcessNamespace",
+)
 
 
 def facts_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Facts]:
@@ -53,13 +83,16 @@ def facts_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Facts]:
         per_driver = item["kind"] == "DaemonSet" and re.match(r"nvidia-(gpu|vgpu|vgpu-host-manager)-driver-", name)
         if per_driver:  # likewise; the nodes that it selects tell which one it is
             selects = item["spec"]["template"]["spec"].get("nodeSelector") or {}
-            name = f"{per_driver[0]}<{','.join(f'{k}={v}' for k, v in sorted(selects.items()) if 'gpu.deploy' not in k)}>"
+            name = (
+                f"{per_driver[0]}<{','.join(f'{k}={v}' for k, v in sorted(selects.items()) if 'gpu.deploy' not in k)}>"
+            )
             facts = {path: value for path, value in facts.items() if not path.endswith(("abels.app", "Labels.app"))}
         found[f"{item['kind']}/{name}"] = facts
     return found
 
 
 def object_facts(item: Mapping[str, Any]) -> Facts:
+    """The facts of one object."""
     meta, kind = item["metadata"], item["kind"]
     facts: Facts = {
         "labels": {k: v for k, v in (meta.get("labels") or {}).items() if k not in DROPPED_LABELS},
@@ -71,7 +104,9 @@ def object_facts(item: Mapping[str, Any]) -> Facts:
         facts["grants"] = dict.fromkeys(sorted(grants(item.get("rules") or [])), True)
     elif kind in {"RoleBinding", "ClusterRoleBinding"}:
         facts["roleRef"] = item.get("roleRef")
-        facts["subjects"] = sorted(_text({k: v for k, v in s.items() if k != "apiGroup"}) for s in item.get("subjects") or [])
+        facts["subjects"] = sorted(
+            _text({k: v for k, v in s.items() if k != "apiGroup"}) for s in item.get("subjects") or []
+        )
     elif kind == "ConfigMap":
         for key, text in (item.get("data") or {}).items():
             facts[f"data<{key}>"] = "script" if text.lstrip().startswith("#!") else config_facts(text)
@@ -83,6 +118,7 @@ def object_facts(item: Mapping[str, Any]) -> Facts:
 
 
 def workload_facts(spec: Mapping[str, Any]) -> Facts:
+    """The facts of a workload's spec."""
     template = spec.get("template") or {}
     meta = template.get("metadata") or {}
     return {
@@ -105,6 +141,7 @@ def grants(rules: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def pod_facts(spec: Mapping[str, Any]) -> Facts:
+    """The facts of a PodSpec."""
     volumes = {volume["name"]: volume for volume in spec.get("volumes") or []}
     facts: Facts = {key: spec[key] for key in POD_FIELDS if spec.get(key)}
     init = [c for c in spec.get("initContainers") or [] if not c["name"].startswith(OWN_INIT)]
@@ -117,6 +154,7 @@ def pod_facts(spec: Mapping[str, Any]) -> Facts:
 
 
 def container_facts(container: Mapping[str, Any], volumes: Mapping[str, Any]) -> Facts:
+    """The facts of one container."""
     plain = ("image", "securityContext", "resources", "ports", "workingDir", "stdin", "tty")
     facts: Facts = {key: container[key] for key in plain if container.get(key)}
     facts["pullPolicy"] = container.get("imagePullPolicy")
@@ -144,8 +182,12 @@ def container_facts(container: Mapping[str, Any], volumes: Mapping[str, Any]) ->
 
 
 def environment(container: Mapping[str, Any]) -> Facts:
+    """Environment by name; what comes from a Secret or ConfigMap as a whole under its reference."""
     entries = [entry for entry in container.get("env") or [] if entry["name"] not in DROPPED_ENV]
-    found: Facts = {entry["name"]: entry["valueFrom"] if entry.get("valueFrom") else str(entry.get("value", "")) for entry in entries}
+    found: Facts = {
+        entry["name"]: entry["valueFrom"] if entry.get("valueFrom") else str(entry.get("value", ""))
+        for entry in entries
+    }
     return found | {f"from:{_text(entry)}": True for entry in container.get("envFrom") or []}
 
 
@@ -158,8 +200,9 @@ def script(words: Any) -> Any:
 
 
 def source_of(volume: Mapping[str, Any]) -> Facts:
-    for kind, body in volume.items():
-        body = body or {}
+    """Where a volume comes from."""
+    for kind, found in volume.items():
+        body = found or {}
         if kind == "hostPath":
             return {"hostPath": body.get("path"), "type": body.get("type", "")}
         if kind == "configMap":
@@ -175,8 +218,9 @@ def source_of(volume: Mapping[str, Any]) -> Facts:
 
 
 def config_facts(text: str) -> Any:
+    """A configuration file as data, or the word text for anything else."""
     try:
-        parsed = yaml.load(text, yaml.CSafeLoader)  # noqa: S506 - a safe loader, in C
+        parsed = yaml.load(text, yaml.CSafeLoader)
     except yaml.YAMLError:
         parsed = None
     return parsed if isinstance(parsed, (dict, list)) else "text"
@@ -193,9 +237,8 @@ def flatten(value: Any, path: str, out: Facts) -> None:
     elif isinstance(value, list):
         if value:
             out[path] = value
-    elif value is not None:
-        if not defaulted(path, value):
-            out[path] = quantity(value) if re.search(r"resources\.(limits|requests)\.", path) else value
+    elif value is not None and not defaulted(path, value):
+        out[path] = quantity(value) if re.search(r"resources\.(limits|requests)\.", path) else value
 
 
 def defaulted(path: str, value: Any) -> bool:
@@ -242,20 +285,23 @@ def _matches(text: str, glob: str) -> bool:
     return fnmatch.fnmatchcase(text, glob.replace("[", "[[]"))
 
 
-def differences(case: str, expected: Mapping[str, Facts], rendered: Mapping[str, Facts], deviations: Iterable[Deviation]) -> list[str]:
+def differences(
+    case: str, expected: Mapping[str, Facts], rendered: Mapping[str, Facts], deviations: Iterable[Deviation]
+) -> list[str]:
     """What is different and not meant, a line each. Objects, labels and annotations that only RENDERED has are fine."""
     found = []
     for name, want in sorted(expected.items()):
         have = rendered.get(name, {})
-        if not have:
-            want = {"present": True}
-        for path in sorted(want.keys() | have.keys()):
-            if (path not in want and path.startswith(MORE_IS_FINE)) or (path in want and path in have and want[path] == have[path]):
+        facts = want if have else {"present": True}
+        for path in sorted(facts.keys() | have.keys()):
+            if (path not in facts and path.startswith(MORE_IS_FINE)) or (
+                path in facts and path in have and facts[path] == have[path]
+            ):
                 continue
             full = f"{name}: {path}"
             meant = next((deviation for deviation in deviations if deviation.covers(case, full)), None)
             if meant is not None:
                 meant.used = True
             else:
-                found.append(f"{full}: operator {_text(want.get(path))}, rendered {_text(have.get(path))}")
+                found.append(f"{full}: operator {_text(facts.get(path))}, rendered {_text(have.get(path))}")
     return found

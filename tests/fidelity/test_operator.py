@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -32,16 +31,19 @@ NOT_YET = {
 
 
 def read_deviations() -> list[Deviation]:
+    """The deviations that are meant."""
     entries = yaml.safe_load(Path(__file__).with_name("deviations.yaml").read_text(encoding="utf-8"))
     return [Deviation(**entry) for entry in entries]
 
 
 def missing_feature(name: str) -> str | None:
+    """What the case NAME needs that is not rendered yet, in words, or None."""
     return next((words for part, words in NOT_YET.items() if part in name), None)
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One store for the session: cases share most components."""
     return Store(tmp_path_factory.mktemp("store"), own_digest())
 
 
@@ -51,7 +53,7 @@ def render(name: str, folder: Path, store: Store) -> list[dict[str, Any]]:
     path.write_text(yaml.safe_dump(case(RELEASE, name).policy), encoding="utf-8")
     loaded = load(path, root=folder)
     stack = compile_stack(loaded.spec, spec_key(loaded.merged), store)
-    return [yaml.load(file.text, yaml.CSafeLoader) for file in stack.files]  # noqa: S506 - a safe loader, in C
+    return [yaml.load(file.text, yaml.CSafeLoader) for file in stack.files]
 
 
 @pytest.mark.parametrize("name", [name for name in names(RELEASE) if missing_feature(name) is None])
@@ -66,7 +68,8 @@ def test_refuses_what_it_does_not_render_yet(name: str, tmp_path: Path, store: S
     """A policy that asks for more than this version renders is refused by name, never rendered in part."""
     with pytest.raises(GpustackError) as refused:
         render(name, tmp_path, store)
-    assert any(finding.rule == "GPU101" and missing_feature(name) in finding.what for finding in refused.value.findings)
+    words = str(missing_feature(name))
+    assert any(finding.rule == "GPU101" and words in finding.what for finding in refused.value.findings)
 
 
 def test_every_deviation_is_needed(tmp_path: Path, store: Store) -> None:
@@ -78,8 +81,9 @@ def test_every_deviation_is_needed(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.fixture
-def case_01() -> Iterator[dict[str, dict[str, Any]]]:
-    yield {name: dict(facts) for name, facts in case(RELEASE, names(RELEASE)[0]).facts.items()}
+def case_01() -> dict[str, dict[str, Any]]:
+    """Facts of the first case, to be changed."""
+    return {name: dict(facts) for name, facts in case(RELEASE, names(RELEASE)[0]).facts.items()}
 
 
 def test_a_difference_is_found(case_01: dict[str, dict[str, Any]]) -> None:

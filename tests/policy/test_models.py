@@ -25,7 +25,7 @@ from gpustack.policy.spec import ClusterPolicy, ClusterPolicySpec, PolicyLayer
 from gpustack.policy.types import CLUSTER_NAME, HOST_PATH, QUANTITY
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
 
-RELEASE = "v26.7.0"
+SMALLEST: dict[str, Any] = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}
 REPOSITORY = pathlib.Path(__file__).parents[2]
 
 # What the chart has and the custom resource has not (DESIGN 3: inline configurations under the chart's keys).
@@ -47,15 +47,18 @@ OF_OURS = {
 
 
 def spec(**sections: Any) -> ClusterPolicySpec:
-    return ClusterPolicySpec.model_validate({"release": RELEASE, **sections})
+    """The smallest spec with SECTIONS besides."""
+    cluster = sections.pop("cluster", {})
+    return ClusterPolicySpec.model_validate({**SMALLEST, **sections, "cluster": {**SMALLEST["cluster"], **cluster}})
 
 
-def policy(name: str, **metadata: Any) -> dict[str, Any]:
+def policy(name: str) -> dict[str, Any]:
+    """The smallest policy of a cluster called NAME."""
     return {
         "apiVersion": "gpustack.dev/v1alpha1",
         "kind": "ClusterPolicy",
-        "metadata": {"name": name, **metadata},
-        "spec": {"release": RELEASE},
+        "metadata": {"name": name},
+        "spec": SMALLEST,
     }
 
 
@@ -116,7 +119,7 @@ def test_fields_of_the_operator(custom_resource: str, count: int, below: str) ->
 
 
 def test_no_field_that_the_operator_lacks() -> None:
-    """A section of the operator's has no field that would do nothing there: only the chart's inline configurations come on top."""
+    """A section of the operator's has no field that does nothing there, but for the chart's inline configurations."""
     known = set(catalog.fields("ClusterPolicy")) | FROM_THE_CHART | OF_OURS
     surplus = {path for path in paths(ClusterPolicySpec) if path.partition(".")[0].removesuffix("[]") not in OF_OURS}
     assert surplus - known == set()
@@ -126,8 +129,8 @@ def test_no_field_that_the_operator_lacks() -> None:
 def test_defaults_of_each_release(name: str) -> None:
     """What the chart of each release writes, empty texts included, is a valid spec that comes out as it went in."""
     defaults = releases.release(name).default_spec()
-    found = ClusterPolicySpec.model_validate({"release": name, **defaults})
-    assert found.model_dump(exclude_unset=True) == {"release": name, **defaults}
+    given_spec = {**SMALLEST, "release": name, **defaults}
+    assert ClusterPolicySpec.model_validate(given_spec).model_dump(exclude_unset=True) == given_spec
 
 
 @pytest.mark.parametrize("root", [ClusterPolicySpec, PolicyLayer])
@@ -208,15 +211,16 @@ def test_absent_sections() -> None:
     assert found.driver.upgradePolicy.drain.enable is None
     assert found.driver.env == []
     assert found.daemonsets.labels == {}
-    assert found.driver.resources is found.driver.startupProbe is found.gpuCluster is found.cluster.openshift is None
+    presence = [found.driver.resources, found.driver.startupProbe, found.gpuCluster, found.cluster.openshift]
+    assert presence == [None, None, None, None]
     assert found.cluster.namespace == "gpu-operator"
-    assert found.model_dump(exclude_unset=True) == {"release": RELEASE}
+    assert found.model_dump(exclude_unset=True) == SMALLEST
 
 
 def test_frozen() -> None:
     """A spec can't be changed by accident."""
     with pytest.raises(ValidationError, match="frozen"):
-        spec().driver.enabled = True
+        setattr(spec().driver, "enabled", True)  # noqa: B010  # mypy knows, too, that it is frozen
 
 
 def test_pickled() -> None:
@@ -250,6 +254,28 @@ def test_count() -> None:
     (found,) = spec(**pool(count={"min": 0, "max": 8})).nodePools
     assert found.count is not None
     assert (found.count.min, found.count.max) == (0, 8)
+
+
+@pytest.mark.parametrize("missing", ["release", "cluster"])
+def test_required(missing: str) -> None:
+    """A cluster's spec says its release and its version of Kubernetes; a layer need not."""
+    some = {key: value for key, value in SMALLEST.items() if key != missing}
+    with pytest.raises(ValidationError, match="Field required"):
+        ClusterPolicySpec.model_validate(some)
+    layer = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyLayer", "spec": some}
+    assert PolicyLayer.model_validate(layer).spec.model_dump(exclude_unset=True) == some
+
+
+def test_metrics_as_text() -> None:
+    """The list of metrics can be the text that the chart takes, or stand under its key."""
+    as_text = spec(dcgmExporter={"config": {"data": "DCGM_FI_DEV_GPU_TEMP, gauge, t"}})
+    assert as_text == spec(dcgmExporter={"config": {"data": {"dcgm-metrics.csv": "DCGM_FI_DEV_GPU_TEMP, gauge, t"}}})
+
+
+def test_from_json() -> None:
+    """A spec read from JSON is the one that it was written from."""
+    found = spec(**pool(count=3, sharing={"mps": {"replicas": 2}}), driver={"resources": {"limits": {"cpu": 1}}})
+    assert ClusterPolicySpec.model_validate_json(found.model_dump_json()) == found
 
 
 def test_extra_objects() -> None:
@@ -319,6 +345,6 @@ def test_package_is_lazy() -> None:
     code = (
         "import sys, gpustack.policy; assert 'pydantic' not in sys.modules;"
         "from gpustack.policy import ClusterPolicySpec; assert not ClusterPolicySpec.__pydantic_complete__;"
-        "ClusterPolicySpec.model_validate({'release': 'v26.7.0'})"
+        "ClusterPolicySpec.model_validate({'release': 'v26.7.0', 'cluster': {'kubernetesVersion': '1.34'}})"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)

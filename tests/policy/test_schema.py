@@ -27,10 +27,12 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 
 @functools.cache
 def validator() -> Any:
+    """The schema, ready to judge."""
     return jsonschema_rs.Draft202012Validator(export())
 
 
 def document(kind: str = "ClusterPolicy", **spec: Any) -> dict[str, Any]:
+    """A policy file of KIND whose spec is SPEC."""
     return {"apiVersion": "gpustack.dev/v1alpha1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
 
 

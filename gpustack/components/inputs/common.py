@@ -65,7 +65,9 @@ class Common(Inputs):
 
     @property
     def operand_runtime_class(self) -> str:
-        """The RuntimeClass of pods that use a GPU, "" where they get none: with NRI, or CRI-O without CDI (operator.md 5.5)."""
+        """The RuntimeClass of pods that use a GPU, "" where they get none: with NRI, or CRI-O without CDI
+        (operator.md 5.5).
+        """
         return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
 
     @classmethod
@@ -142,10 +144,12 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
     elif repository and name and version:
         reference = f"{repository}/{name}{'@' if version.startswith('sha256:') else ':'}{version}"
     else:
-        missing = [field for field, value in (("repository", repository), ("image", name), ("version", version)) if not value]
+        missing = [
+            field for field, value in (("repository", repository), ("image", name), ("version", version)) if not value
+        ]
         raise FindingsError(
             Finding(
-                "GPU010",
+                "GPU040",
                 "error",
                 f"{path} has no {' and no '.join(missing)}, so there is no image to run",
                 path=f"spec.{path}.{missing[0]}",
@@ -173,15 +177,21 @@ def pull_policy(value: str | None) -> str:
 
 
 def runtime(spec: ClusterPolicySpec) -> Runtime:
-    """The container runtime of the cluster's GPU nodes: OpenShift is CRI-O; one containerd node decides (operator.md 3)."""
+    """The container runtime of the cluster's GPU nodes.
+
+    OpenShift is CRI-O; one containerd node decides (operator.md 3).
+    """
     if on_openshift(spec):
         return "crio"
-    named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [spec.cluster.containerRuntime or ""]
+    named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [
+        spec.cluster.containerRuntime or ""
+    ]
     known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
     return "containerd" if not known or "containerd" in known else known[-1]
 
 
 def on_openshift(spec: ClusterPolicySpec) -> bool:
+    """Whether the policy is for OpenShift."""
     return spec.cluster.openshift is not None or spec.cluster.platform == "openshift"
 
 
@@ -194,6 +204,7 @@ def dump(section: BaseModel | None) -> dict[str, Any] | None:
 
 
 def dumped(sections: Any) -> tuple[dict[str, Any], ...]:
+    """Policy sections as plain data."""
     return tuple(section.model_dump(exclude_none=True) for section in sections or ())
 
 

@@ -1,10 +1,11 @@
-"""ConfigMaps that gpustack writes: named configurations compiled from `nodePools[].sharing`, or given inline as `config.data`.
+"""ConfigMaps that gpustack writes: named configurations compiled from `nodePools[].sharing`, or given inline as
+`config.data`.
 
 Where the policy names a ConfigMap of its own (`config.name` without data), that stays what it is; both at once for one
 component is refused, because one of them would be ignored.
 
-`plugin_config_map`, `mig_config_map`, `gpu_clients_map` and `metrics_map` say which ConfigMap is in effect; the components
-that mount it ask them, `from_spec` renders what is ours.
+`plugin_config_map`, `mig_config_map`, `gpu_clients_map` and `metrics_map` say which ConfigMap is in effect; the
+components that mount it ask them, `from_spec` renders what is ours.
 """
 
 from __future__ import annotations
@@ -59,7 +60,12 @@ class InEffect(NamedTuple):
 
 
 def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
-    ours = [found for found in (plugin_config_map(spec), mig_config_map(spec), gpu_clients_map(spec), metrics_map(spec)) if found.data is not None]
+    """The ConfigMaps that gpustack writes for SPEC, or None."""
+    ours = [
+        found
+        for found in (plugin_config_map(spec), mig_config_map(spec), gpu_clients_map(spec), metrics_map(spec))
+        if found.data is not None
+    ]
     brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
     maps = {found.name: found.data for found in ours if found.data is not None and found.name not in brought}
     return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
@@ -75,11 +81,12 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
         position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
         raise FindingsError(
             Finding(
-                "GPU014",
+                "GPU042",
                 "error",
                 f"a pool called {EXCLUSIVE!r} shares its GPUs",
                 path=f"spec.nodePools[{position}].name",
-                why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all nodes that share nothing",
+                why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
+                "nodes that share nothing",
                 remedy="give the pool another name",
             )
         )
@@ -92,7 +99,11 @@ def plugin_config_of(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
     kind = "mps" if pool.sharing.mps else "timeSlicing"
     how = pool.sharing.mps or pool.sharing.timeSlicing
     assert how is not None, "only pools that share get here"  # noqa: S101 - narrows the type
-    options = {name: value for name in ("renameByDefault", "failRequestsGreaterThanOne") if (value := getattr(how, name)) is not None}
+    options = {
+        name: value
+        for name in ("renameByDefault", "failRequestsGreaterThanOne")
+        if (value := getattr(how, name)) is not None
+    }
     resources = [{"name": name, "replicas": how.replicas} for name in resources_of(spec, pool)]
     return {"version": "v1", "sharing": {kind: {**options, "resources": resources}}}
 
@@ -148,7 +159,10 @@ def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
 
 
 def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]:
-    """The elements of a mig-parted entry. GPUs that no group lists stay whole, and are said to where their number is known."""
+    """The elements of a mig-parted entry.
+
+    GPUs that no group lists stay whole, and are said to where their number is known.
+    """
     if cut.layout is not None:
         return [element("all", dict(cut.layout))]
     found = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
@@ -158,12 +172,14 @@ def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]
 
 
 def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
+    """An element of a mig-parted entry; an empty LAYOUT turns MIG off on DEVICES."""
     return {"devices": devices, "mig-enabled": bool(layout), **({"mig-devices": layout} if layout else {})}
 
 
 def taken(position: int, name: str) -> Finding:
+    """The finding for a pool that is called like a layout of the release."""
     return Finding(
-        "GPU014",
+        "GPU042",
         "error",
         f"the pool {name!r} has a MIG layout of its own, and the release has a layout of that name",
         path=f"spec.nodePools[{position}].name",
@@ -173,10 +189,12 @@ def taken(position: int, name: str) -> Finding:
 
 
 def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
+    """Programs that the MIG manager stops while it changes a layout."""
     return inline(spec, spec.migManager.gpuClientsConfig, CLIENTS) if spec.migManager.enabled else InEffect("")
 
 
 def metrics_map(spec: ClusterPolicySpec) -> InEffect:
+    """Counters of the DCGM exporter."""
     return inline(spec, spec.dcgmExporter.config, METRICS) if spec.dcgmExporter.enabled else InEffect("")
 
 
@@ -184,20 +202,29 @@ def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect
     """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name."""
     if config.data and config.create is not False:
         return InEffect(config.name or name, dict(config.data))
-    known = next((body.get("data") for body in spec.extraObjects if body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name), None)
+    known = next(
+        (
+            body.get("data")
+            for body in spec.extraObjects
+            if body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name
+        ),
+        None,
+    )
     return InEffect(config.name or "", known)
 
 
 def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPolicySpec) -> None:
+    """Refuse a configuration that is given beside the sharing of POOL."""
     if config.name or config.data:
         position = spec.nodePools.index(pool)
         raise FindingsError(
             Finding(
-                "GPU012",
+                "GPU041",
                 "error",
                 f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
                 path=f"spec.{path}",
                 why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
-                remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out spec.nodePools[{position}].sharing",
+                remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out "
+                f"spec.nodePools[{position}].sharing",
             )
         )

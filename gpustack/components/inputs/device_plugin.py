@@ -37,6 +37,7 @@ class DevicePluginInputs(OperandInputs):
 
 
 def from_spec(spec: ClusterPolicySpec) -> DevicePluginInputs | None:
+    """The inputs for SPEC, or None where the device plugin is off."""
     section = spec.devicePlugin
     if not section.enabled:
         return None
@@ -51,7 +52,9 @@ def from_spec(spec: ClusterPolicySpec) -> DevicePluginInputs | None:
 
 
 def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
-    """Where the named configurations are, or None; the sidecar always runs the device plugin's image (operator.md 7.6)."""
+    """Where the named configurations are, or None; the sidecar always runs the device plugin's image (operator.md
+    7.6).
+    """
     section, config = spec.devicePlugin, plugin_config_map(spec)
     if not config.name:
         return None

@@ -98,8 +98,7 @@ def parse(os: str, release: str) -> System:
 
 def per_os(systems: list[System]) -> list[Target]:
     """One target per OS tag; the only or first one keeps the operator's name and selector (see above)."""
-    tags = {system.tag: system for system in reversed(systems)}  # the first of each tag
-    found = [tags[tag] for tag in dict.fromkeys(system.tag for system in systems)]
+    found = list({system.tag: system for system in systems}.values())
     if len(found) < 2:
         return [Target(NAME, NAME, {}, system) for system in found]
     names = [NAME, *(f"{NAME}-{system.tag}" for system in found[1:])]

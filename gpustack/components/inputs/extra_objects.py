@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
 CLUSTER_SCOPED = {
-    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema",
-    "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node", "NodeFeatureRule", "PersistentVolume", "PriorityClass",
-    "PriorityLevelConfiguration", "RuntimeClass", "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
-}  # fmt: skip
+    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node",
+    "NodeFeatureRule", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "RuntimeClass",
+    "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration", "VolumeAttachment", }  # fmt: skip
 """Kinds without a namespace, of the core APIs and of those that a GPU stack meets."""
 
 
@@ -39,11 +39,13 @@ def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
 
 
 def secret_refused(position: int, name: str) -> Finding:
+    """The finding for a Secret in a policy."""
     return Finding(
-        "GPU013",
+        "GPU043",
         "error",
         f"the Secret {name!r} would be written to dist/ and to Git",
         path=f"spec.extraObjects[{position}]",
         why="dist/ is committed and reviewed, so a secret in it is public to everybody who may read the repository",
-        remedy=f"let a secrets operator create it, and say that it exists: references: [{{kind: Secret, name: {name}, keys: [...]}}]",
+        remedy="let a secrets operator create it, and say that it exists: references: "
+        f"[{{kind: Secret, name: {name}, keys: [...]}}]",
     )

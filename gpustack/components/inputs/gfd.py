@@ -19,6 +19,7 @@ class GfdInputs(OperandInputs):
 
 
 def from_spec(spec: ClusterPolicySpec) -> GfdInputs | None:
+    """The inputs for SPEC, or None where GFD is off."""
     section = spec.gfd
     if not section.enabled:
         return None

@@ -16,6 +16,7 @@ class MpsInputs(DevicePluginInputs):
 
 
 def from_spec(spec: ClusterPolicySpec) -> MpsInputs | None:
+    """The inputs for SPEC, or None where the device plugin is off."""
     plugin = device_plugin.from_spec(spec)
     if plugin is None:
         return None

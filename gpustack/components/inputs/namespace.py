@@ -23,8 +23,11 @@ class NamespaceInputs(Inputs):
 
 
 def from_spec(spec: ClusterPolicySpec) -> NamespaceInputs | None:
+    """The inputs for SPEC, or None where the namespace is the cluster's own."""
     name = spec.cluster.namespace
     if name.startswith(FOREIGN):
         return None
     preset = platform(spec.cluster.platform or "generic")
-    return NamespaceInputs(name=name, privileged=bool(spec.psa.enabled) or preset.psa_required, quota=preset.quota)
+    return NamespaceInputs(
+        name=name, privileged=bool(spec.psa.enabled) or preset.psa_required, quota=preset.quota is not None
+    )
