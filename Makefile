@@ -54,6 +54,7 @@ bench: venv-dev kubeconform ## Measure rendering: time and memory, cold and warm
 schemas: venv-runtime venv-schemas go ## Make schemas/ anew from pinned packages and from the policy models
 	PYTHONPATH=. .tools/schemas-venv/bin/python tools/make_schemas.py $(ARGS)
 	$(BIN)/gpustack schema
+	PYTHONPATH=. $(BIN)/python tools/make_docs.py
 
 .PHONY: lock
 lock: ## Pin the dependencies of pyproject.toml into requirements/ (ARGS=--upgrade: take the newest)

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import AfterValidator
+
 from .base import Section, items, mapping, section
 from .daemonsets import Toleration
+from .forms import Form, refuse
 from .operand import ImageSource, ResourceRequirements
-from .types import Labels, ObjectName
+from .types import DnsLabel, DnsSubdomain, Labels, ObjectName
+
+OPEN_NAMESPACES = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
+"""Label namespaces, with what is below them, that node feature discovery may use although Kubernetes owns their
+domain."""
+
+PCI_CLASS = Form(
+    "pci_class",
+    "PCI class",
+    'two hex digits for a class or four for a sub-class, lower-case and in quotes, such as "12" or "0b40"',
+    r"[0-9a-f]{2}(?:[0-9a-f]{2})?",
+    hints=((r"[A-F]", "hex digits are lower-case"), (r"^0x", "leave out 0x")),
+)
+
+
+def reserved(namespace: str) -> bool:
+    """Whether the label NAMESPACE is Kubernetes' own: labels there decide what the cluster does with a node."""
+    if any(f".{namespace}".endswith(f".{suffix}") for suffix in OPEN_NAMESPACES):
+        return False
+    return any(f".{namespace}".endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io"))
+
+
+def _not_reserved(namespace: str) -> str:
+    if reserved(namespace):
+        raise refuse(
+            "label_namespace",
+            f"labels in {namespace} belong to Kubernetes, so node feature discovery may not set them",
+            "use a domain of your own, or one below feature.node.kubernetes.io",
+        )
+    return namespace
 
 
 class NfdPart(Section):
@@ -14,7 +48,8 @@ class NfdPart(Section):
     resources: ResourceRequirements | None = None
     """CPU and memory of the container. Absent: the built-in ones."""
     tolerations: list[Toleration] = items()
-    """Tolerations of the pods, instead of the built-in ones. Absent: the built-in ones."""
+    """Tolerations of the pods, instead of the built-in ones. Absent: the built-in ones; the worker's are those for the
+    control plane and `nvidia.com/gpu`, and what `daemonsets.tolerations` says."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that the pods may run on. Absent: any."""
     priorityClassName: ObjectName | None = None
@@ -28,7 +63,18 @@ class Nfd(ImageSource):
     """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor.
     Absent: true."""
     nodefeaturerules: bool | None = None
-    """Whether rules for confidential computing and kernel modules are rendered along. Absent: false."""
+    """Whether the rule is rendered along that labels nodes by the loaded kernel modules of GPUDirect and GDRCopy, also
+    where the cluster brings node feature discovery. Absent: false."""
+    helmRelease: DnsLabel | None = None
+    """Name of the Helm release of the GPU operator whose node feature discovery is taken over in place: it is part of
+    names and selectors. Absent: gpu-operator."""
+    labelNamespaces: list[Annotated[DnsSubdomain, AfterValidator(_not_reserved)]] = items()
+    """Further namespaces in which rules and other finders may label nodes, such as `example.com`. Allowed anyway are
+    `feature.node.kubernetes.io`, `profile.node.kubernetes.io`, `nvidia.com` and those of NodeFeatureRules in
+    `extraObjects`; labels in all others are dropped. Absent: none."""
+    pciClasses: list[Annotated[str, PCI_CLASS]] = items()
+    """Further PCI classes whose devices are labelled by vendor, besides those of network and display devices. Absent:
+    none."""
     master: NfdPart = section()
     """The part that labels nodes, one per cluster."""
     worker: NfdPart = section()

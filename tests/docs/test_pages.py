@@ -1,0 +1,73 @@
+"""What the pages show works, and what is generated in them is current."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.compiler.cache import Store, own_digest
+from gpustack.compiler.stack import compile_stack
+from gpustack.policy.load import load, spec_key
+from gpustack.policy.reference import replaced
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FRAME: dict[str, Any] = {
+    "release": "v26.7.0",
+    "cluster": {"kubernetesVersion": "1.34", "containerRuntime": "containerd"},
+    "nodePools": [{"name": "pool", "os": "ubuntu22.04"}],
+}
+"""What a fragment of a spec stands in when it is tried."""
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Every YAML example in the pages, with its place."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            yield f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}", found[1]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One store for all examples."""
+    return Store(tmp_path_factory.mktemp("store"), own_digest())
+
+
+@pytest.mark.parametrize(("place", "text"), list(blocks()), ids=lambda value: value if ":" in value[:60] else "")
+def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -> None:
+    """Each policy in the pages, and each part of one, compiles as it stands."""
+    data = yaml.safe_load(text)
+    if "kind" not in data:
+        data = {
+            "apiVersion": "gpustack.dev/v1alpha1",
+            "kind": "ClusterPolicy",
+            "metadata": {"name": "example"},
+            "spec": {**FRAME, **data},
+        }
+    for name in data["spec"].get("extends", []):
+        layer = tmp_path / "layers" / f"{name}.yaml"
+        layer.parent.mkdir(exist_ok=True)
+        layer.write_text("apiVersion: gpustack.dev/v1alpha1\nkind: PolicyLayer\nspec: {}\n", encoding="utf-8")
+    path = tmp_path / "policy.yaml"
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    loaded = load(path, root=tmp_path)
+    assert compile_stack(loaded.spec, spec_key(loaded.merged), store).files, place
+
+
+def test_the_field_reference_is_current() -> None:
+    """docs/policy.md lists the fields that the models have: python tools/make_docs.py writes it anew."""
+    page = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    assert replaced(page) == page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """A link to a file in the repository names one that exists."""
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
