@@ -19,6 +19,7 @@ from typing import Any
 
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
+from gpustack.catalog.traits import Traits, without
 
 PULL_POLICY = "IfNotPresent"
 """What the charts of all releases write beside every image."""
@@ -55,6 +56,8 @@ class Image:
 class Release:
     """One release. The ranges are inclusive minor versions, as documented for that release.
 
+    `traits` says how its objects differ from those of other releases.
+
     `defaults` is the whole spec tree that the chart writes for an empty values file: no labels of Helm, nothing about
     a cluster, no null. It is shared by all callers: read-only. `default_spec()` gives a copy to change.
     """
@@ -68,6 +71,7 @@ class Release:
     openshift_range: tuple[str, str]
     containerd_range: tuple[str, str]
     notes: tuple[str, ...]
+    traits: Traits
 
     @property
     def line(self) -> str:
@@ -125,6 +129,7 @@ def release(name: str) -> Release:
         openshift_range=_range(data["openshift"]),
         containerd_range=_range(data["containerd"]),
         notes=tuple(data["notes"]),
+        traits=without(data.get("lacks", [])),
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
     from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon
+    from .nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
     from .node_status_exporter import NodeStatusExporter as NodeStatusExporter
     from .toolkit import ContainerToolkit as ContainerToolkit
     from .validator import OperatorValidator as OperatorValidator

@@ -39,6 +39,7 @@ class Entry(NamedTuple):
 REGISTRY: tuple[Entry, ...] = (
     Entry("namespace", "namespace", "Namespace"),
     Entry("runtime-classes", "runtime_classes", "RuntimeClasses"),
+    Entry("nfd", "nfd", "NodeFeatureDiscovery"),
     Entry("extra-objects", "extra_objects", "ExtraObjects"),
     Entry("configs", "configs", "Configs"),
     Entry("driver", "driver", "Driver"),

@@ -148,7 +148,8 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     inner = set(value) if isinstance(value, dict) else set()
     found = [path for path in paths if wanted in (_squeeze(tail) for tail in _tails(path))]
     if not found:
-        near = _close(key, sorted({path.rpartition(".")[2] for path in paths}), 0.85)
+        names = sorted({path.rpartition(".")[2] for path in paths})
+        near = _close(key, names, 0.85) if len(key) > 5 else ""  # short names are all alike
         found = [path for path in paths if near and path.rpartition(".")[2] == near]
 
     def rank(path: str) -> tuple[int, int, int, int]:

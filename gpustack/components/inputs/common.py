@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from ...catalog.releases import release
+from ...catalog.traits import Traits
 from ...model import Finding, FindingsError
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class Common(Inputs):
     driver: bool = True
     """Whether this render brings the driver, so that others must wait for its pod."""
     toolkit: bool = True
+    traits: Traits = Traits()
+    """How objects of the release differ from those of others."""
     validation: Validation
 
     @property
@@ -93,6 +97,7 @@ class Common(Inputs):
             openshift=on_openshift(spec),
             driver=bool(spec.driver.enabled),
             toolkit=bool(spec.toolkit.enabled),
+            traits=release(spec.release).traits,
             validation=Validation(
                 image=image(spec, validator, "validator"),
                 pull_policy=validator.imagePullPolicy or "",

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 Feature = Literal["nvidia-fs", "gdrcopy", "nvidia-peermem"]
 """A kernel module of the driver's pod, by the name of the validator's check for it."""
 
-PEERMEM_SINCE = "v26.3.0"
-"""The first release whose validator has this check; an older one refuses the name, and its pod would never start."""
-
 
 class ValidatorInputs(OperandInputs):
     """`features` are the modules to check; `plugin` says whether there is a device plugin to validate."""
@@ -42,11 +39,10 @@ def from_spec(spec: ClusterPolicySpec) -> ValidatorInputs:
 
 def features(spec: ClusterPolicySpec) -> tuple[Feature, ...]:
     """The modules that this render's driver pods load beside the driver, less what the release can't check."""
-    known = releases.names()
-    peermem = spec.driver.rdma.enabled and spec.release not in known[: known.index(PEERMEM_SINCE)]
+    traits = releases.release(spec.release).traits
     switches: dict[Feature, bool | None] = {
         "nvidia-fs": spec.gds.enabled,
         "gdrcopy": spec.gdrcopy.enabled,
-        "nvidia-peermem": peermem,
+        "nvidia-peermem": spec.driver.rdma.enabled and traits.peermem_validation,
     }
     return tuple(feature for feature, on in switches.items() if on and spec.driver.enabled)

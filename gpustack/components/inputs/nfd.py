@@ -1,0 +1,138 @@
+"""Inputs of node feature discovery: what is installed of it, and which rule comes along.
+
+Everything else stands on its labels: `pci-10de.present` says that a node has a GPU, `kernel-version.full` and
+`system-os_release.*` which driver it needs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import kubernetes, releases
+from ...policy.nfd import OPEN_NAMESPACES, reserved
+from .common import Inputs, dump, dumped, image, on_openshift, pull_policy
+
+if TYPE_CHECKING:
+    from ...policy.nfd import NfdPart
+    from ...policy.spec import ClusterPolicySpec
+
+HELM_RELEASE, CHART = "gpu-operator", "node-feature-discovery"
+CRDS = ("nodefeaturegroups.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io", "nodefeatures.nfd.k8s-sigs.io")
+LABEL_NAMESPACES = (*OPEN_NAMESPACES, "nvidia.com")
+PCI_CLASSES = ("02", "0200", "0207", "0300", "0302")
+"""Network, Ethernet, InfiniBand, VGA and 3D controllers: what the operator's chart looks for."""
+
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""Existence, whatever the value: a worker that stays off a GPU node leaves the whole stack waiting without an event
+(platforms.yaml nfd_worker_default_tolerations, bug-reports.md B25)."""
+
+RESOURCES: dict[str, dict[str, Any]] = {
+    "master": {"limits": {"memory": "4Gi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
+    "worker": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "5m", "memory": "64Mi"}},
+    "gc": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "10m", "memory": "128Mi"}},
+}
+"""What the sub-chart sets, the same in v0.18.2 to v0.19.0."""
+
+OWN_NODE_SINCE = (1, 30)
+"""ValidatingAdmissionPolicy is stable and a token tells its pod's node from this Kubernetes version on."""
+
+
+class Part(Inputs):
+    """What the policy may change about master, worker and gc."""
+
+    resources: dict[str, Any]
+    tolerations: tuple[dict[str, Any], ...] = ()
+    node_selector: dict[str, str] = {}
+    priority_class: str = "system-node-critical"
+
+
+class Installation(Inputs):
+    """Node feature discovery of our own. `crds` are the CRDs to bring, `helm_release` is part of names and selectors.
+
+    `own_node_only` holds the finders to their own node; the API server must know how (OWN_NODE_SINCE).
+    """
+
+    namespace: str
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    helm_release: str = HELM_RELEASE
+    crds: tuple[str, ...] = CRDS
+    label_namespaces: tuple[str, ...] = LABEL_NAMESPACES
+    pci_classes: tuple[str, ...] = PCI_CLASSES
+    own_node_only: bool = True
+    openshift: bool = False
+    master: Part
+    worker: Part
+    gc: Part
+
+    @property
+    def name(self) -> str:
+        """What names begin with, by the rule of Helm charts: the release and the chart, unless one has the other."""
+        whole = self.helm_release if CHART in self.helm_release else f"{self.helm_release}-{CHART}"
+        return whole[:63].removesuffix("-")
+
+
+class NfdInputs(Inputs):
+    """`installation` is None where the cluster has node feature discovery; the operator's rule may come along even so."""
+
+    installation: Installation | None
+    rule: bool = False
+
+
+def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
+    """None where the policy wants neither an installation nor the rule."""
+    installed, rule = spec.nfd.enabled is not False, bool(spec.nfd.nodefeaturerules)
+    return NfdInputs(installation=installation(spec) if installed else None, rule=rule) if installed or rule else None
+
+
+def installation(spec: ClusterPolicySpec) -> Installation:
+    section = spec.nfd
+    given = {name: value for name in ("repository", "image", "version") if (value := getattr(section, name)) is not None}
+    minor = kubernetes.minor(spec.cluster.kubernetesVersion or "")
+    return Installation(
+        namespace=spec.cluster.namespace,
+        image=image(spec, dataclasses.replace(releases.release(spec.release).nfd_image, **given), "nfd"),
+        pull_policy=pull_policy(section.imagePullPolicy),
+        pull_secrets=tuple(section.imagePullSecrets),
+        helm_release=section.helmRelease or HELM_RELEASE,
+        crds=tuple(name for name in CRDS if spec.cluster.crds.get(name) != "expect"),
+        label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
+        pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
+        own_node_only=tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE,
+        openshift=on_openshift(spec),
+        master=part(section.master, "master", [CONTROL_PLANE]),
+        worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(spec.daemonsets.tolerations)]),
+        gc=part(section.gc, "gc", []),
+    )
+
+
+def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part:
+    """The inputs of part NAME; TOLERATIONS are the built-in ones, which the policy replaces as a whole."""
+    built_in = [item for position, item in enumerate(tolerations) if item not in tolerations[:position]]
+    return Part(
+        resources=dump(section.resources) or RESOURCES[name],
+        tolerations=dumped(section.tolerations) or tuple(built_in),
+        node_selector=section.nodeSelector,
+        priority_class=section.priorityClassName or "system-node-critical",
+    )
+
+
+def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Namespaces of the labels that the policy's own NodeFeatureRules set, where they are not Kubernetes' own.
+
+    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them. What is
+    no rule at all is left to validation.
+    """
+    for body in spec.extraObjects:
+        found = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
+        rules = found.get("rules") if isinstance(found, dict) else None
+        for rule in rules if isinstance(rules, list) else []:
+            labels = rule.get("labels") if isinstance(rule, dict) else None
+            for key in labels if isinstance(labels, dict) else {}:
+                namespace, slash, _ = str(key).partition("/")
+                if slash and not reserved(namespace):
+                    yield namespace
