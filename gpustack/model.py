@@ -37,6 +37,7 @@ KIND_STAGE: dict[str, Stage] = {
     "RuntimeClass": "base",
     "PriorityClass": "base",
     "ResourceQuota": "base",
+    "SecurityContextConstraints": "base",
     "ServiceMonitor": "monitoring",
     "PodMonitor": "monitoring",
     "PrometheusRule": "monitoring",

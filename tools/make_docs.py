@@ -1,12 +1,81 @@
-"""Write the generated parts of docs/ anew: the field reference in docs/policy.md comes from the models."""
+"""Write the generated parts of docs/ anew.
+
+- docs/policy.md: the field reference, from the models.
+- docs/components/*.md: the fields that steer a component, from the models (`<!-- fields:begin PATH PATH -->`), and what
+  differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
+  objects, with * and ?).
+- docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
+"""
 
 from __future__ import annotations
 
+import fnmatch
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from gpustack.policy.reference import replaced
+import yaml
 
-POLICY = Path("docs/policy.md")
+from gpustack.components.registry import REGISTRY
+from gpustack.policy.reference import replaced, replaced_fields
+
+ROOT = Path(__file__).parents[1]
+POLICY = ROOT / "docs" / "policy.md"
+COMPONENTS = ROOT / "docs" / "components"
+INDEX = COMPONENTS / "index.md"
+DEVIATIONS = ROOT / "tests" / "fidelity" / "deviations.yaml"
+
+ABOUT = re.compile(r"^<!-- components: ([^>]+) -->$", re.MULTILINE)
+DIFFERENCES = re.compile(r"(<!-- differences:begin ([^>]+) -->).*?<!-- differences:end -->", re.DOTALL)
+LIST = re.compile(r"(<!-- components:begin -->).*?<!-- components:end -->", re.DOTALL)
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Every page with generated parts, and what it should be."""
+    yield POLICY, replaced(POLICY.read_text(encoding="utf-8"))
+    for path in sorted(COMPONENTS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        text = LIST.sub(lambda marks: f"{marks[1]}\n\n{component_list()}\n\n<!-- components:end -->", text)
+        text = replaced_fields(text, "../policy.md")
+        yield path, DIFFERENCES.sub(lambda marks: between(marks[1], marks[2].split()), text)
+
+
+def about(text: str) -> list[str]:
+    """The ids of the components that a page with TEXT is about."""
+    return [name for found in ABOUT.findall(text) for name in found.split()]
+
+
+def component_list() -> str:
+    """The components in the order in which a cluster needs them, each with its page and the page's first sentence."""
+    found: dict[str, Path] = {}
+    for path in sorted(COMPONENTS.glob("*.md")):
+        found |= dict.fromkeys(about(path.read_text(encoding="utf-8")), path)
+    rows = ["| Component | What it is |", "|---|---|"]
+    for entry in REGISTRY:
+        if entry.id in found:
+            rows.append(f"| [{entry.id}]({found[entry.id].name}) | {first_sentence(found[entry.id])} |")
+    return "\n".join(rows)
+
+
+def first_sentence(path: Path) -> str:
+    """What the page PATH says first below its title."""
+    body = ABOUT.sub("", path.read_text(encoding="utf-8").partition("\n")[2]).strip()
+    paragraph = " ".join(body.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
+
+
+def between(begin: str, names: list[str]) -> str:
+    """The differences in objects called NAMES, between the mark BEGIN and its end."""
+    reasons: dict[str, list[str]] = {}
+    for entry in yaml.safe_load(DEVIATIONS.read_text(encoding="utf-8")):
+        name = entry["path"].partition(":")[0].partition("/")[2]
+        if any(fnmatch.fnmatchcase(name, glob.replace("[", "[[]")) for glob in names):
+            reasons.setdefault(entry["reason"], []).append(f"`{entry['path']}`")
+    lines = [f"- {', '.join(places)}: {reason}" for reason, places in reasons.items()]
+    text = "\n".join(lines) or "Nothing of its own."
+    return f"{begin}\n\n{text}\n\n<!-- differences:end -->"
+
 
 if __name__ == "__main__":
-    POLICY.write_text(replaced(POLICY.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, wanted in pages():
+        page.write_text(wanted, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Make the JSON schemas in schemas/: structure only, strict, and readable by kubeconform.
 
-    make schemas                    Kubernetes kinds, NFD kinds and the index; offline
+    make schemas                    Kubernetes kinds, kinds written by hand and the index; offline
     make schemas ARGS=--crds        also the kinds that have a Go API module; needs Go and fetches modules
     make schemas ARGS=--check       write nothing; exit 1 and list what differs (Go kinds are not re-made)
 
@@ -10,7 +10,8 @@ The result depends on the pinned packages alone:
   references kubeconform can't follow. They are inlined here. Only JSONSchemaProps refers to itself; it stays a
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
 - Prometheus operator: controller-gen over its Go API module (`GO_MODULES`).
-- NFD: written down in nfd_schemas.py, as no module is served.
+- DRA driver, KubeVirt, NFD and OpenShift: written down in dra_schemas.py, kubevirt_schemas.py, nfd_schemas.py and
+  openshift_schemas.py, as no module is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -35,7 +36,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the environment of this tool has its pinned packages and no gpustack
 
 from gpustack.catalog.kubernetes import MINORS, file_name  # noqa: E402  after the path above
+from tools.dra_schemas import DRA  # noqa: E402  as above
+from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
+from tools.openshift_schemas import OPENSHIFT  # noqa: E402  as above
 
 Schema = dict[str, Any]
 Files = dict[str, bytes]
@@ -268,7 +272,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(NFD) | (custom(from_go()) if options.crds else {})
+    made = custom(DRA | KUBEVIRT | NFD | OPENSHIFT) | (custom(from_go()) if options.crds else {})
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]
     gone = [path for path in SCHEMAS.glob("kubernetes/*/*.json") if str(path.relative_to(SCHEMAS)) not in files]

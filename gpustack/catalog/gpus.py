@@ -50,7 +50,8 @@ class Product:
     digits. `mig` is the geometry's name, "unknown" where the board takes MIG but its placements are not known, None
     without MIG. `nvswitch`: the board comes on base boards with NVSwitch. `in_default_mig_config`: the filtered
     entries of the operator's default MIG configuration (all-balanced) know the board. `driver` is the entry of
-    drivers.minimum, None where only the family counts.
+    drivers.minimum, None where only the family counts. `arch`: the CPU that the board comes with (arm64), None where any
+    may do. `nvlink_rack`: nodes of one rack can share memory over NVLink.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Product:
     nvswitch: bool
     in_default_mig_config: bool
     driver: str | None
+    arch: str | None
+    nvlink_rack: bool
     note: str | None
     uncertain: str | None
 
@@ -139,6 +142,8 @@ def _product(name: str, key: str, group: Mapping[str, Any], facts: Mapping[str, 
         nvswitch=facts.get("nvswitch", False),
         in_default_mig_config="mig" in group and facts.get("in_default", True),
         driver=group.get("driver"),
+        arch=group.get("arch"),
+        nvlink_rack=group.get("nvlink_rack", False),
         note=facts.get("note"),
         uncertain=group.get("uncertain"),
     )

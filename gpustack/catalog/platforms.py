@@ -54,7 +54,8 @@ class Platform:
     """One platform.
 
     `confidence` says how well the preset is known: documented, issue (from public threads) or inferred. `kubelet_root`
-    is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide.
+    is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide. `namespace`
+    is where the platform's own catalogue installs the stack, and so the default there.
     `kernel_flavor` is the suffix that precompiled Ubuntu driver images need there.
     """
 
@@ -130,8 +131,9 @@ def defaults(name: str, release: str, kubernetes_minor: str) -> dict[str, Any]:
     A fresh spec tree, a layer between the release's defaults and the user's; {} where the platform changes nothing.
     """
     have = {"release": release, "kubernetes": kubernetes_minor}
-    tree: dict[str, Any] = {}
-    for preset in platform(name).presets:
+    found = platform(name)
+    tree: dict[str, Any] = {"cluster": {"namespace": found.namespace}} if found.namespace else {}
+    for preset in found.presets:
         if all(_versions.satisfies(have[what], condition) for what, condition in preset.get("when", {}).items()):
             _data.merge(tree, preset["defaults"])
     return tree

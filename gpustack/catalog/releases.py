@@ -60,11 +60,15 @@ class Release:
 
     `defaults` is the whole spec tree that the chart writes for an empty values file: no labels of Helm, nothing about
     a cluster, no null. It is shared by all callers: read-only. `default_spec()` gives a copy to change.
+
+    `gpu_cluster` is what the chart writes into GPUCluster and nowhere else, for those who choose it; empty in a release
+    that doesn't know it.
     """
 
     name: str
     date: str
     defaults: Mapping[str, Any] = field(repr=False)
+    gpu_cluster: Mapping[str, Any] = field(repr=False)
     images: Mapping[str, Image] = field(repr=False)
     nfd_version: str
     kubernetes_range: tuple[str, str]
@@ -113,16 +117,21 @@ def release(name: str) -> Release:
     data = _whole(name)
     images: dict[str, Image] = {}
     defaults: dict[str, Any] = _data.copy(data["defaults"])
+    gpu_cluster: dict[str, Any] = _data.copy(data.get("gpu_cluster", {}))
     for entry in data["images"].values():
         image = Image(entry["repository"], entry["image"], entry["version"])
         for section in entry["in"]:
             images[section] = image
-            if section.partition(".")[0] in defaults:  # an image of another custom resource is no part of the tree
+            custom_resource, _, below = section.partition(".")
+            if custom_resource == "gpuCluster":
+                _data.put(gpu_cluster, below, _fields(image))
+            else:
                 _data.put(defaults, section, _fields(image))
     return Release(
         name=name,
         date=data["date"],
         defaults=defaults,
+        gpu_cluster=gpu_cluster,
         images=images,
         nfd_version=data["nfd"],
         kubernetes_range=_range(data["kubernetes"]),

@@ -1,12 +1,14 @@
 """Data files that are the value of a ConfigMap, byte for byte.
 
-The MIG manager reads its defaults as text. Written once as a file they are what a reviewer sees in dist/; composing
+The MIG manager and the vGPU device manager read their defaults as text. Written once as a file they are what a reviewer sees in dist/; composing
 them from data was rejected, because the text of a ConfigMap must not change with the version of a YAML writer.
 """
 
 from __future__ import annotations
 
-from gpustack.catalog import _data
+import re
+
+from gpustack.catalog import _data, _versions
 
 
 def mig_parted_config() -> str:
@@ -17,6 +19,23 @@ def mig_parted_config() -> str:
 def gpu_clients() -> str:
     """Key clients.yaml of ConfigMap default-gpu-clients (operator.md 9.4)."""
     return _text("mig/default-gpu-clients")
+
+
+def vgpu_devices_config(release: str) -> str:
+    """Key config.yaml of ConfigMap default-vgpu-devices-config in RELEASE; `vgpu.default_config` is the same as data.
+
+    Lines of later releases are left out, and the marks that say since when a line is there.
+    """
+    lines = _text("vgpu/default-vgpu-devices-config").splitlines(keepends=True)
+    marks = [_SINCE.search(line) for line in lines]
+    return "".join(
+        line if mark is None else line[: mark.start()] + "\n"
+        for line, mark in zip(lines, marks, strict=True)
+        if mark is None or _versions.key(mark[1]) <= _versions.key(release)
+    )
+
+
+_SINCE = re.compile(r"  # since (v[0-9.]+)\n")
 
 
 def _text(name: str) -> str:

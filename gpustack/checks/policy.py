@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..catalog import releases
+from ..policy.cluster import on_openshift
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -33,15 +35,12 @@ def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
-    yield "release", not spec.release.startswith(RENDERED_LINE), f"release {spec.release} is"
-    yield "sandboxWorkloads.enabled", bool(spec.sandboxWorkloads.enabled), "workloads in virtual machines are"
-    yield "driver.useNvidiaDriverCRD", bool(spec.driver.useNvidiaDriverCRD), "drivers from NVIDIADriver objects are"
-    yield "drivers", bool(spec.drivers), "per-pool drivers are"
-    yield "gpuCluster", spec.gpuCluster is not None, "dynamic resource allocation is"
+
+    old_kata = spec.kataManager.enabled and not releases.release(spec.release).traits.no_kata_manager
+    yield "kataManager.enabled", bool(spec.sandboxWorkloads.enabled and old_kata), "the Kata manager is"
     openshift = "cluster.openshift" if spec.cluster.openshift is not None else "cluster.platform"
-    yield openshift, spec.cluster.openshift is not None or spec.cluster.platform == "openshift", "OpenShift is"
-    yield "cluster.crds", bool(spec.cluster.crds), "choosing who owns a CRD is"
-    for name in ("reconciler", "alerts", "dashboards", "tenancy", "kubevirt", "gitops"):
+    yield openshift, on_openshift(spec.cluster), "OpenShift is"
+    for name in ("reconciler", "alerts", "dashboards", "tenancy", "gitops"):
         yield (
             name,
             getattr(spec, name) is not None,
@@ -49,8 +48,6 @@ def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
         )
     for index, pool in enumerate(spec.nodePools):
         where = f"nodePools[{index}]"
-        yield f"{where}.workload", pool.workload not in {None, "container"}, f"the workload {pool.workload} is"
-        yield f"{where}.driver", pool.driver is not None, "a driver of a pool's own is"
         yield f"{where}.upgrade", pool.upgrade is not None, "an upgrade budget of a pool's own is"
 
 
@@ -102,8 +99,8 @@ def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
         bool(spec.operator.defaultRuntime),
         "no release reads it; cluster.containerRuntime says it",
     )
-    yield "operator.initContainer", given(spec.operator.initContainer), "no release since v26.3 uses it"
-    yield "operator.metrics", given(spec.operator.metrics), pod
+    yield "operator.initContainer", given(spec, "initContainer"), "no release since v26.3 uses it"
+    yield "operator.metrics", given(spec, "metrics"), pod
     yield (
         "psp.enabled",
         bool(spec.psp.enabled),
@@ -126,12 +123,19 @@ def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
         "the toolkit takes its settings from toolkit.env alone",
     )
     yield "gds.args", bool(spec.gds.args), "the operator ignores it as well"
+    yield (
+        "kataManager.enabled",
+        bool(spec.kataManager.enabled and releases.release(spec.release).traits.no_kata_manager),
+        "it is never deployed since v26.7; kataSandboxDevicePlugin and Kata's own installation replace it",
+    )
     yield "gdrcopy.args", bool(spec.gdrcopy.args), "the operator ignores it as well"
 
 
-def given(section: BaseModel) -> bool:
-    """Whether the policy says anything in SECTION."""
-    return bool(section.model_dump(exclude_none=True, exclude_defaults=True))
+def given(spec: ClusterPolicySpec, part: str) -> bool:
+    """Whether the policy says anything in `operator.PART` that the defaults of its release don't."""
+    section: BaseModel = getattr(spec.operator, part)
+    default = releases.release(spec.release).defaults.get("operator", {}).get(part, {})
+    return section != type(section).model_validate(default)
 
 
 @rule("GPU105", "note")

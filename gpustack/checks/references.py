@@ -9,14 +9,33 @@ name is looked up in the render and in the policy's `references`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..model import Body, Finding
 
-BUILT_IN = {("PriorityClass", "system-node-critical"), ("PriorityClass", "system-cluster-critical")}
-BUILT_IN_ACCOUNT = "default"
-DEFAULT_ACCESS = {"cluster-admin", "admin", "edit", "view"}
+BUILT_IN = {
+    ("PriorityClass", "system-node-critical"),
+    ("PriorityClass", "system-cluster-critical"),
+    ("ServiceAccount", "default"),
+    ("ConfigMap", "kube-root-ca.crt"),
+    *(("ClusterRole", name) for name in ("cluster-admin", "admin", "edit", "view")),
+}
+"""What every cluster has, or every namespace of it."""
+
+PLATFORM = ("kube-", "openshift-")
+"""Namespaces of the cluster itself begin with these: what is in them is the platform's to know."""
+
+ACCOUNT_USER = "system:serviceaccount:"
+SELECTABLE = {
+    **dict.fromkeys(("Pod", "DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"), "Pods"),
+    "Service": "Services",
+}
+"""What a reference of a kind may be selected as."""
+
+ANYWHERE = "*"
+Identity = tuple[str, str, str]
+"""Kind, namespace ("" for none) and name."""
 
 
 class Provided(NamedTuple):
@@ -84,11 +103,10 @@ def needed(body: Body) -> Iterator[Needed]:
     if kind in {"RoleBinding", "ClusterRoleBinding"}:
         role = body["roleRef"]
         where = namespace if role["kind"] == "Role" else ""
-        if role["name"] not in DEFAULT_ACCESS:
-            yield Needed(role["kind"], where, role["name"], f"{by}: roleRef")
+        yield Needed(role["kind"], where, role["name"], f"{by}: roleRef")
         for subject in body.get("subjects", []):
-            if subject["kind"] == "ServiceAccount" and subject.get("namespace", namespace) == namespace:
-                yield Needed("ServiceAccount", namespace, subject["name"], f"{by}: subjects")
+            if subject["kind"] == "ServiceAccount":
+                yield Needed("ServiceAccount", subject.get("namespace", namespace), subject["name"], f"{by}: subjects")
     elif kind == "Service" and body["spec"].get("selector"):
         yield Needed(
             "Pods",
@@ -99,13 +117,19 @@ def needed(body: Body) -> Iterator[Needed]:
         )
     elif kind == "ServiceMonitor":
         yield from monitor_needs(body, namespace, by)
+    elif kind == "SecurityContextConstraints":
+        for user in body.get("users", []):
+            prefix, _, account = user.rpartition(":")
+            if prefix.startswith(ACCOUNT_USER):
+                yield Needed("ServiceAccount", prefix.removeprefix(ACCOUNT_USER), account, f"{by}: users")
 
 
 def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
     """The Services, and their ports, that a ServiceMonitor selects."""
     spec = body["spec"]
     labels = [f"{key}={value}" for key, value in spec.get("selector", {}).get("matchLabels", {}).items()]
-    for where in spec.get("namespaceSelector", {}).get("matchNames", [namespace]):
+    spaces = spec.get("namespaceSelector", {})
+    for where in [ANYWHERE] if spaces.get("any") else spaces.get("matchNames", [namespace]):
         for endpoint in spec.get("endpoints", []):
             port = [f"port:{endpoint['port']}"] if "port" in endpoint else []
             yield Needed("Services", where, "", f"{by}: selector and port", [*labels, *port])
@@ -121,7 +145,7 @@ def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
         if spec.get(key):
             yield Needed(kind, where, spec[key], f"{by}: {key}")
     for secret in spec.get("imagePullSecrets", []):
-        yield Needed("Secret", namespace, secret["name"], f"{by}: imagePullSecrets")
+        yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets")
     for volume in spec.get("volumes", []):
         yield from volume_needs(volume, namespace, f"{by}: volume {volume['name']}")
     for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
@@ -148,89 +172,112 @@ def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed
     for source in container.get("envFrom", []):
         for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
             if key in source:
-                yield Needed(
-                    kind, namespace, source[key]["name"], f"{by}: envFrom", None, bool(source[key].get("optional"))
-                )
+                name, optional = source[key].get("name", ""), bool(source[key].get("optional"))
+                yield Needed(kind, namespace, name, f"{by}: envFrom", None, optional)
     for entry in container.get("env", []):
         for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
             found = entry.get("valueFrom", {}).get(key)
             if found:
-                yield Needed(
-                    kind,
-                    namespace,
-                    found["name"],
-                    f"{by}: env {entry['name']}",
-                    [found["key"]],
-                    bool(found.get("optional")),
-                )
+                where, optional = f"{by}: env {entry['name']}", bool(found.get("optional"))
+                yield Needed(kind, namespace, found.get("name", ""), where, [found["key"]], optional)
 
 
 def missing(
     have: Iterable[Provided], need: Iterable[Needed], references: Iterable[Mapping[str, Any]], namespace: str
 ) -> Iterator[Finding]:
-    """Findings for what is named and not there.
+    """Findings for what is named and not there; what many name is one finding.
 
-    REFERENCES are the policy's; without a namespace they mean NAMESPACE.
+    REFERENCES are the policy's; without a namespace they mean NAMESPACE, the stack's own.
     """
-    exact: dict[tuple[str, str, str], list[str] | None] = {}
+    exact: dict[Identity, list[str] | None] = {}
     sets: dict[tuple[str, str], list[set[str]]] = {}
     for there in have:
         if there.kind in {"Pods", "Services"}:
             sets.setdefault((there.kind, there.namespace), []).append(set(there.keys or []))
         else:
             exact[there.kind, there.namespace, there.name] = there.keys
+    unseen: set[tuple[str, str]] = set()
     for reference in references:
-        for where in (reference.get("namespace") or namespace, ""):
+        own = reference.get("namespace") or namespace
+        unseen.add((SELECTABLE.get(reference["kind"], ""), own))
+        for where in (own, ""):
             exact.setdefault((reference["kind"], where, reference["name"]), reference.get("keys") or None)
+    absent: dict[tuple[Identity, str], list[str]] = {}
     for item in need:
         if item.kind in {"Pods", "Services"}:
-            found = any(set(item.keys or []) <= labels for labels in sets.get((item.kind, item.namespace), []))
-            if not found:
+            if not selects(item, sets, unseen):
                 yield nothing_selected(item)
-        elif not item.optional and (item.kind, item.name) not in BUILT_IN and not default_account(item):
-            yield from lookup(item, exact)
+        elif not item.optional and not built_in(item):
+            identity = (item.kind, item.namespace, item.name)
+            for key in lacking(item.keys or [], exact, identity):
+                absent.setdefault((identity, key), []).append(item.by)
+    for (identity, key), named_by in absent.items():
+        by = named_by[0] + (f" (and {len(named_by) - 1} more)" if len(named_by) > 1 else "")
+        yield no_key(identity, key, by, exact[identity] or []) if key else no_object(identity, by, namespace)
 
 
-def default_account(item: Needed) -> bool:
-    """Whether ITEM is the ServiceAccount that every namespace has."""
-    return item.kind == "ServiceAccount" and item.name == BUILT_IN_ACCOUNT
+def built_in(item: Needed) -> bool:
+    """Whether ITEM is in every cluster, or in a namespace of the platform's own."""
+    if item.kind == "ClusterRole" and item.name.startswith("system:"):
+        return True
+    return (item.kind, item.name) in BUILT_IN or item.namespace.startswith(PLATFORM)
 
 
-def lookup(item: Needed, exact: Mapping[tuple[str, str, str], list[str] | None]) -> Iterator[Finding]:
-    """Findings when the object that ITEM names, or one of the keys it uses, is not there."""
-    identity = (item.kind, item.namespace, item.name)
+def selects(item: Needed, sets: Mapping[tuple[str, str], list[set[str]]], unseen: set[tuple[str, str]]) -> bool:
+    """Whether the selector ITEM finds something, or may find something of a reference, whose labels nobody knows."""
+    wanted = set(item.keys or [])
+    spaces = {where for kind, where in {*sets, *unseen} if kind == item.kind and item.namespace in {where, ANYWHERE}}
+    return any((item.kind, where) in unseen for where in spaces) or any(
+        wanted <= labels for where in spaces for labels in sets.get((item.kind, where), [])
+    )
+
+
+def lacking(keys: Iterable[str], exact: Mapping[Identity, list[str] | None], identity: Identity) -> list[str]:
+    """What of the object IDENTITY is not there: the KEYS that it lacks, or "" for the object itself."""
     if identity not in exact:
-        yield Finding(
-            "GPU201",
-            "error",
-            f"{item.kind} {item.name!r} does not exist",
-            path="spec.references",
-            why=f"{item.by} names it, and it is neither rendered nor listed under spec.references; the pod "
-            "or binding would wait for it",
-            remedy="add it to spec.extraObjects, or, if something else creates it, to spec.references: "
-            f"{{kind: {item.kind}, name: {item.name}}}",
-        )
-        return
-    keys = exact[identity]
-    for key in sorted(set(item.keys or []) - set(keys)) if keys is not None else ():
-        yield Finding(
-            "GPU202",
-            "error",
-            f"{item.kind} {item.name!r} has no key {key!r}",
-            path="spec.references",
-            why=f"{item.by} uses it; the object has only {', '.join(keys or []) or 'no keys'}",
-            remedy=f"add the key to the {item.kind}, or to its `keys` under spec.references",
-        )
+        return [""]
+    known = exact[identity]
+    return [] if known is None else sorted(set(keys) - set(known))
+
+
+def no_object(identity: Identity, by: str, namespace: str) -> Finding:
+    """The finding for an object that doesn't exist."""
+    kind, where, name = identity
+    elsewhere = f", namespace: {where}" if where not in {"", namespace} else ""
+    return Finding(
+        "GPU201",
+        "error",
+        f"{kind} {name!r} does not exist" + (f" in {where}" if elsewhere else ""),
+        path="spec.references",
+        why=f"{by} names it, and it is neither rendered nor listed under spec.references; the pod "
+        "or binding would wait for it",
+        remedy="add it to spec.extraObjects, or, if something else creates it, to spec.references: "
+        f"{{kind: {kind}, name: {name}{elsewhere}}}",
+    )
+
+
+def no_key(identity: Identity, key: str, by: str, keys: Sequence[str]) -> Finding:
+    """The finding for a key that an object doesn't have."""
+    kind, _, name = identity
+    return Finding(
+        "GPU202",
+        "error",
+        f"{kind} {name!r} has no key {key!r}",
+        path="spec.references",
+        why=f"{by} uses it; the object has only {', '.join(keys) or 'no keys'}",
+        remedy=f"add the key to the {kind}, or to its `keys` under spec.references",
+    )
 
 
 def nothing_selected(item: Needed) -> Finding:
     """The finding for a selector that matches nothing."""
-    what = "pods" if item.kind == "Pods" else "Service"
+    what, kind = ("pods", "DaemonSet") if item.kind == "Pods" else ("Service", "Service")
     return Finding(
         "GPU203",
         "error",
         f"{item.by} of {', '.join(item.keys or [])} selects no {what} of this render",
         path="spec.extraObjects",
         why="it would silently do nothing",
-        remedy="correct the selector or port name",
+        remedy="correct the selector or port name; if something else creates what it selects, add that to "
+        f"spec.references: {{kind: {kind}, name: ...}}",
     )

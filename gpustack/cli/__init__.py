@@ -1,19 +1,26 @@
 """The command line: one module per verb, imported when it is asked for. Only here is printed, exited, and the
 environment read.
 
-Exit codes: 0 done, 1 differences, 2 findings, 3 stale, 4 bad input, 5 missing tool, 70 internal; 130 after Ctrl-C.
+Exit codes: 0 done, 1 differences, 2 findings, 3 stale, 4 bad input, 5 missing tool, 70 internal; 130 after Ctrl-C,
+141 when the reader of our output went away (what a shell reports for any program that writes into a closed pipe).
+
+With `--format json` an error too is a JSON document on standard output: the exit code and the findings.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
+import io
+import itertools
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any, NoReturn
 
 from .. import __version__
-from ..model import GpustackError
+from ..model import Finding, GpustackError, InputError, OutputError
 
 VERBS = {
     "render": "compile policies into manifests under dist/",
@@ -25,26 +32,87 @@ VERBS = {
 }
 
 
+REFUSALS = {
+    getattr(errno, name)
+    for name in (
+        *("EACCES", "EDQUOT", "EFBIG", "EIO", "ELOOP", "EMFILE", "ENAMETOOLONG", "ENFILE", "ENOMEM", "ENOSPC"),
+        *("ENOTDIR", "EPERM", "EROFS", "ESTALE"),
+    )
+    if hasattr(errno, name)
+}
+"""What a system answers that lacks room or permission: no defect of ours, wherever it happens."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verb = next((word for word in words if not word.startswith("-")), None)
-    parser = parser_for(verb)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that can't show a character gets its number
     try:
-        options = parser.parse_args(words)
-        return int(import_module(f"{__name__}.{options.verb}").run(options))
-    except GpustackError as error:
-        from .text import print_findings
+        code = attempt(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk behind it must not be found out after the exit code is decided
+    except BrokenPipeError:
+        silence()
+        return 141
+    except OSError as error:
+        silence()
+        return report(refusal(error), [])
+    return code
 
-        print_findings(error.findings, sys.stderr)
-        return error.exit_code
+
+def attempt(words: list[str]) -> int:
+    """Do what WORDS say; every error but one of standard output itself becomes an exit code."""
+    try:
+        verb = next((word for word in words if not word.startswith("-")), None)
+        options = parser_for(verb).parse_args(words)
+        return int(import_module(f"{__name__}.{options.verb}").run(options))
+    except SystemExit as stop:  # argparse, after --help and --version
+        return int(stop.code or 0)
+    except GpustackError as error:
+        return report(error, words)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
+    except (OSError, MemoryError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno not in REFUSALS:
+            return internal(error, words)
+        return report(refusal(error), words)
     except Exception as error:  # noqa: BLE001 - whatever else escapes is our defect, and ends in one line
-        return internal(error)
+        return internal(error, words)
+
+
+def report(error: GpustackError, words: Sequence[str]) -> int:
+    """Print the findings of ERROR as WORDS want them; returns the exit code."""
+    from .text import document, plain, print_findings
+
+    if wants_json(words):
+        print(document(error.exit_code, [plain(finding) for finding in error.findings]))
+    else:
+        print_findings(error.findings, sys.stderr)
+    return error.exit_code
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether the command line asks for JSON; it may be wrong otherwise, so nobody has parsed it."""
+    return "--format=json" in words or ("--format", "json") in itertools.pairwise(words)
+
+
+def refusal(error: Exception) -> OutputError:
+    """What the system refused, in words."""
+    if isinstance(error, OSError):
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    else:
+        what = "out of memory" if isinstance(error, MemoryError) else str(error)
+    remedy = "give gpustack the room or the permission that it lacks, then run the same command again"
+    return OutputError(Finding("GPU923", "error", f"the system refuses: {what}", remedy=remedy))
+
+
+def silence() -> None:
+    """Let standard output go nowhere: what is still buffered for it must not fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser_for(verb: str | None) -> argparse.ArgumentParser:
@@ -60,20 +128,20 @@ def parser_for(verb: str | None) -> argparse.ArgumentParser:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with our exit code for bad input."""
+    """argparse, with our kind of error for bad input, and without abbreviations, which a new option would break."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
-        self.print_usage(sys.stderr)
-        self.exit(4, f"{self.prog}: {message}\n")
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(Finding("GPU026", "error", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))
 
 
-def internal(error: Exception) -> int:
+def internal(error: Exception, words: Sequence[str]) -> int:
     """A defect of ours: one line for the user, the traceback only for whoever asks."""
     if os.environ.get("GPUSTACK_DEBUG"):
         raise error
-    print(f"gpustack: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-    print(
-        "This is a defect of gpustack, not of your policy. GPUSTACK_DEBUG=1 shows where; please report that.",
-        file=sys.stderr,
-    )
-    return 70
+    what = f"internal error: {type(error).__name__}: {error}"
+    why = "this is a defect of gpustack, not of your policy"
+    remedy = "GPUSTACK_DEBUG=1 shows where; please report that"
+    return report(GpustackError(Finding("GPU999", "error", what, why=why, remedy=remedy)), words)

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..compiler.cache import Store, digest, own_digest, private_store
+from ..compiler.cache import Store, own_digest, private_store
 from ..compiler.fleet import Progress, Project
-from ..model import Finding, InputError
+from ..model import Finding, InputError, MissingToolError
 
 POLICIES = "policies"
 
@@ -34,7 +34,7 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return value
@@ -43,51 +43,75 @@ def positive(text: str) -> int:
 @contextlib.contextmanager
 def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
-    root, out, cache = Path.cwd(), Path(options.out), cache_folder()
-    lock = cache / "locks" / digest(str(out.resolve()))[:32]
+    if not options.out:
+        raise InputError(Finding("GPU027", "error", "--out is empty", remedy="name a folder, or leave it out: dist"))
     with store(options) as found:
-        yield Project(root, out, found, lock, options.jobs)
+        yield Project(Path.cwd(), Path(options.out), found, options.jobs)
 
 
 @contextlib.contextmanager
 def store(options: argparse.Namespace) -> Iterator[Store]:
-    """The user's store, or one of this run alone with --no-cache."""
-    with private_store() if options.no_cache else contextlib.nullcontext(Store(cache_folder(), own_digest())) as found:
+    """The user's store, or one of this run alone with --no-cache and for a user without a home."""
+    folder = None if options.no_cache else cache_folder()
+    with private_store() if folder is None else contextlib.nullcontext(Store(folder, own_digest())) as found:
         yield found
 
 
-def cache_folder() -> Path:
-    """$GPUSTACK_CACHE, else gpustack/ in the user's cache folder."""
+def cache_folder() -> Path | None:
+    """$GPUSTACK_CACHE, else gpustack/ in the user's cache folder, or None for a user who has no home."""
     if os.environ.get("GPUSTACK_CACHE"):
         return Path(os.environ["GPUSTACK_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118 - no RuntimeError without a home
-    return Path(base) / "gpustack"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none, this leaves the ~
+    if base.is_absolute():  # by the XDG rules, one that is relative counts as not set
+        return base / "gpustack"
+    return home / ".cache" / "gpustack" if home.is_absolute() else None
 
 
 def select(arguments: Sequence[str]) -> list[Path]:
-    """The policy files that ARGUMENTS mean. Without any: all of policies/. A name that nothing matches is refused."""
+    """The policy files that ARGUMENTS mean, each once. Without any: all of policies/, which must not be empty.
+
+    A name that nothing matches is refused.
+    """
     from ..policy.load import policy_files
 
-    chosen: dict[Path, None] = {}
-    fleet = (
-        policy_files(Path(POLICIES), POLICIES) if not arguments or not all(is_file(word) for word in arguments) else []
-    )
+    fleet = [] if arguments and all(is_file(word) for word in arguments) else policy_files(Path(POLICIES), POLICIES)
+    if not arguments and not fleet:
+        raise InputError(no_policies())
+    chosen: dict[str, Path] = {}
     for word in arguments:
-        if is_file(word):
-            chosen[Path(word)] = None
-            continue
-        matches = [path for path in fleet if fnmatch.fnmatchcase(path.stem, word)] or [
-            path for path in fleet if fnmatch.fnmatchcase(name_of(path), word)
-        ]
-        if not matches:
-            raise InputError(unknown(word, [path.stem for path in fleet]))
-        chosen.update(dict.fromkeys(matches))
-    return list(chosen) if arguments else fleet
+        for path in [Path(word)] if is_file(word) else called(word, fleet):
+            chosen.setdefault(os.path.abspath(path), path)
+    return list(chosen.values()) if arguments else fleet
+
+
+def called(word: str, fleet: Sequence[Path]) -> list[Path]:
+    """The policies of FLEET whose clusters' names WORD is or matches; where there are none, those whose files' do."""
+    exact = [path for path in fleet if path.stem == word and name_of(path) == word]
+    if exact:
+        return exact
+    names = {path: name_of(path) or path.stem for path in fleet}
+    matches = [path for path in fleet if fnmatch.fnmatchcase(names[path], word)]
+    matches = matches or [path for path in fleet if fnmatch.fnmatchcase(path.stem, word)]
+    if not matches:
+        raise InputError(unknown(word, list(names.values())))
+    return matches
 
 
 def is_file(word: str) -> bool:
     """Whether an argument means a file rather than a cluster's name."""
     return "/" in word or os.sep in word or word.endswith((".yaml", ".yml"))
+
+
+def no_policies() -> Finding:
+    """An empty folder is a mistake, a wrong checkout perhaps: rendering it would empty dist/."""
+    return Finding(
+        "GPU028",
+        "error",
+        f"{POLICIES}/ holds no policy",
+        why="a policy is a .yaml or .yml file right in it, one for each cluster",
+        remedy="put a policy into it, or name policy files; a last cluster is removed by deleting its folder in dist/",
+    )
 
 
 def name_of(path: Path) -> str:
@@ -101,14 +125,15 @@ def name_of(path: Path) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def unknown(word: str, names: Sequence[str]) -> Finding:
+def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
+    """The finding for a WORD that means none of the clusters NAMES of the folder WHERE."""
     names = sorted(set(names))
     near = difflib.get_close_matches(word, names, n=3)
     return Finding(
         "GPU021",
         "error",
         f"no cluster is called {word!r}",
-        why=f"{POLICIES}/ describes {', '.join(names[:12]) or 'no cluster'}{' and more' if len(names) > 12 else ''}",
+        why=f"{where}/ describes {', '.join(names[:12]) or 'no cluster'}{' and more' if len(names) > 12 else ''}",
         remedy=f"did you mean {' or '.join(near)}?"
         if near
         else "give a cluster's name, a glob in quotes, or the path of a policy file",
@@ -119,36 +144,36 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do."""
     from ..policy.load import layers_of
 
-    if reference.startswith("-"):
+    if reference.startswith("-") or not reference:
         raise InputError(
             Finding("GPU022", "error", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit")
         )
-    listings = (
-        ["diff", "--name-only", "-z", reference, "--", POLICIES],
-        ["ls-files", "--others", "--exclude-standard", "-z", "--", POLICIES],
-    )
-    changed: set[Path] = set()
-    for listing in listings:
-        done = subprocess.run(["git", *listing], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise InputError(
-                Finding(
-                    "GPU022",
-                    "error",
-                    f"git can't compare with {reference!r}: {done.stderr.strip()}",
-                    remedy="give a branch, tag or commit that this clone has",
-                )
-            )
-        top = subprocess.run(
-            ["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        base = Path(top) if listing[0] == "diff" else Path.cwd()
-        changed |= {(base / name).resolve() for name in done.stdout.split("\0") if name}
+    folders = sorted({str(path.parent) for path in fleet})
+    top = Path(git(reference, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    differing = git(reference, "diff", "--name-only", "--no-renames", "--no-relative", "-z", reference, "--", *folders)
+    untracked = git(reference, "ls-files", "--others", "--exclude-standard", "-z", "--", *folders)
+    changed = {(top / name).resolve() for name in differing.split("\0") if name}
+    changed |= {Path(name).resolve() for name in untracked.split("\0") if name}
     return [
         path
         for path in fleet
         if path.resolve() in changed or any(layer.resolve() in changed for layer in layers_of(path))
     ]
+
+
+def git(reference: str, *words: str) -> str:
+    """What Git answers to WORDS, which compare with REFERENCE. File names in WORDS are no patterns."""
+    try:
+        done = subprocess.run(["git", "--literal-pathspecs", *words], capture_output=True, check=False)
+    except FileNotFoundError as error:
+        why = "--changed-since asks Git which policies differ"
+        remedy = "install Git, or name the clusters to render"
+        raise MissingToolError(Finding("GPU029", "error", "git is not on the PATH", why=why, remedy=remedy)) from error
+    if done.returncode:
+        said = " ".join(os.fsdecode(done.stderr).split())
+        what = f"git can't compare with {reference!r}: {said}"
+        raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit that this clone has"))
+    return os.fsdecode(done.stdout)
 
 
 def progress_line(options: argparse.Namespace) -> Progress:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..model import Finding, InputError, dotted
 from . import common
+from .text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,5 +48,5 @@ def run(options: argparse.Namespace) -> int:
     width = max((len(path) + len(json.dumps(value)) for path, value, _, _ in rows), default=0)
     for path, value, origin, where in rows:
         left = f"{path}: {json.dumps(value, ensure_ascii=False)}"
-        print(f"{left:<{min(width, 90) + 2}}  {origin.kind}: {where}" if where else left)
+        print(printable(f"{left:<{min(width, 90) + 2}}  {origin.kind}: {where}" if where else left))
     return 0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from pathlib import Path
 
-from ..compiler import fleet, node
+from ..compiler import fleet
 from . import common
-from .text import plain, print_findings
+from .text import document, plain, print_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     paths = common.select(options.policies)
-    if options.changed_since:
+    if options.changed_since is not None:
         paths = common.changed_since(options.changed_since, paths)
-    node.configure(os.environ)
-    everything = not options.policies and not options.changed_since
+    everything = not options.policies and options.changed_since is None
     with common.project(options) as project:
         outcome = fleet.render(project, paths, prune=everything, progress=common.progress_line(options))
     report(outcome, options, project.out)
@@ -35,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> None:
     """Quiet where nothing happened: one line, and one more for each cluster that changed."""
     if options.format == "json":
-        print(json.dumps(as_json(outcome), indent=1))
+        print(as_json(0, outcome))
         return
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity != "note"), sys.stderr)
     changed = [change for change in outcome.changes if change.any]
@@ -50,17 +47,16 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> No
     print(f"{total} cluster{'' if total == 1 else 's'} rendered into {out}, {len(changed)} changed")
 
 
-def as_json(outcome: fleet.Outcome) -> dict[str, object]:
-    return {
-        "version": 1,
-        "clusters": [
-            {
-                "name": change.cluster,
-                "written": list(change.written),
-                "removed": list(change.removed),
-                "unchanged": change.unchanged,
-            }
-            for change in outcome.changes
-        ],
-        "findings": [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings],
-    }
+def as_json(code: int, outcome: fleet.Outcome) -> str:
+    """The document of `render` and `check`; its findings say which clusters they are about."""
+    clusters = [
+        {
+            "name": change.cluster,
+            "written": list(change.written),
+            "removed": list(change.removed),
+            "unchanged": change.unchanged,
+        }
+        for change in outcome.changes
+    ]
+    findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings]
+    return document(code, findings, clusters=clusters)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..model import Finding
 
@@ -44,6 +45,11 @@ def printable(line: str) -> str:
     return "".join(
         c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
     )
+
+
+def document(code: int, findings: list[dict[str, object]], **more: Any) -> str:
+    """The JSON document that a verb prints: its exit code, MORE, and findings (`plain`). Keys are only ever added."""
+    return json.dumps({"version": 1, "exit": code, **more, "findings": findings}, indent=1)
 
 
 def plain(finding: Finding) -> dict[str, object]:

@@ -16,7 +16,7 @@ from typing import Any
 from ..compiler import kubeconform, output
 from ..model import Finding, InputError
 from . import common
-from .text import plain, print_findings
+from .text import document, plain, print_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,17 +49,14 @@ def run(options: argparse.Namespace) -> int:
         findings += listed(out, cluster, files)
     with common.store(options) as store:
         findings += kubeconform.second_opinion(files, binary, store, options.jobs)
+    code = 2 if findings else 0
     if options.format == "json":
-        print(
-            json.dumps(
-                {"version": 1, "files": len(files), "findings": [plain(finding) for finding in findings]}, indent=1
-            )
-        )
+        print(document(code, [plain(finding) for finding in findings], files=len(files)))
     else:
         print_findings(findings, sys.stderr)
         if not findings:
             print(f"{len(files)} files of {len(clusters)} clusters are valid")
-    return 2 if findings else 0
+    return code
 
 
 def chosen(out: Path, words: list[str]) -> list[str]:
@@ -76,8 +73,8 @@ def chosen(out: Path, words: list[str]) -> list[str]:
             )
         )
     for word in words:
-        if not fnmatch.filter(known, word):
-            raise InputError(common.unknown(word, known))
+        if not any(fnmatch.fnmatchcase(name, word) for name in known):
+            raise InputError(common.unknown(word, known, str(out)))
     return [name for name in known if not words or any(fnmatch.fnmatchcase(name, word) for word in words)]
 
 

@@ -30,7 +30,7 @@ def digest(*parts: str | bytes) -> str:
     """The sha256 of PARTS, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
     sha = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         sha.update(b"%d:" % len(data))
         sha.update(data)
     return sha.hexdigest()
@@ -45,16 +45,20 @@ def own_digest() -> str:
     sha = hashlib.sha256()
     for path in [*own_files(package), schema_root() / "index.json"]:
         data = path.read_bytes()
-        sha.update(f"{path.name}:{len(data)}:".encode())
+        sha.update(f"{os.path.relpath(path, package)}:{len(data)}:".encode("utf-8", "surrogateescape"))
         sha.update(data)
     return sha.hexdigest()
 
 
 def own_files(package: Path) -> Iterator[Path]:
-    """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas."""
+    """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas.
+
+    What an editor leaves for a moment (hidden files, links to nothing) is none of it.
+    """
     for folder, folders, names in os.walk(package):
         folders[:] = sorted(name for name in folders if name not in {"__pycache__", "schemas"})
-        yield from (Path(folder, name) for name in sorted(names))
+        files = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+        yield from (path for path in files if path.is_file())
 
 
 class Store:

@@ -16,8 +16,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Self, TypeVar
+
+from ..model import Finding, GpustackError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +52,10 @@ class Executor:
             self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        """FUNCTION of each item. An exception of one ends the iteration with it."""
+        """FUNCTION of each item. An exception of one ends the iteration with it.
+
+        Raises GpustackError when a worker was killed, which is what systems do when memory runs out.
+        """
         if self.jobs == 1 or len(items) < SMALL:
             yield from map(function, items)
             return
@@ -58,7 +64,13 @@ class Executor:
             self._pool = ProcessPoolExecutor(
                 self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),)
             )
-        yield from self._pool.map(function, items, chunksize=max(1, min(16, len(items) // (4 * self.jobs))))
+        try:
+            yield from self._pool.map(function, items, chunksize=max(1, min(16, len(items) // (4 * self.jobs))))
+        except BrokenProcessPool as error:
+            what = "a process of this render was killed"
+            why = "most likely by the system, because memory ran out"
+            remedy = "run the same command with --jobs 1, or where there is more memory"
+            raise GpustackError(Finding("GPU909", "error", what, why=why, remedy=remedy)) from error
 
 
 def _die_with_parent(parent: int) -> None:

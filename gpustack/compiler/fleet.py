@@ -5,7 +5,7 @@ Four steps, each mapped over the executor:
 1. *Sources*: a file whose bytes (and layers) were seen before is not even parsed; the others are loaded.
 2. *Stacks*: each distinct effective spec is compiled once. Any error anywhere ends the render before a byte is written.
 3. *Writing*: each cluster's folder is compared and replaced. A folder that is known to be as we left it is not read.
-4. *Remembering*: how each folder looks now (size, times and inode of every file), so that step 3 can skip it next time.
+4. *Remembering*: how each folder looked as we left it (size, times and inode of every file), for step 3 of next time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ..model import Finding, FindingsError, GpustackError, InputError
+from ..model import Finding, FindingsError, GpustackError, InputError, Location
+from ..policy.load import display
 from . import output
 from .cache import Store, digest
 from .executor import Executor
+from .folders import locked
 from .stack import compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 """Told (step, done, total) as a render goes on."""
 
 RACY_SECONDS = 0.02
-"""File systems stamp changes with a coarse clock: a folder is remembered only when it has been still for this long."""
+"""File systems stamp changes with a coarse clock: for this long, a change may look like none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,6 @@ class Project:
     root: Path
     out: Path
     store: Store
-    lock: Path
     jobs: int | None = None
 
 
@@ -80,6 +81,7 @@ class Outcome:
 
 def sources(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
     """Steps 1: every policy file as a Source. Raises InputError with the errors of all files."""
+    _MEMOS.pop(project.store, None)
     found: list[Source] = []
     errors: list[Finding] = []
     layers: dict[Path, str] = {}
@@ -117,10 +119,22 @@ def refuse_twins(found: Iterable[Source]) -> None:
                     "error",
                     f"{source.display} and {other.display} both describe the cluster {source.name!r}",
                     path="metadata.name",
+                    location=name_location(source),
                     why="both would be written to the same folder",
                     remedy="give each cluster its own metadata.name",
                 )
             )
+
+
+def name_location(source: Source) -> Location:
+    """Where the policy of SOURCE names its cluster."""
+    from ..policy.positions import locate
+    from ..policy.read import read
+
+    try:
+        return locate(read(source.path, source.display).text, source.display, ("metadata", "name"))
+    except InputError:  # it was there when it was loaded
+        return Location(source.display)
 
 
 def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
@@ -136,7 +150,7 @@ def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
             layers[folder] = digest(
                 *(part for file in files if file.is_file() for part in (file.name, file.read_bytes()))
             )
-        return digest("source", display_name(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
+        return digest("source", display(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
     except OSError:
         return ""
 
@@ -146,15 +160,7 @@ def _known(project: Project, path: Path, stamp: str) -> Source | None:
     entry = project.store.get("source", stamp) if stamp else None
     if entry is None or project.store.get("stack", entry["key"]) is None:
         return None
-    return Source(path, display_name(path, project.root), stamp, entry["name"], entry["key"])
-
-
-def display_name(path: Path, root: Path) -> str:
-    """PATH as it stands in messages and headers: below ROOT, or the bare file name for a file from elsewhere."""
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except (ValueError, OSError):
-        return path.name
+    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"])
 
 
 def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
@@ -208,8 +214,10 @@ def compile_sources(
     errors = [item for item in located if item.finding.severity == "error"]
     if errors:
         raise FindingsError(*(also(item) for item in errors))
+    layers: dict[Path, str] = {}
     for source in found:
-        if source.spec and source.stamp:
+        # Somebody may have saved the file between the look at its bytes and the reading of it.
+        if source.spec and source.stamp and stamp_of(source.path, project.root, layers) == source.stamp:
             project.store.put("source", source.stamp, {"name": source.name, "key": source.key})
     return located, len(todo)
 
@@ -220,7 +228,7 @@ def _compile(item: tuple[Store, str, str]) -> tuple[str, list[list[str]]]:
 
     try:
         findings = list(compile_stack(ClusterPolicySpec.model_validate_json(text), key, store).findings)
-    except GpustackError as error:
+    except FindingsError as error:
         findings = error.findings
     return key, [plain(finding) for finding in findings]
 
@@ -265,21 +273,18 @@ def render(
     with Executor(project.jobs) as executor:
         found = sources(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
-        with output.locked(project.lock):
+        with locked(project.out):
             output.sweep(project.out)
             changes = write_all(project, found, executor, progress)
             if prune:
-                gone = [
-                    name for name in output.clusters_in(project.out) if name not in {source.name for source in found}
-                ]
-                changes += [output.remove_cluster(project.out, name) for name in gone]
+                changes += [output.remove_cluster(project.out, name) for name in without_policy(project, found)]
     with contextlib.suppress(OSError):
         project.store.prune()
     return Outcome(changes, findings, stacks)
 
 
 def write_all(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> list[output.Change]:
-    """Steps 3 and 4."""
+    """Steps 3 and 4. A change that somebody makes after this returns is seen by the next render."""
     changes: dict[str, output.Change] = {}
     dirty: list[tuple[Project, Source]] = []
     for source in found:
@@ -292,7 +297,6 @@ def write_all(project: Project, found: Sequence[Source], executor: Executor, pro
         progress("writing", done, len(dirty))
     if dirty:
         time.sleep(RACY_SECONDS)
-        list(executor.map(_remember, dirty))
     return [changes[source.name] for source in found]
 
 
@@ -309,11 +313,14 @@ def rendered(project: Project, source: Source) -> output.Rendering:
 
 def _write(item: tuple[Project, Source]) -> output.Change:
     project, source = item
-    return output.write(project.out, rendered(project, source))
+    change = output.write(project.out, rendered(project, source))
+    if change.look:
+        project.store.put("state", _state_key(project, source), {"tree": _tree(source), "look": change.look})
+    return change
 
 
 def _state_key(project: Project, source: Source) -> str:
-    return digest("state", str(project.out.resolve()), source.name)
+    return digest("state", os.path.realpath(project.out), source.name)
 
 
 def _tree(source: Source) -> str:
@@ -324,37 +331,15 @@ def _tree(source: Source) -> str:
 def untouched(project: Project, source: Source) -> bool:
     """Whether the cluster's folder holds this very content and nobody touched a file since we wrote it."""
     state = project.store.get("state", _state_key(project, source))
-    return state is not None and state["tree"] == _tree(source) and state["look"] == look(project.out, source.name)
+    if state is None or state["tree"] != _tree(source):
+        return False
+    return bool(state["look"] == output.look(project.out, source.name))
 
 
-def _remember(item: tuple[Project, Source]) -> None:
-    project, source = item
-    project.store.put(
-        "state", _state_key(project, source), {"tree": _tree(source), "look": look(project.out, source.name)}
-    )
-
-
-def look(out: Path, cluster: str) -> str:
-    """How a cluster's folder looks from outside: name, size, times and inode of each file, and of its index."""
-    seen: list[str] = []
-    with contextlib.suppress(OSError):
-        state = os.stat(out / output.INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
-        seen.append(f"{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}")
-    folders = [f"{out}/{cluster}"]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        state = entry.stat(follow_symlinks=False)
-                        seen.append(
-                            f"{entry.path}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}"
-                        )
-        except OSError:
-            return ""
-    return digest(*sorted(seen))
+def without_policy(project: Project, found: Iterable[Source]) -> list[str]:
+    """Clusters in the output folder that none of FOUND, which are all policies, describes."""
+    names = {source.name for source in found}
+    return [name for name in output.clusters_in(project.out) if name not in names]
 
 
 def stale(
@@ -366,10 +351,7 @@ def stale(
         findings, stacks = compile_sources(project, found, executor, progress)
         changes = list(executor.map(_compare, [(project, source) for source in found]))
         if prune:
-            gone = [name for name in output.clusters_in(project.out) if name not in {source.name for source in found}]
-            changes += [
-                output.Change(name, removed=tuple(sorted(output.own_files(project.out, name)))) for name in gone
-            ]
+            changes += [output.left_over(project.out, name) for name in without_policy(project, found)]
     return Outcome(changes, findings, stacks)
 
 

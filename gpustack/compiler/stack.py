@@ -7,15 +7,21 @@ the list of its components' keys with the findings that need the whole: rules ov
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import kubernetes
-from ..checks import policy as _rules  # noqa: F401 - registers the rules
+from ..checks import drivers as _drivers  # noqa: F401 - registers rules
+from ..checks import openshift as _openshift  # noqa: F401 - as above
+from ..checks import policy as _rules  # noqa: F401 - as above
+from ..checks import sandbox as _sandbox  # noqa: F401 - as above
 from ..checks.references import Needed, Provided, missing, needed, provided
 from ..checks.rule import RULES
 from ..components.registry import REGISTRY, Entry
 from ..model import Finding, FindingsError, Resource
+from . import node
 from .cache import Store, digest
 
 if TYPE_CHECKING:
@@ -52,15 +58,17 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store) -> Stack:
     minor = kubernetes.minor(spec.cluster.kubernetesVersion)
     findings = [finding for rule in RULES.values() for finding in rule.findings(spec)]
     refuse(findings)
-    keys = component_keys(spec, minor, store)
-    results = [result for result_key in keys if (result := store.get("component", result_key)) is not None]
+    components = component_results(spec, minor, store)
+    results = list(components.values())
     have = [Provided(*item) for result in results for item in result["provides"]]
     need = [Needed(*item) for result in results for item in result["needs"]]
     references = [reference.model_dump() for reference in spec.references or ()]
     findings += missing(have, need, references, spec.cluster.namespace)
     refuse(findings)
-    store.put("stack", key, {"minor": minor, "components": keys, "findings": [plain(finding) for finding in findings]})
-    return Stack(key, minor, joined(results), tuple(findings))
+    files = joined(results)
+    found = [plain(finding) for finding in findings]
+    store.put("stack", key, {"minor": minor, "components": list(components), "findings": found})
+    return Stack(key, minor, files, tuple(findings))
 
 
 def stored_stack(key: str, store: Store) -> Stack | None:
@@ -93,11 +101,12 @@ def refuse(findings: list[Finding]) -> None:
         raise FindingsError(*errors)
 
 
-def component_keys(spec: ClusterPolicySpec, minor: str, store: Store) -> list[str]:
-    """The keys of SPEC's components, every one of which is in the store afterwards (or in its memory, on a full
-    disk).
+def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, dict[str, Any]]:
+    """The results of SPEC's components by their keys; what the store doesn't have is computed and given to it.
+
+    Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
     """
-    keys: list[str] = []
+    results: dict[str, dict[str, Any]] = {}
     absent: list[tuple[Entry, Inputs, str]] = []
     errors: list[Finding] = []
     for entry in REGISTRY:
@@ -107,17 +116,33 @@ def component_keys(spec: ClusterPolicySpec, minor: str, store: Store) -> list[st
             errors += [finding for finding in error.findings if finding not in errors]
             continue
         if inputs is not None:
-            keys.append(digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest()))
-            if store.get("component", keys[-1]) is None:
-                absent.append((entry, inputs, keys[-1]))
+            key = digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest())
+            results[key] = store.get("component", key) or {}
+            if not results[key]:
+                absent.append((entry, inputs, key))
     refuse(errors)
     if absent:
-        from .synth import synthesise
-
-        synthesised = synthesise([(entry, inputs) for entry, inputs, _ in absent])
+        synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
-            store.put("component", key, component_result(synthesised[entry.id], minor, spec.cluster.namespace))
-    return keys
+            try:
+                results[key] = component_result(synthesised[entry.id], minor, spec.cluster.namespace)
+            except FindingsError as error:
+                errors += error.findings
+            else:
+                store.put("component", key, results[key])
+    refuse(errors)
+    return results
+
+
+def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[Resource]]]:
+    """`synth.synthesise`; importing it starts Node. Raises MissingToolError when that fails."""
+    if "jsii" not in sys.modules:
+        node.configure()
+    try:
+        from .synth import synthesise
+    except (OSError, RuntimeError) as error:  # no such program, or nowhere to unpack what it runs
+        raise node.unusable(f"Node can't run cdk8s: {error}") from error
+    return synthesise
 
 
 def component_result(resources: list[Resource], minor: str, namespace: str) -> dict[str, Any]:
@@ -136,22 +161,31 @@ def component_result(resources: list[Resource], minor: str, namespace: str) -> d
 def file_name(resource: Resource, namespace: str) -> str:
     """stage/kind-name.yaml, with the object's namespace before its name where that isn't the stack's NAMESPACE.
 
-    Characters that some file systems refuse (RBAC names may hold a colon) are written as =xx.
+    Characters that some file systems refuse (RBAC names may hold a colon) are written as =xx, so that == can only stand
+    behind a namespace.
     """
-    name = resource.name if resource.namespace in {"", namespace} else f"{resource.namespace}={resource.name}"
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-._=") else f"={ord(c):02x}" for c in name)
+    name = plain_name(resource.name)
+    if resource.namespace not in {"", namespace}:
+        name = f"{plain_name(resource.namespace)}=={name}"
     stem = f"{resource.kind.lower()}-{name}"
     if len(stem) > 200:
         stem = f"{stem[:180]}-{digest(stem)[:16]}"
     return f"{resource.stage}/{stem}.yaml"
 
 
+def plain_name(name: str) -> str:
+    """NAME in characters that every file system takes; different names stay different."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else f"={ord(c):02x}" for c in name)
+
+
 def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
-    """All files of a stack, by path. Two objects of one path are a conflict that only the user can solve."""
+    """All files of a stack, by path. Two objects of one name, in whatever stages, only the user can tell apart."""
     files: dict[str, File] = {}
+    names: dict[str, str] = {}
     for result in results:
         for path, text in result["files"]:
-            if path in files and files[path].text != text:
+            name = path.partition("/")[2]
+            if names.setdefault(name, path) != path or (path in files and files[path].text != text):
                 raise FindingsError(conflict(path))
             files[path] = File(path, text)
     return tuple(files[path] for path in sorted(files))

@@ -17,17 +17,31 @@ from typing import TYPE_CHECKING, Any
 from .registry import REGISTRY
 
 if TYPE_CHECKING:
+    from .cc_manager import CcManager as CcManager
     from .dcgm import Dcgm as Dcgm
     from .dcgm_exporter import DcgmExporter as DcgmExporter
     from .device_plugin import DevicePlugin as DevicePlugin
+    from .dra_dcgm import DraDcgm as DraDcgm
+    from .dra_dcgm_exporter import DraDcgmExporter as DraDcgmExporter
+    from .dra_driver import DraDriver as DraDriver
+    from .dra_validator import DraValidator as DraValidator
     from .driver import Driver as Driver
     from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
+    from .kata_device_plugin import KataDevicePlugin as KataDevicePlugin
+    from .kubevirt import KubeVirt as KubeVirt
     from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon
     from .nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
     from .node_status_exporter import NodeStatusExporter as NodeStatusExporter
+    from .nvidia_drivers import NvidiaDrivers as NvidiaDrivers
+    from .openshift_monitoring import OpenShiftMonitoring as OpenShiftMonitoring
+    from .sandbox_device_plugin import SandboxDevicePlugin as SandboxDevicePlugin
+    from .sandbox_validator import SandboxValidator as SandboxValidator
     from .toolkit import ContainerToolkit as ContainerToolkit
     from .validator import OperatorValidator as OperatorValidator
+    from .vfio_manager import VfioManager as VfioManager
+    from .vgpu_device_manager import VgpuDeviceManager as VgpuDeviceManager
+    from .vgpu_manager import VgpuManager as VgpuManager
 
 _MODULES = {entry.construct: entry.module for entry in REGISTRY}
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - names come from the registry

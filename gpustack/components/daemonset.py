@@ -45,6 +45,7 @@ def daemonset(
     pod: Pod,
     *,
     app: str = "",
+    select_by: Literal["app", "name"] = "app",
     deploy: str = "",
     labels: Mapping[str, str] | None = None,
     pod_labels: Mapping[str, str] | None = None,
@@ -56,15 +57,19 @@ def daemonset(
 ) -> Body:
     """A DaemonSet NAME that runs POD on every node labelled nvidia.com/gpu.deploy.DEPLOY=true.
 
-    LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same. GPU_CONTAINER names the
-    container that uses the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI replaces it.
+    LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same. SELECT_BY is the label of
+    the pods, and so of the selector, that takes the place of `app` there. GPU_CONTAINER names the container that uses
+    the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI replaces it.
     """
-    own = {"app": app or name}
+    own, chosen = {"app": app or name}, {select_by: app or name}
     if deploy:
         pod.node_selector = {f"{DRIVER_LABEL}{deploy}": "true", **pod.node_selector}
     if common.root_fs != "/" and any(volume.name == "host-root" for volume in pod.volumes()):
         for container in pod.every_container():
             container.env.set("HOST_ROOT", common.root_fs)
+    if not common.traits.init_resources:
+        for container in pod.init:
+            container.resources = None
     if gpu_container and common.nri:
         pod_annotations = {
             **(pod_annotations or {}),
@@ -72,7 +77,7 @@ def daemonset(
         }
     if pod.config_digest:
         pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
-    extra = {key: value for key, value in common.labels.items() if key not in OWN_LABELS}
+    extra = {key: value for key, value in common.labels.items() if key not in {*OWN_LABELS, select_by}}
     spec = pod.body() | sparse(
         priorityClassName=common.priority_class,
         runtimeClassName=common.operand_runtime_class if gpu_container else None,
@@ -80,7 +85,7 @@ def daemonset(
         tolerations=[dict(toleration) for toleration in common.tolerations],
     )
     template = metadata(
-        "", labels={**own, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations}
+        "", labels={**chosen, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations}
     )
     return {
         "apiVersion": "apps/v1",
@@ -92,7 +97,7 @@ def daemonset(
             annotations={**(annotations or {}), **common.annotations},
         ),
         "spec": {
-            "selector": {"matchLabels": {**own, **(selector or {})}},
+            "selector": {"matchLabels": {**chosen, **(selector or {})}},
             "template": {"metadata": template, "spec": spec},
             "updateStrategy": update_strategy(common, update),
         },

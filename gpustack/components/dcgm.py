@@ -10,6 +10,7 @@ from .daemonset import RUN_NVIDIA, daemonset
 from .inputs.dcgm import DcgmInputs
 from .kube import PRIVILEGED_SCC, access, service
 from .pod import PRIVILEGED, Container, Env, Pod, tcp_probe, unique
+from .scc import scc
 from .validation import toolkit_wait
 
 NAME = "nvidia-dcgm"
@@ -22,6 +23,8 @@ class Dcgm(Component[DcgmInputs]):
     def manifests(self, inputs: DcgmInputs) -> Iterator[Body]:
         common = inputs.common
         yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [])
+        if common.openshift:
+            yield scc(NAME, common.namespace)
         yield service(NAME, common.namespace, port_name="dcgm", port=PORT, traffic="Local")
         yield daemonset(
             common,
@@ -44,9 +47,9 @@ def pod(inputs: DcgmInputs) -> Pod:
         security=PRIVILEGED,
         resources=inputs.resources,
         ports=[{"name": "dcgm", "containerPort": PORT}],
-        liveness=tcp_probe(PORT, initialDelaySeconds=15),
-        readiness=tcp_probe(PORT, initialDelaySeconds=15),
     )
+    if inputs.common.traits.dcgm_probes:
+        main.liveness = main.readiness = tcp_probe(PORT, initialDelaySeconds=15)
     return Pod(
         NAME,
         {},

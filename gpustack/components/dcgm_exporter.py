@@ -18,6 +18,8 @@ from .inputs.common import Common
 from .inputs.dcgm_exporter import DcgmExporterInputs, Monitor
 from .kube import PRIVILEGED_SCC, access, grant, rule, service, service_monitor
 from .pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
+from .prometheus_rules import accelerator_metrics
+from .scc import scc
 from .validation import toolkit_wait
 
 NAME = "nvidia-dcgm-exporter"
@@ -39,9 +41,11 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         yield from access(
             NAME,
             common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", "configmaps", "get list")],
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", "configmaps" if common.traits.exporter_without_pods else "configmaps pods", "get list")],
             labels=LABELS,
         )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
         if reads_pods(inputs):
             pods = rule("", "pods", "get list watch")
             yield from grant(READ_PODS, [pods], account=NAME, namespace=common.namespace, labels=LABELS)
@@ -56,6 +60,8 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         )
         if inputs.monitor:
             yield monitor(common, inputs.monitor)
+        if inputs.rules:
+            yield accelerator_metrics(NAME, common.namespace)
         yield daemonset(
             common,
             NAME,
@@ -67,8 +73,8 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         )
 
 
-def monitor(common: Common, options: Monitor) -> Body:
-    """The ServiceMonitor with what the policy says about scraping; what it leaves out is Prometheus' to decide."""
+def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
+    """The ServiceMonitor NAME with what the policy says about scraping; what it leaves out is Prometheus' to decide."""
     endpoint = sparse(
         interval=options.interval,
         scrapeTimeout=options.scrape_timeout,
@@ -76,22 +82,24 @@ def monitor(common: Common, options: Monitor) -> Body:
         relabelings=[dict(relabeling) for relabeling in options.relabelings],
     )
     return service_monitor(
-        NAME, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
+        name, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
     )
 
 
 def reads_pods(inputs: DcgmExporterInputs) -> bool:
     """Whether metrics carry pod metadata: by a switch, or by the environment that the switch would set."""
-    return (
-        inputs.pod_labels
-        or inputs.pod_uid
-        or any(name in (POD_LABELS_ENV, POD_UID_ENV) and value.lower() == "true" for name, value in inputs.env)
+    switched = inputs.pod_labels or inputs.pod_uid
+    if not inputs.common.traits.exporter_env_pod_metadata:
+        return switched
+    return switched or any(
+        name in (POD_LABELS_ENV, POD_UID_ENV) and value.lower() == "true" for name, value in inputs.env
     )
 
 
 def needs_token(inputs: DcgmExporterInputs) -> bool:
     """Whether the exporter talks to the API server. "none" is how it is told to read no ConfigMap."""
-    return reads_pods(inputs) or any(name == CONFIG_MAP_ENV and value not in ("", "none") for name, value in inputs.env)
+    asks = any(name == CONFIG_MAP_ENV and value not in ("", "none") for name, value in inputs.env)
+    return reads_pods(inputs) or (asks and inputs.common.traits.exporter_env_pod_metadata)
 
 
 def pod(inputs: DcgmExporterInputs) -> Pod:
@@ -105,9 +113,10 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
         security=PRIVILEGED,
         resources=inputs.resources,
         ports=[{"name": "metrics", "containerPort": PORT}],
-        liveness=http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5),
-        readiness=http_probe(PORT, "/health", initialDelaySeconds=45),
     )
+    if inputs.common.traits.dcgm_probes:
+        main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
+        main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
     resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))
     main.mount(resources, "/var/lib/kubelet/pod-resources", read_only=True)
     if inputs.metrics_config:
@@ -124,7 +133,7 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
         host_pid=inputs.host_pid,
         host_network=inputs.host_network,
         pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
-        automount_token=needs_token(inputs),
+        automount_token=needs_token(inputs) if inputs.common.traits.exporter_pod_metadata else None,
         config_digest=inputs.metrics_digest,
     )
 

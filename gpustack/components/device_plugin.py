@@ -30,8 +30,9 @@ class DevicePlugin(Component[DevicePluginInputs]):
             role=[PRIVILEGED_SCC] if common.openshift else [],
             cluster=[rule("", "nodes", "get list watch")],
         )
+        entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
         yield config_map(
-            ENTRYPOINT, common.namespace, {"entrypoint.sh": script("device-plugin")}, labels={"app": DAEMONSET}
+            ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET}
         )
         yield daemonset(
             common,

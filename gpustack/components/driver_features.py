@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .driver_toolkit import use_toolkit
 from .driver_volumes import DEV_LOG, MELLANOX, RUN_NVIDIA, VAR_LOG, mount_files
-from .inputs.driver import DriverPod, DriverSettings, Module
 from .inputs.driver_files import Part
+from .inputs.driver_settings import DriverPod, DriverSettings, Module
+from .inputs.driver_toolkit import DriverToolkit
 from .pod import PRIVILEGED_S0, Container, Env, exec_probe
 
 WAIT_AND_INSTALL = (
@@ -37,6 +39,8 @@ def peermem(settings: DriverSettings, target: DriverPod) -> Container:
         security=PRIVILEGED_S0,
         resources=settings.resources,
     )
+    if settings.type:
+        container.env.set("NVIDIA_VISIBLE_DEVICES", "void")
     if settings.host_mofed:
         container.env.set("USE_HOST_MOFED", True)
     check = ["sh", "-c", "nvidia-driver probe_nvidia_peermem"]
@@ -51,22 +55,25 @@ def peermem(settings: DriverSettings, target: DriverPod) -> Container:
 
 
 class Names(NamedTuple):
-    """What a builder is called: its container, the program that builds, and the kernel module that it loads."""
+    """What a builder is called: its container, the program that builds, the kernel module that it loads, and the word
+    for it with OpenShift's driver toolkit.
+    """
 
     container: str
     program: str
     module: str
+    word: str
 
 
 BUILDERS: dict[Part, Names] = {
-    "fs": Names("nvidia-fs-ctr", "nvidia-gds-driver", "nvidia_fs"),
-    "gdrcopy": Names("nvidia-gdrcopy-ctr", "nvidia-gdrcopy-driver", "gdrdrv"),
+    "fs": Names("nvidia-fs-ctr", "nvidia-gds-driver", "nvidia_fs", "nv-fs-ctr-run-with-dtk"),
+    "gdrcopy": Names("nvidia-gdrcopy-ctr", "nvidia-gdrcopy-driver", "gdrdrv", "gdrcopy-ctr-run-with-dtk"),
 }
 
 
 def builder(settings: DriverSettings, target: DriverPod, module: Module, part: Part) -> Container:
     """The container PART, which waits for the driver, then builds and loads its kernel module."""
-    name, program, loaded = BUILDERS[part]
+    name, program, loaded, word = BUILDERS[part]
     container = Container(
         name,
         module.image,
@@ -89,7 +96,18 @@ def builder(settings: DriverSettings, target: DriverPod, module: Module, part: P
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
     container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log", read_only=True)
     mount_files(container, part, target)
+    if target.toolkit:
+        use_toolkit(container, told(settings, target.toolkit, target.image), word)
     return container
+
+
+def told(settings: DriverSettings, toolkit: DriverToolkit, image: str) -> DriverToolkit:
+    """TOOLKIT as the builders know it.
+
+    Where its image is missing, the sidecar runs the driver's IMAGE, and the builders of one of `drivers` are not told
+    so: only the driver's container is (operator.md 8.1, 10.3).
+    """
+    return toolkit.model_copy(update={"image": toolkit.image or image}) if settings.type else toolkit
 
 
 def secret_env(settings: DriverSettings) -> list[dict[str, dict[str, str]]]:

@@ -12,6 +12,7 @@ from .device_plugin import mig_env
 from .inputs.gfd import GfdInputs
 from .kube import PRIVILEGED_SCC, access, rule
 from .pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from .scc import scc
 from .validation import toolkit_wait
 
 NAME = "gpu-feature-discovery"
@@ -31,10 +32,12 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
             role=[
                 *([PRIVILEGED_SCC] if common.openshift else []),
                 rule("nfd.k8s-sigs.io", "nodefeatures", "get list watch create update"),
-                rule("", "pods", "get"),
+                *([rule("", "pods", "get")] if common.traits.gfd_names_its_pod else []),
             ],
             cluster=[rule("", "nodes", "get list watch")],
         )
+        if common.openshift:
+            yield scc(ACCOUNT, common.namespace)
         yield daemonset(
             common,
             NAME,
@@ -75,7 +78,9 @@ def environment(inputs: GfdInputs) -> Env:
     Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2).
     """
     env = Env({"GFD_SLEEP_INTERVAL": "60s", "GFD_FAIL_ON_INIT_ERROR": "true"}).field("NAMESPACE", "metadata.namespace")
-    env.field("NODE_NAME", "spec.nodeName").field("POD_NAME", "metadata.name")
-    if inputs.common.openshift:
-        env.set("USE_NODE_FEATURE_API", False)
+    env.field("NODE_NAME", "spec.nodeName")
+    if inputs.common.traits.gfd_names_its_pod:
+        env.field("POD_NAME", "metadata.name")
+        if inputs.common.openshift:
+            env.set("USE_NODE_FEATURE_API", False)
     return mig_env(env.update(inputs.env), inputs.mig_strategy)

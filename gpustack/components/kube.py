@@ -42,16 +42,9 @@ def access(
     """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no
     role.
     """
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels)}
     if role:
-        yield {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "Role",
-            "metadata": metadata(name, namespace, labels=labels),
-            "rules": list(role),
-        }
-        yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
+        yield from grant_here(name, role, account=name, namespace=namespace, labels=labels)
     if cluster:
         yield from grant(name, cluster, account=name, namespace=namespace, labels=labels)
 
@@ -68,6 +61,20 @@ def grant(
         "rules": list(rules),
     }
     yield binding("ClusterRoleBinding", name, subject, labels=labels)
+
+
+def grant_here(
+    name: str, rules: Sequence[Body], *, account: str, namespace: str, labels: Mapping[str, str] | None = None
+) -> Iterator[Body]:
+    """A Role NAME with RULES in NAMESPACE, bound to the ServiceAccount ACCOUNT of that namespace."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    yield {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "Role",
+        "metadata": metadata(name, namespace, labels=labels),
+        "rules": list(rules),
+    }
+    yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
 
 
 def binding(

@@ -15,6 +15,7 @@ from .daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, hos
 from .inputs.mig_manager import DEFAULT_CONFIG, DEFAULT_GPU_CLIENTS, MigManagerInputs
 from .kube import PRIVILEGED_SCC, access, config_map, rule
 from .pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from .scc import scc
 from .scripts import entrypoint, script
 from .validation import toolkit_wait
 
@@ -37,10 +38,15 @@ class MigManager(Component[MigManagerInputs]):
             role=[
                 *([PRIVILEGED_SCC] if common.openshift else []),
                 rule("", "pods", "get list watch delete"),
-                rule("", "configmaps", "create get list update patch"),
+                *([rule("", "configmaps", "create get list update patch")] if discovers(inputs) else []),
             ],
-            cluster=[rule("", "nodes", "get list watch update patch"), rule("", "pods", "list")],
+            cluster=[
+                rule("", "nodes", "get list watch update patch"),
+                *([rule("", "pods", "list")] if common.traits.mig_manager_lists_pods else []),
+            ],
         )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("mig-manager")}, labels={"app": NAME})
         if inputs.config in ("", DEFAULT_CONFIG):
             yield config_map(DEFAULT_CONFIG, common.namespace, {"config.yaml": texts.mig_parted_config()})
@@ -83,19 +89,26 @@ def pod(inputs: MigManagerInputs) -> Pod:
     )
 
 
+def discovers(inputs: MigManagerInputs) -> bool:
+    """Whether the manager asks the GPUs of its node for their profiles, and needs the ConfigMap as a fallback only."""
+    return inputs.common.traits.mig_manager_discovers_layouts
+
+
 def layouts(inputs: MigManagerInputs) -> Volume:
     """The ConfigMap of layouts; the default one under another name, by which the manager knows it as a fallback."""
-    items = {} if inputs.config else {"config.yaml": "config-default.yaml"}
+    items = {} if inputs.config or not discovers(inputs) else {"config.yaml": "config-default.yaml"}
     return Volume.config_map("mig-parted-config", inputs.config or DEFAULT_CONFIG, items=items)
 
 
 def environment(inputs: MigManagerInputs) -> Env:
     """The manager's settings; the policy's `migManager.env` wins over all of them."""
     common = inputs.common
-    env = Env().field("NODE_NAME", "spec.nodeName").field("POD_NAME", "metadata.name")
-    env.field("POD_NAMESPACE", "metadata.namespace").field("DEFAULT_GPU_CLIENTS_NAMESPACE", "metadata.namespace")
+    env = Env().field("NODE_NAME", "spec.nodeName")
+    if discovers(inputs):
+        env.field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace")
+    env.field("DEFAULT_GPU_CLIENTS_NAMESPACE", "metadata.namespace")
     env.set("GPU_CLIENTS_FILE", "/gpu-clients/clients.yaml")
-    if inputs.config:
+    if inputs.config or not discovers(inputs):
         env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
     else:
         env.set("DEFAULT_CONFIG_FILE", f"{CONFIG_DIR}/config-default.yaml")

@@ -1,4 +1,4 @@
-"""The stack's namespace: Pod Security labels, and the quota without which GKE admits no system-critical pod.
+"""The stack's namespace: Pod Security and monitoring labels, and the quota without which GKE admits no critical pod.
 
 The operator labels a namespace that somebody else made (operator.md 2.5); here it is part of the render, so that the
 first sync of an empty cluster works.
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..model import Body, Stage
 from .component import Component
-from .inputs.namespace import NamespaceInputs
+from .inputs.namespace import SYSTEM_CRITICAL, NamespaceInputs
 from .kube import metadata
 
 PODS = "10000"
@@ -26,6 +26,10 @@ class Namespace(Component[NamespaceInputs]):
     def manifests(self, inputs: NamespaceInputs) -> Iterator[Body]:
         modes = ("audit", "enforce", "warn") if inputs.privileged else ()
         labels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in modes}
+        if inputs.monitored:
+            labels["openshift.io/cluster-monitoring"] = "true"
+        if inputs.admin_access:
+            labels["resource.kubernetes.io/admin-access"] = "true"
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(inputs.name, labels=labels)}
         if inputs.quota:
             yield {
@@ -39,7 +43,7 @@ class Namespace(Component[NamespaceInputs]):
                             {
                                 "operator": "In",
                                 "scopeName": "PriorityClass",
-                                "values": ["system-cluster-critical", "system-node-critical"],
+                                "values": list(SYSTEM_CRITICAL),
                             }
                         ]
                     },

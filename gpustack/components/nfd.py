@@ -8,33 +8,37 @@ that the labels come from. What differs is meant:
   to every node. The chart's account `node-feature-discovery` stays behind without rights.
 - The master drops labels in namespaces that nobody named; node feature discovery itself lets a rule set labels anywhere
   outside kubernetes.io. A denied "*" also denies the default namespaces, so these are in the list of the allowed.
-- One master at a time by replacing (Recreate) instead of a lease: no rights on leases, and no restart whenever the API
-  server is slow. Labels stay while there is no master.
+- One master at a time because a new one starts when the old one has gone: no lease, no right on leases, no restart
+  whenever the API server is slow. Labels stay while there is no master. (The strategy Recreate would say it better, but
+  server-side apply can't set it on a Deployment that has been rolling.)
 - Rights that need a feature gate (NodeFeatureGroup) or a setting that we don't make are left out.
 
-The worker mounts folders of the node. Pod Security's `baseline` refuses that: the namespace needs `psa.enabled` wherever
-a cluster enforces a level (namespace.py).
+The worker mounts folders of the node. Pod Security's `baseline` refuses that: where a cluster enforces a level, the
+namespace needs `psa.enabled` (namespace.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from ..compiler.emit import emit_value
 from ..model import Body, Stage
 from . import nfd_rules
 from .component import Component
+from .crds import crd
 from .gfd import FEATURES
-from .inputs.nfd import CHART, Installation, NfdInputs, Part
-from .kube import PRIVILEGED_SCC, access, config_map, metadata, rule
+from .inputs.nfd import CHART, Installation, Instance, NfdInputs, Part
+from .kube import access, config_map, metadata, rule
 from .pod import Container, Env, Pod, SecurityContext, Volume, http_probe, sparse
 
 GROUP = nfd_rules.GROUP
 PORT, HEALTH = 8080, "/healthz"
 CONFIG_DIR = "/etc/kubernetes/node-feature-discovery"
+OPENSHIFT_NAMESPACE = "openshift-nfd"
+"""Where OpenShift's operator of node feature discovery is installed, and looks for instances."""
+
 RESTRICTED: SecurityContext = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -42,12 +46,25 @@ RESTRICTED: SecurityContext = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-HOST_PATHS = ("/boot", "/etc/os-release", "/lib", "/proc/swaps", "/sys", "/usr/lib")
-"""What the worker reads of its node; it looks for each below /host-..., such as /host-etc/os-release."""
+HOST_PATHS = {
+    "host-boot": "/boot",
+    "host-os-release": "/etc/os-release",
+    "host-sys": "/sys",
+    "host-usr-lib": "/usr/lib",
+    "host-lib": "/lib",
+    "host-proc-swaps": "/proc/swaps",
+}
+"""What the worker reads of its node, by volume; it looks for each below /host-, such as /host-etc/os-release.
+
+Server-side apply merges volumes by name and mounts by path: other names than the chart's would stay beside its own.
+"""
 
 
 class NodeFeatureDiscovery(Component[NfdInputs]):
-    """Node feature discovery with its CRDs, where the cluster doesn't have it, and the rule for kernel modules."""
+    """Node feature discovery with its CRDs, where the cluster doesn't have it, and the rule for kernel modules.
+
+    On OpenShift it is an instance for the operator that OpenShift's catalogue has for it.
+    """
 
     stage: ClassVar[Stage] = "discovery"
 
@@ -58,27 +75,20 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
             yield from rights(found)
             yield from master(found)
             yield from worker(found)
-            yield workload(found, "Deployment", "gc", main(found, "gc", found.gc, initial=(10, 5)), found.gc)
+            yield workload(found, "Deployment", main(found, "gc", found.gc, initial=(10, 5)), found.gc)
             if found.own_node_only:
                 yield from nfd_rules.own_node_only(found)
+        if inputs.instance:
+            yield instance(inputs.instance)
         if inputs.rule:
             yield nfd_rules.kernel_modules()
-
-
-def crd(name: str) -> Body:
-    """The CustomResourceDefinition NAME, from its data file."""
-    import yaml
-
-    with (Path(__file__).parent / "crds" / f"{name}.yaml").open("rb") as file:
-        body: Body = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return body
 
 
 def rights(found: Installation) -> Iterator[Body]:
     """The account of each part, with what its program does and no more."""
     labels = selector(found)
     yield from access(
-        found.name,
+        account(found, "master"),
         found.namespace,
         cluster=[
             rule("", "nodes", "get list patch"),
@@ -88,17 +98,16 @@ def rights(found: Installation) -> Iterator[Body]:
         labels=labels,
     )
     yield from access(
-        f"{found.name}-worker",
+        account(found, "worker"),
         found.namespace,
         role=[
-            *([PRIVILEGED_SCC] if found.openshift else []),
             rule(GROUP, "nodefeatures", "get create update"),
             rule("", "pods", "get"),
         ],
         labels=labels,
     )
     yield from access(
-        f"{found.name}-gc",
+        account(found, "gc"),
         found.namespace,
         cluster=[
             rule("", "nodes", "list watch"),
@@ -115,9 +124,9 @@ def master(found: Installation) -> Iterator[Body]:
     config = {"denyLabelNs": ["*"], "extraLabelNs": list(found.label_namespaces)}
     container = main(found, "master", found.master)
     container.startup = http_probe(PORT, HEALTH, failureThreshold=30)
-    yield from configured(found, "master", container, config)
-    body = workload(found, "Deployment", "master", container, found.master, digest(config))
-    body["spec"]["strategy"] = {"type": "Recreate"}
+    yield configured(found, container, config)
+    body = workload(found, "Deployment", container, found.master, config)
+    body["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
     term = {"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}
     preferred = [{"weight": 1, "preference": term}]
     body["spec"]["template"]["spec"] |= {
@@ -129,17 +138,39 @@ def master(found: Installation) -> Iterator[Body]:
 
 def worker(found: Installation) -> Iterator[Body]:
     """The pod on every node that writes the node's NodeFeature object."""
-    config = {"sources": {"pci": {"deviceClassWhitelist": list(found.pci_classes), "deviceLabelFields": ["vendor"]}}}
+    config = worker_config(found.pci_classes)
     container = main(found, "worker", found.worker, initial=(10, 5))
     container.env.field("POD_NAME", "metadata.name").field("POD_UID", "metadata.uid")
-    for path in HOST_PATHS:
-        name = path.strip("/").replace("/", "-")
-        container.mount(Volume.host(f"host-{name}", path), f"/host-{path.lstrip('/')}", read_only=True)
-    yield from configured(found, "worker", container, config)
-    container.mount(Volume.host("features-d", FEATURES), FEATURES, read_only=True)
-    body = workload(found, "DaemonSet", "worker", container, found.worker, digest(config))
+    for name, path in HOST_PATHS.items():
+        container.mount(Volume.host(name, path), f"/host-{path.removeprefix('/')}", read_only=True)
+    yield configured(found, container, config)
+    container.mount(Volume.host("features-d", f"{FEATURES}/"), f"{FEATURES}/", read_only=True)
+    body = workload(found, "DaemonSet", container, found.worker, config)
     body["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
     yield body
+
+
+def worker_config(pci_classes: Sequence[str]) -> dict[str, Any]:
+    """The worker's configuration: PCI devices of these classes are labelled by vendor."""
+    return {"sources": {"pci": {"deviceClassWhitelist": list(pci_classes), "deviceLabelFields": ["vendor"]}}}
+
+
+def instance(asked: Instance) -> Body:
+    """What OpenShift's operator makes an installation of.
+
+    Ours would lack the labels of RHCOS versions (operator.md 8.1), which upstream's program doesn't set, and the rights
+    to read the node under SELinux.
+    """
+    return {
+        "apiVersion": "nfd.openshift.io/v1",
+        "kind": "NodeFeatureDiscovery",
+        "metadata": metadata("nfd-instance", OPENSHIFT_NAMESPACE),
+        "spec": {
+            "extraLabelNs": list(asked.label_namespaces),
+            "operand": sparse(image=asked.image, imagePullPolicy=asked.pull_policy, servicePort=12000),
+            "workerConfig": {"configData": emit_value(worker_config(asked.pci_classes))},
+        },
+    }
 
 
 def main(found: Installation, role: str, part: Part, *, initial: tuple[int, int] = (0, 0)) -> Container:
@@ -154,29 +185,30 @@ def main(found: Installation, role: str, part: Part, *, initial: tuple[int, int]
     return container
 
 
-def configured(found: Installation, role: str, container: Container, config: dict[str, Any]) -> Iterator[Body]:
-    """The ConfigMap with the CONFIG of ROLE, mounted into its CONTAINER."""
-    name, key = f"{found.name}-{role}-conf", f"nfd-{role}.conf"
-    yield config_map(name, found.namespace, {key: emit_value(config)}, labels=selector(found))
-    container.mount(Volume.config_map(f"nfd-{role}-conf", name, items={key: key}), CONFIG_DIR, read_only=True)
-
-
-def digest(config: dict[str, Any]) -> str:
-    """Names the content of CONFIG, which the programs read only when they start."""
-    return hashlib.sha256(emit_value(config).encode()).hexdigest()[:16]
+def configured(found: Installation, container: Container, config: dict[str, Any]) -> Body:
+    """The ConfigMap with the CONFIG of CONTAINER, which mounts it."""
+    name, key = f"{found.name}-{container.name}-conf", f"nfd-{container.name}.conf"
+    container.mount(Volume.config_map(f"nfd-{container.name}-conf", name, items={key: key}), CONFIG_DIR, read_only=True)
+    return config_map(name, found.namespace, {key: emit_value(config)}, labels=selector(found))
 
 
 def selector(found: Installation) -> dict[str, str]:
+    """The labels of every object; with the role, those that the chart's selectors ask for."""
     return {"app.kubernetes.io/instance": found.helm_release, "app.kubernetes.io/name": CHART}
 
 
-def workload(found: Installation, kind: str, role: str, container: Container, part: Part, config: str = "") -> Body:
-    """A Deployment or DaemonSet that runs CONTAINER as the account of ROLE."""
+def workload(
+    found: Installation, kind: str, container: Container, part: Part, config: dict[str, Any] | None = None
+) -> Body:
+    """A Deployment or DaemonSet that runs CONTAINER under its account.
+
+    CONFIG is what the container reads when it starts, and only then: a change of it must replace the pods.
+    """
+    role = container.name
     labels = {**selector(found), "role": role}
-    account = found.name if role == "master" else f"{found.name}-{role}"
-    pod = Pod(account, part.node_selector, [container], pull_secrets=found.pull_secrets)
+    pod = Pod(account(found, role), part.node_selector, [container], pull_secrets=found.pull_secrets)
     tolerations = [dict(toleration) for toleration in part.tolerations]
-    annotations = sparse(**{"gpustack.dev/config": config})
+    digest = hashlib.sha256(emit_value(config).encode()).hexdigest()[:16] if config else None
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
@@ -185,8 +217,13 @@ def workload(found: Installation, kind: str, role: str, container: Container, pa
             **({"replicas": 1} if kind == "Deployment" else {}),
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": metadata("", labels=labels, annotations=annotations),
+                "metadata": metadata("", labels=labels, annotations=sparse(**{"gpustack.dev/config": digest})),
                 "spec": pod.body() | sparse(priorityClassName=part.priority_class, tolerations=tolerations),
             },
         },
     }
+
+
+def account(found: Installation, role: str) -> str:
+    """The ServiceAccount of ROLE, and its roles and bindings; the master's carry the bare name, as in the chart."""
+    return found.name if role == "master" else f"{found.name}-{role}"

@@ -21,7 +21,7 @@ TOKEN_NODE = "authentication.kubernetes.io/node-name"  # noqa: S105 - the name o
 
 
 def kernel_modules() -> Body:
-    """The operator's NodeFeatureRule, since v26.3: nvidia.com/gds.capable and the like, by the modules that are loaded."""
+    """The operator's NodeFeatureRule of v26.3 and later: nvidia.com/gds.capable and the like, by the loaded modules."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "NodeFeatureRule",
@@ -31,7 +31,9 @@ def kernel_modules() -> Body:
                 {
                     "name": f"kernel-module-{module}",
                     "labels": {f"nvidia.com/{capability}.capable": "true"},
-                    "matchFeatures": [{"feature": "kernel.loadedmodule", "matchExpressions": {module: {"op": "Exists"}}}],
+                    "matchFeatures": [
+                        {"feature": "kernel.loadedmodule", "matchExpressions": {module: {"op": "Exists"}}}
+                    ],
                 }
                 for module, capability in MODULES.items()
             ]
@@ -43,12 +45,11 @@ def own_node_only(found: Installation) -> Iterator[Body]:
     """An admission policy: a NodeFeature object is written by a pod of the node that it is about.
 
     RBAC can't say it: the worker and GFD may write all NodeFeature objects of the namespace, and the master takes each
-    at its word. So one taken-over node could label, or strip of labels, all others. The object that is replaced must be
-    the own node's as well. A token without a node is refused; every pod's token has one.
+    at its word. So one taken-over node could label, or strip of labels, all others. An object that is replaced must be
+    the own node's too. A token that names no node is refused; since Kubernetes 1.30 every pod's token names one.
     """
     accounts = [f"system:serviceaccount:{found.namespace}:{name}" for name in (f"{found.name}-worker", ACCOUNT)]
-    about = f"metadata.labels[?'{NODE_LABEL}']"
-    own = f"request.userInfo.extra['{TOKEN_NODE}'] == [variables.%s]"
+    about = f"metadata.?labels[?'{NODE_LABEL}']"
     yield {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -67,12 +68,13 @@ def own_node_only(found: Installation) -> Iterator[Body]:
             },
             "matchConditions": [{"name": "finder", "expression": f"request.userInfo.username in {accounts}"}],
             "variables": [
+                {"name": "here", "expression": f"request.userInfo.?extra[?'{TOKEN_NODE}'].orValue([])"},
                 {"name": "node", "expression": f"object.{about}.orValue('')"},
-                {"name": "before", "expression": f"oldObject == null ? variables.node : oldObject.{about}.orValue('')"},
+                {"name": "before", "expression": f"oldObject == null ? '' : oldObject.{about}.orValue('')"},
             ],
             "validations": [
                 {
-                    "expression": f"{own % 'node'} && {own % 'before'}",
+                    "expression": "variables.here == [variables.node] && variables.before in ['', variables.node]",
                     "message": "a pod may write NodeFeature objects about its own node only",
                 }
             ],

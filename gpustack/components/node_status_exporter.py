@@ -12,7 +12,9 @@ from .component import Component
 from .daemonset import RUN_NVIDIA, daemonset, host_root
 from .inputs.node_status_exporter import NodeStatusExporterInputs
 from .kube import PRIVILEGED_SCC, access, rule, service, service_monitor
-from .pod import PRIVILEGED_ROOT, Container, Env, Pod
+from .pod import PRIVILEGED_ROOT, Container, Env, Pod, unique
+from .prometheus_rules import node_alerts
+from .scc import scc
 
 NAME = "nvidia-node-status-exporter"
 LABELS = {"app": NAME}
@@ -34,12 +36,16 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
             cluster=[rule("", "nodes", "get")],
             labels=LABELS,
         )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:
             yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status")
-        scc = {"openshift.io/scc": NAME}
-        yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=scc)
+        if inputs.rules:
+            yield node_alerts(f"{NAME}-alerts", common.namespace)
+        annotations = {"openshift.io/scc": NAME}
+        yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=annotations)
 
 
 def pod(inputs: NodeStatusExporterInputs) -> Pod:
@@ -57,7 +63,9 @@ def pod(inputs: NodeStatusExporterInputs) -> Pod:
     )
     main.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
     main.mount(host_root(inputs.common), "/host", read_only=True, propagation="HostToContainer")
-    return Pod(NAME, {}, [main], host_network=inputs.host_network, pull_secrets=inputs.pull_secrets)
+    own = inputs.common.traits.no_foreign_pull_secrets
+    secrets = inputs.pull_secrets if own else unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets])
+    return Pod(NAME, {}, [main], host_network=inputs.host_network, pull_secrets=secrets)
 
 
 def environment(inputs: NodeStatusExporterInputs) -> Env:

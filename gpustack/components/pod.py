@@ -185,6 +185,8 @@ class Pod:
     share_process_namespace: bool = False
     affinity: Body | None = None
     pull_secrets: Sequence[str] = ()
+    claims: Mapping[str, str] = field(default_factory=dict)
+    """ResourceClaims by the name that containers use, each with the ResourceClaimTemplate that it is made from."""
     grace_period: int | None = None
     automount_token: bool | None = None
     config_digest: str = ""
@@ -223,6 +225,7 @@ class Pod:
             terminationGracePeriodSeconds=self.grace_period,
             automountServiceAccountToken=self.automount_token,
             imagePullSecrets=[{"name": name} for name in unique(self.pull_secrets)],
+            resourceClaims=[{"name": name, "resourceClaimTemplateName": made} for name, made in self.claims.items()],
             initContainers=[container.body() for container in self.init],
             containers=[container.body() for container in self.containers],
             volumes=[volume.body() for volume in self.volumes()],
@@ -247,3 +250,8 @@ def exec_probe(command: Sequence[str], **timing: int) -> Body:
 def tcp_probe(port: int, **timing: int) -> Body:
     """A probe that opens PORT; TIMING as for `http_probe`."""
     return {"tcpSocket": {"port": port}, **timing}
+
+
+def grpc_probe(port: int, service: str, **timing: int) -> Body:
+    """A probe that asks the gRPC health service at PORT for SERVICE; TIMING as for `http_probe`."""
+    return {"grpc": {"port": port, "service": service}, **timing}

@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A component: the id it has in the construct tree, its module and its construct's class name."""
+    """A component: the id it has in the construct tree, its module and its construct's class name.
+
+    `dra`: it has its place also in a cluster whose GPUs are allocated by DRA. All others are the device plugin's stack,
+    which a `gpuCluster` excludes (operator.md 11.1).
+    """
 
     id: str
     module: str
     construct: str
+    dra: bool = False
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
+        if spec.gpuCluster is not None and not self.dra:
+            return None
         found: Callable[[ClusterPolicySpec], Inputs | None] = import_module(
             f"{__package__}.inputs.{self.module}"
         ).from_spec
@@ -37,12 +44,15 @@ class Entry(NamedTuple):
 
 
 REGISTRY: tuple[Entry, ...] = (
-    Entry("namespace", "namespace", "Namespace"),
+    Entry("namespace", "namespace", "Namespace", dra=True),
     Entry("runtime-classes", "runtime_classes", "RuntimeClasses"),
-    Entry("nfd", "nfd", "NodeFeatureDiscovery"),
-    Entry("extra-objects", "extra_objects", "ExtraObjects"),
-    Entry("configs", "configs", "Configs"),
+    Entry("nfd", "nfd", "NodeFeatureDiscovery", dra=True),
+    Entry("extra-objects", "extra_objects", "ExtraObjects", dra=True),
+    Entry("configs", "configs", "Configs", dra=True),
     Entry("driver", "driver", "Driver"),
+    Entry("nvidia-drivers", "nvidia_drivers", "NvidiaDrivers", dra=True),
+    Entry("vgpu-manager", "vgpu_manager", "VgpuManager"),
+    Entry("vfio-manager", "vfio_manager", "VfioManager"),
     Entry("container-toolkit", "toolkit", "ContainerToolkit"),
     Entry("operator-validator", "validator", "OperatorValidator"),
     Entry("device-plugin", "device_plugin", "DevicePlugin"),
@@ -52,5 +62,16 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("dcgm-exporter", "dcgm_exporter", "DcgmExporter"),
     Entry("mig-manager", "mig_manager", "MigManager"),
     Entry("node-status-exporter", "node_status_exporter", "NodeStatusExporter"),
-    Entry("extra-workloads", "extra_objects", "ExtraWorkloads"),
+    Entry("cc-manager", "cc_manager", "CcManager"),
+    Entry("sandbox-validator", "sandbox_validator", "SandboxValidator"),
+    Entry("vgpu-device-manager", "vgpu_device_manager", "VgpuDeviceManager"),
+    Entry("sandbox-device-plugin", "sandbox_device_plugin", "SandboxDevicePlugin"),
+    Entry("kata-device-plugin", "kata_device_plugin", "KataDevicePlugin"),
+    Entry("kubevirt", "kubevirt", "KubeVirt"),
+    Entry("openshift-monitoring", "openshift_monitoring", "OpenShiftMonitoring", dra=True),
+    Entry("dra-driver", "dra_driver", "DraDriver", dra=True),
+    Entry("dra-dcgm", "dra_dcgm", "DraDcgm", dra=True),
+    Entry("dra-dcgm-exporter", "dra_dcgm_exporter", "DraDcgmExporter", dra=True),
+    Entry("dra-validator", "dra_validator", "DraValidator", dra=True),
+    Entry("extra-workloads", "extra_objects", "ExtraWorkloads", dra=True),
 )

@@ -82,7 +82,8 @@ def environment(inputs: ToolkitInputs) -> Env:
     env = Env({"ROOT": common.install_dir, "NVIDIA_VISIBLE_DEVICES": "void"})
     env.set("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND", "management.nvidia.com/gpu")
     env.set("TOOLKIT_PID_FILE", "/run/nvidia/toolkit/toolkit.pid")
-    env.field("NRI_NAMESPACE", "metadata.namespace")
+    if common.traits.toolkit_nri_namespace:
+        env.field("NRI_NAMESPACE", "metadata.namespace")
     if common.cdi:
         env.set("CDI_ENABLED", True).set("NVIDIA_RUNTIME_SET_AS_DEFAULT", False)
         env.set("NVIDIA_CONTAINER_RUNTIME_MODE", "cdi").set("CRIO_CONFIG_MODE", "config")
@@ -102,7 +103,8 @@ def configure_runtime(common: Common, main: Container) -> None:
     if common.nri:
         socket = env.get("NRI_SOCKET") or runtimes.NRI_SOCKET
         env.set("NRI_SOCKET", mount_folder(main, "nri-socket", socket, runtimes.NRI_SOCKET_DIR, "DirectoryOrCreate"))
-        return
+        if common.traits.nri_replaces_runtime_config:
+            return
     if common.runtime == "containerd":
         env.set("CONTAINERD_RUNTIME_CLASS", common.runtime_class)
     files = runtimes.FILES[common.runtime]

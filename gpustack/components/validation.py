@@ -36,9 +36,15 @@ UNLESS_HOST_DRIVER = "\n".join(
         f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
         '  echo "the node brings its own driver"; exit 0',
         "fi",
+        f"flags={READY}/.driver-ctr-ready",
+        'if grep -q "_ENABLED: " "$flags" && ! grep -q "^{flag}: true" "$flags"; then',
+        '  echo "the driver of this node does without it"; exit 0',
+        "fi",
         "exec nvidia-validator",
     )
 )
+FLAGS = {"nvidia-fs": "GDS_ENABLED", "gdrcopy": "GDRCOPY_ENABLED", "nvidia-peermem": "GPU_DIRECT_RDMA_ENABLED"}
+"""What the driver's startup probe writes on the node about the feature that a check is for (operator.md 14)."""
 
 
 def validator(common: Common, name: str, env: Env, *, security: SecurityContext = PRIVILEGED_ROOT) -> Container:
@@ -56,6 +62,25 @@ def validator(common: Common, name: str, env: Env, *, security: SecurityContext 
     )
 
 
+DRIVER_FEATURES = "\n".join(
+    (
+        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
+        '  echo "the node brings its own driver"; exit 0',
+        "fi",
+        "while read -r feature on; do",
+        '  [ "$on" = true ] || continue',
+        '  case "$feature" in',
+        "    GDRCOPY_ENABLED:) check=gdrcopy ;;",
+        "    GDS_ENABLED:) check=nvidia-fs ;;",
+        "    GPU_DIRECT_RDMA_ENABLED:) check=nvidia-peermem ;;",
+        "    *) continue ;;",
+        "  esac",
+        '  COMPONENT="$check" nvidia-validator || exit 1',
+        f"done <{READY}/.driver-ctr-ready",
+    )
+)
+
+
 def toolkit_wait(common: Common, volume: Volume = RUN_NVIDIA) -> Container:
     """`toolkit-validation` of an operand: a shell that polls for toolkit-ready, which the validator's pod writes."""
     poll = f"until [ -f {READY}/toolkit-ready ]; do echo waiting for the container toolkit; sleep 5; done"
@@ -71,13 +96,27 @@ def driver_checks(common: Common, install_dir: Volume | None = None) -> list[Con
     """
     volume = install_dir or driver_install_dir(common)
     checks = [driver_check(common, "driver-validation", "driver", common.validation.driver_env, volume)]
-    if common.driver:
-        wait = validator(common, "gpustack-wait-for-driver", Env())
-        wait.args = [WAIT_FOR_DRIVER]
-        wait.mount(VALIDATIONS, READY, propagation="HostToContainer")
-        wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
-        checks.insert(0, wait)
-    return checks
+    return [driver_wait(common), *checks] if common.driver else checks
+
+
+def driver_wait(common: Common) -> Container:
+    """`gpustack-wait-for-driver`: waits for the driver's pod of the node, unless the node brings its own driver."""
+    wait = validator(common, "gpustack-wait-for-driver", Env())
+    wait.args = [WAIT_FOR_DRIVER]
+    wait.mount(VALIDATIONS, READY, propagation="HostToContainer")
+    return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+
+
+def driver_features(common: Common) -> Container:
+    """`gpustack-driver-features-validation`: waits for the modules that the driver's pod of this node loads beside it.
+
+    The pod leaves the list of them on the node, so this holds where nodes have drivers with different features. Comes
+    after `driver-validation`.
+    """
+    env = Env({"WITH_WAIT": "true"})
+    container = validator(common, "gpustack-driver-features-validation", env, security=DRIVER_CHECK)
+    container.args = [DRIVER_FEATURES]
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
 
 
 def driver_check(common: Common, name: str, component: str, policy_env: Pairs, install_dir: Volume) -> Container:
@@ -94,13 +133,21 @@ def driver_check(common: Common, name: str, component: str, policy_env: Pairs, i
     return container.mount(host_dev_char(common), "/host-dev-char")
 
 
+def own_feature_check(common: Common, feature: str) -> Container:
+    """`<FEATURE>-validation` of the releases whose driver check looks at the driver alone."""
+    env = Env({"WITH_WAIT": "true", "COMPONENT": feature}).field("NODE_NAME", "spec.nodeName")
+    container = validator(common, f"{feature}-validation", env, security=DRIVER_CHECK)
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
+
+
 def feature_check(common: Common, feature: str) -> Container:
     """`gpustack-<FEATURE>-validation`: waits until the driver's pod has loaded the module that FEATURE is about.
 
     Comes after `driver-validation`, whose file tells whether the node brings its own driver. There nothing is checked:
-    the operator doesn't either, and a module that nobody loads would hold the node back for ever.
+    the operator doesn't either, and a module that nobody loads would hold the node back for ever. Nor where drivers of
+    the cluster differ and this node's has not got FEATURE.
     """
     env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
     container = validator(common, f"gpustack-{feature}-validation", env, security=DRIVER_CHECK)
-    container.args = [UNLESS_HOST_DRIVER]
+    container.args = [UNLESS_HOST_DRIVER.format(flag=FLAGS[feature])]
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -14,7 +14,8 @@ from .daemonset import VALIDATIONS, daemonset, driver_install_dir
 from .inputs.validator import ValidatorInputs
 from .kube import PRIVILEGED_SCC, access, rule
 from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod
-from .validation import READY, driver_checks, feature_check, validator
+from .scc import scc
+from .validation import READY, driver_checks, feature_check, own_feature_check, validator
 
 NAME = "nvidia-operator-validator"
 PART_OF = {"app.kubernetes.io/part-of": "gpu-operator"}
@@ -40,6 +41,8 @@ class OperatorValidator(Component[ValidatorInputs]):
             ],
             cluster=[rule("", "nodes", "get")],
         )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
         yield daemonset(
             common,
             NAME,
@@ -73,12 +76,18 @@ def pod(inputs: ValidatorInputs) -> Pod:
         [main],
         init=[
             *driver_checks(common, driver_install_dir(common, "")),
-            *(feature_check(common, feature) for feature in inputs.features),
+            *feature_checks(inputs),
             *stack_checks(inputs),
         ],
         host_network=inputs.host_network,
         pull_secrets=inputs.pull_secrets,
     )
+
+
+def feature_checks(inputs: ValidatorInputs) -> Iterator[Container]:
+    """The checks of the modules beside the driver, as the release has them."""
+    check = feature_check if inputs.common.traits.features_in_driver_validation else own_feature_check
+    yield from (check(inputs.common, feature) for feature in inputs.features)
 
 
 def stack_checks(inputs: ValidatorInputs) -> Iterator[Container]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
+
+from gpustack.catalog import crds as known_crds
 
 from .base import Section, mapping, section
-from .forms import absent
+from .forms import absent, refuse, refuse_at
 from .types import (
     ContainerRuntime,
     DnsLabel,
@@ -54,6 +56,19 @@ class OpenShift(Section):
     """The cluster-wide proxy."""
 
 
+def _only_known(crds: dict[str, str]) -> dict[str, str]:
+    """Return CRDS, or refuse the first name that gpustack has no CRD of."""
+    for name in crds:
+        try:
+            known_crds.known(name)
+        except known_crds.UnknownCRD as unknown:
+            near = " or ".join(unknown.nearest)
+            remedy = f"did you mean {near}?" if near else f"known are {', '.join(known_crds.CRDS)}"
+            error = refuse("crd", f"gpustack renders no CRD called {name}, so nothing depends on who owns it", remedy)
+            raise refuse_at((name,), error, name) from None
+    return crds
+
+
 class ClusterFacts(Section):
     """The cluster that a policy is for, or what several have in common."""
 
@@ -76,8 +91,16 @@ class ClusterFacts(Section):
     registryMap: RegistryMap = mapping()
     """Mirrors: registry or registry and path, and what stands for it, such as `{nvcr.io: mirror.example.com/nvcr}`. The
     longest match wins. Absent: none."""
-    crds: Annotated[dict[DnsSubdomain, Literal["own", "expect"]], BeforeValidator(absent)] = mapping()
-    """Per CRD, by full name: `own` renders it along, `expect` takes it as there. Absent: own, where we bring one."""
+    crds: Annotated[
+        dict[DnsSubdomain, Literal["own", "expect"]], BeforeValidator(absent), AfterValidator(_only_known)
+    ] = mapping()
+    """Per CRD that a component needs, by full name: `own` renders it along with that component, `expect` takes it as
+    there, so that two owners never fight. Absent: own."""
+
+
+def on_openshift(cluster: ClusterFacts) -> bool:
+    """Whether CLUSTER is an OpenShift cluster: its platform says so, or something particular to OpenShift is said."""
+    return cluster.openshift is not None or cluster.platform == "openshift"
 
 
 class Cluster(ClusterFacts):

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.policy.dra_defaults import gpu_cluster
 from gpustack.policy.layers import Merged, Part, merge
 
 RELEASE: Path = ("release",)
 KUBERNETES: Path = ("cluster", "kubernetesVersion")
 PLATFORM: Path = ("cluster", "platform")
+OPENSHIFT: Path = ("cluster", "openshift")
 
 
 class Derived(NamedTuple):
@@ -45,10 +47,10 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     if release:
         below.append(_release_part(release))
     if release and minor and platform:
-        below.append(_platform_part(platform, release, minor))
+        below.append(_platform_part(*platform, release, minor))
     below += [_derived_part(found) for rule in DERIVED if (found := rule(written.spec))]
     try:
-        return merge([*below, *user]), findings
+        return merge([*below, *gpu_cluster(written.spec, below, user, release), *user]), findings
     except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
         return written, [*findings, *error.findings]
 
@@ -58,8 +60,9 @@ def mig_strategy(spec: dict[str, Any]) -> Derived | None:
 
     Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
     """
-    for index, pool in enumerate(_list(spec.get("nodePools"))):
-        mig = _dict(_dict(_dict(pool).get("sharing")).get("mig"))
+    for index, entry in enumerate(_list(spec.get("nodePools"))):
+        pool = _dict(entry)
+        mig = _dict(_dict(pool.get("sharing")).get("mig"))
         groups = [_dict(group) for group in _list(mig.get("devices"))]
         shapes = {frozenset(_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
         cut = sum(len(_list(group.get("indices"))) for group in groups)
@@ -117,12 +120,15 @@ def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
     return None
 
 
-def _platform(written: Merged, findings: list[Finding]) -> str | None:
-    """Return the platform if one is named. Without, nothing is known about the cluster and nothing is changed."""
-    value = _dict(written.spec.get("cluster")).get("platform")
+def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | None:
+    """Return the platform and what names it, or None: nothing is known of the cluster, and nothing is changed."""
+    cluster = _dict(written.spec.get("cluster"))
+    value = cluster.get("platform")
+    if value is None and isinstance(cluster.get("openshift"), dict):
+        return "openshift", OPENSHIFT
     if isinstance(value, str):
         try:
-            return platforms.platform(value).name
+            return platforms.platform(value).name, PLATFORM
         except platforms.UnknownPlatform as error:
             findings.append(_unknown(written, PLATFORM, error, platforms.names()))
     return None
@@ -134,8 +140,8 @@ def _release_part(name: str) -> Part:
 
 
 @functools.cache
-def _platform_part(name: str, release: str, minor: str) -> Part:
-    return Part("platform", f"platform {name}", platforms.defaults(name, release, minor), because=PLATFORM)
+def _platform_part(name: str, because: Path, release: str, minor: str) -> Part:
+    return Part("platform", f"platform {name}", platforms.defaults(name, release, minor), because=because)
 
 
 def _derived_part(derived: Derived) -> Part:

@@ -61,7 +61,9 @@ def diagnose(
         model = ClusterPolicySpec
     findings = []
     errors = error.errors(include_url=False)[: MOST * 4]
-    for mistake in _distinct([_mistake(details, merged) for details in errors])[:MOST]:
+    mistakes = _distinct([_mistake(details, merged) for details in errors])
+    # A value that follows from another is as wrong as that one, which is among the mistakes.
+    for mistake in ([own for own in mistakes if not _follows(own, merged)] or mistakes)[:MOST]:
         words = _words(mistake, model, at)
         where, source = _where(mistake, merged)
         why = "; ".join(part for part in (words.why, source) if part)
@@ -103,13 +105,25 @@ def _distinct(mistakes: list[_Error]) -> list[_Error]:
     return list(kept.values())
 
 
-def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
-    """Return the place to show, and who wrote the value if that was not the user."""
+def _follows(mistake: _Error, merged: Merged) -> bool:
+    """Whether MISTAKE is in a value that was derived from another."""
+    found = _writer(mistake, merged)
+    return found is not None and found[0].kind == "derived"
+
+
+def _writer(mistake: _Error, merged: Merged) -> tuple[Part, Path] | None:
+    """Return who wrote the value, or what it would stand in, and where in that part it stands."""
     path = mistake.path
     found = merged.writer(path)
     while found is None and path:
         path = path[:-1]
         found = merged.writer(path)
+    return found
+
+
+def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
+    """Return the place to show, and who wrote the value if that was not the user."""
+    found = _writer(mistake, merged)
     if found is None:
         return None, ""
     part, own = found

@@ -16,7 +16,7 @@ from gpustack.policy.load import Loaded
 
 # A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first.
 _STEP = re.compile(
-    r"""(?:\A|\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
+    r"""(?:\A|(?<!\A)\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
 )
 
 

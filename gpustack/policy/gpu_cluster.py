@@ -1,4 +1,8 @@
-"""`gpuCluster`: GPUs by dynamic resource allocation instead of the device plugin (the operator's kind GPUCluster)."""
+"""`gpuCluster`: GPUs by dynamic resource allocation instead of the device plugin (the operator's kind GPUCluster).
+
+What it does not say of `daemonsets`, `dcgm`, `dcgmExporter` and `hostPaths` it takes from the policy's sections of the
+same name, as the chart makes both custom resources of the same values (defaults.py).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,12 @@ from pydantic import BeforeValidator
 from .base import Section, items, mapping, section
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
-from .forms import absent
+from .forms import Form, absent
 from .operand import EnvVar, ImageSource, ResourceRequirements
-from .types import HostPath
+from .types import HostPath, Port
+
+FEATURE_GATE = Form("feature_gate", "feature gate", "a name such as MPSSupport: letters and digits", r"[A-Za-z][A-Za-z0-9]*")
+FeatureGates = Annotated[dict[Annotated[str, FEATURE_GATE], bool], BeforeValidator(absent)]
 
 
 class DraContainer(Section):
@@ -20,16 +27,16 @@ class DraContainer(Section):
     env: list[EnvVar] = items()
     """Environment variables; they replace built-in ones of the same name. Absent: the built-in ones."""
     resources: ResourceRequirements | None = None
-    """CPU and memory. Absent: the built-in ones."""
+    """CPU and memory. Absent: the built-in ones, which is none."""
 
 
 class Healthcheck(Section):
     """The health check of a kubelet plugin."""
 
     enabled: bool | None = None
-    """Whether the plugin answers health checks. Absent: true."""
-    port: int | None = None
-    """TCP port of the check on the node. Absent: the plugin's own."""
+    """Whether the plugin answers health checks and the kubelet restarts it when it does not. Absent: true."""
+    port: Port | None = None
+    """TCP port of the check in the pod. Absent: 51516 for GPUs, 51515 for compute domains."""
 
 
 class KubeletPlugin(DraContainer):
@@ -50,7 +57,7 @@ class ComputeDomains(Section):
     """Groups of nodes that share memory over NVLink."""
 
     enabled: bool | None = None
-    """Whether compute domains are offered. Absent: true."""
+    """Whether compute domains are offered. Absent: the default of the release, true."""
     controller: DraContainer = section()
     """The controller, one per cluster."""
     kubeletPlugin: KubeletPlugin = section()
@@ -58,9 +65,9 @@ class ComputeDomains(Section):
 
 
 class DraDriver(ImageSource):
-    """NVIDIA's driver for dynamic resource allocation."""
+    """NVIDIA's driver for dynamic resource allocation. Its pull policy and pull secrets also serve the validator."""
 
-    featureGates: Annotated[dict[str, bool], BeforeValidator(absent)] = mapping()
+    featureGates: FeatureGates = mapping()
     """Features that are switched on or off, by name. Absent: the driver's own defaults."""
     gpus: DraGpus = section()
     """Allocation of GPUs."""
@@ -72,9 +79,9 @@ class DraHostPaths(Section):
     """Where things are on the nodes."""
 
     driverInstallDir: HostPath | None = None
-    """Root of the driver's files. Absent or empty: /run/nvidia/driver."""
+    """Root of the driver's files. Absent: as `hostPaths` says. Empty: /run/nvidia/driver."""
     kubeletRootDir: HostPath | None = None
-    """The kubelet's folder. Absent or empty: /var/lib/kubelet."""
+    """The kubelet's folder. Absent: as `hostPaths` says. Empty: /var/lib/kubelet."""
 
 
 class GpuCluster(Section):
@@ -83,10 +90,11 @@ class GpuCluster(Section):
     draDriver: DraDriver = section()
     """The DRA driver."""
     daemonsets: DaemonSets = section()
-    """What holds for the DaemonSets of all components."""
+    """What holds for the DaemonSets of all components. Each field that is absent is that of `daemonsets` beside
+    `gpuCluster`. Update strategy and security context have no effect; the priority holds for the DRA driver."""
     dcgm: Dcgm = section()
-    """The stand-alone DCGM host engine."""
+    """The stand-alone DCGM host engine. Each field that is absent is that of `dcgm` beside `gpuCluster`."""
     dcgmExporter: DcgmExporter = section()
-    """The exporter of GPU metrics."""
+    """The exporter of GPU metrics. Each field that is absent is that of `dcgmExporter` beside `gpuCluster`."""
     hostPaths: DraHostPaths = section()
     """Where things are on the nodes."""

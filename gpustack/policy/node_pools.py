@@ -90,6 +90,14 @@ class PoolUpgrade(Section):
     """Times at which nodes may be taken out of service. Absent: any time."""
 
 
+class Vgpu(Section):
+    """The parts that a pool's GPUs are lent to virtual machines in."""
+
+    config: NodeText | None = None
+    """Name of a set of devices in the configuration of the vGPU device manager, such as `A10-24Q`: what the label
+    `nvidia.com/vgpu.config` says. Absent: `vgpuDeviceManager.config.default`."""
+
+
 class NodePool(Section):
     """Nodes with GPUs that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it
     matches."""
@@ -121,6 +129,8 @@ class NodePool(Section):
     """How many GPUs a node has. Absent: not known."""
     workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
     """What the nodes serve, with `sandboxWorkloads.enabled`. Absent: `sandboxWorkloads.defaultWorkload`."""
+    vgpu: Vgpu = section()
+    """Which vGPU devices the nodes have, where they serve `vm-vgpu`."""
     sharing: Sharing = section()
     """How GPUs are shared between pods. Absent: one pod per GPU."""
     driver: DriverSettings | None = None

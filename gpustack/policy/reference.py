@@ -8,6 +8,7 @@ a list of environment variables) is described once, at the end.
 from __future__ import annotations
 
 import json
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,9 @@ COMMON = (
 )
 """What components have in common, the most specific first."""
 
+FIELDS = re.compile(r"(<!-- fields:begin ([^>]+) -->).*?<!-- fields:end -->", re.DOTALL)
+"""A table of fields in another page, by its marks."""
+
 WORDS = {bool: "true or false", int: "number", str: "text", Any: "anything"}
 
 
@@ -44,6 +48,48 @@ def replaced(page: str) -> str:
     if not begin or not end:
         raise ValueError(f"the page has no {BEGIN} with a {END} after it")
     return f"{head}{begin}\n\n{markdown()}\n{end}{tail}"
+
+
+def replaced_fields(page: str, policy_page: str) -> str:
+    """PAGE with each table of fields written anew: what stands between `<!-- fields:begin PATH PATH -->` and
+    `<!-- fields:end -->` becomes a table of the sections and fields at these paths, with links into POLICY_PAGE.
+    """
+
+    def table(marks: re.Match[str]) -> str:
+        return f"{marks[1]}\n\n{fields_table(marks[2].split(), policy_page)}\n\n<!-- fields:end -->"
+
+    return FIELDS.sub(table, page)
+
+
+def fields_table(paths: list[str], policy_page: str) -> str:
+    """The table of the sections and fields at PATHS ("toolkit", "hostPaths.rootFS"), with links into POLICY_PAGE.
+
+    Raises KeyError for a path that the language doesn't have.
+    """
+    from gpustack.catalog import releases
+
+    defaults = releases.release(releases.latest()).defaults
+    rows = [row for path in paths for row in _rows_at(path, defaults)]
+    return _table(rows).replace("](#", f"]({policy_page}#")
+
+
+def _rows_at(path: str, defaults: Mapping[str, Any]) -> Iterator[Row]:
+    """The row of the field at PATH and, where it is a section, the rows of its own fields."""
+    owner: type[Section] = ClusterPolicySpec
+    *way, last = path.split(".")
+    for step in way:
+        owner = nested(owner.model_fields[step.removesuffix("[]")].annotation)[0]
+    field = owner.model_fields[last]
+    inner, text = _in_place(field.annotation), descriptions(owner)[last]
+    if inner is None:
+        yield path, _words(field.annotation, field.metadata), _default(path, field, defaults), text
+        return
+    common = _common(inner)
+    value: Any = defaults
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    yield path, _link(common) if common else "section", _image(value), text
+    yield from _rows(inner, path, defaults)
 
 
 def markdown() -> str:

@@ -170,6 +170,8 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
 
 def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
     char = text[index]
+    if raw.startswith(tuple(_MAGIC)):
+        return _not_text(raw, raw.find(char.encode()), display, "there is a control character")
     if char == "\0" and not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _not_text(raw, raw.find(b"\0"), display, "there is a NUL, as in binary files or UTF-16 without a mark")
     before = _BREAK.split(text[:index])

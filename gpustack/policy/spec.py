@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from . import future, host, sandbox
 from .base import Section, items, section
 from .cluster import Cluster, ClusterFacts
+from .compute_domains import ComputeDomainsBesideThePlugin
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin
@@ -20,6 +21,7 @@ from .driver import Driver
 from .extra import Manifest, Reference
 from .gfd import Gfd
 from .gpu_cluster import GpuCluster
+from .kubevirt import KubeVirt
 from .mig import Mig, MigManager
 from .nfd import Nfd
 from .node_pools import NodePool, unique_names
@@ -102,7 +104,9 @@ class PolicySpec(Section):
     drivers: list[NvidiaDriver] = items()
     """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD`. Not rendered yet. Absent: none."""
     gpuCluster: GpuCluster | None = None
-    """GPUs by dynamic resource allocation. Not rendered yet. Absent: the device plugin offers GPUs."""
+    """GPUs by dynamic resource allocation, from Kubernetes 1.34. Absent: the device plugin offers GPUs."""
+    computeDomains: ComputeDomainsBesideThePlugin = section()
+    """Nodes that share memory over NVLink, beside the device plugin, from Kubernetes 1.34."""
     reconciler: future.Reconciler | None = None
     """The program in the cluster that labels nodes and rolls changes. Not rendered yet. Absent: none."""
     gitops: future.Undecided | None = None
@@ -113,8 +117,8 @@ class PolicySpec(Section):
     """Dashboards. Not rendered yet. Absent: none."""
     tenancy: future.Tenancy | None = None
     """PriorityClasses and quotas of tenants. Not rendered yet. Absent: none."""
-    kubevirt: future.Undecided | None = None
-    """Host devices that KubeVirt permits. Not rendered yet. Absent: none."""
+    kubevirt: KubeVirt | None = None
+    """GPUs that KubeVirt lets virtual machines use. Absent: its configuration is left alone."""
 
 
 class ClusterPolicySpec(PolicySpec):

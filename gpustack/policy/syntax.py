@@ -46,6 +46,14 @@ _PROBLEMS: tuple[tuple[str, _Words], ...] = (
         ),
     ),
     (
+        "expected <document start>",
+        (
+            "something follows that is not part of the document",
+            "the document has ended on the lines above: at a closing bracket, or at a value of its own",
+            "delete what follows, or correct the lines above",
+        ),
+    ),
+    (
         "could not find expected ':'",
         ("a key has no colon after it", "a line among keys needs the form `key: value`", "add the colon, or a dash"),
     ),

@@ -1,9 +1,9 @@
 """Fleets to measure with: a project folder of policies and layers, the same bytes for the same arguments.
 
-Three sorts, because three sorts of work are shared between clusters. `shapes`: many clusters, few effective specs, as in
-a fleet that is cut from templates. `distinct`: no two clusters have the same effective spec, but they differ in what
-people differ in (image versions, environment, pools, sharing, a namespace), so components repeat. `unshared`: every
-cluster puts a label of its own on every DaemonSet, so that nearly nothing can be taken from another: the worst case.
+Three sorts, by what can be shared between clusters. `shapes`: many clusters, few effective specs, as in a fleet that is
+cut from templates. `distinct`: no two clusters have the same effective spec, but they differ in what people differ in
+(image versions, environment, pools, sharing, a namespace), so components repeat. `unshared`: every cluster puts a label
+of its own on every DaemonSet, so that nearly nothing can be taken from another: the worst case.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ INTERVALS = ("15s", "30s", "60s")
 
 
 def write(root: Path, clusters: int, sort: str, *, shapes: int = 20, seed: int = 1) -> None:
-    """Write the policies of CLUSTERS clusters and their layers below ROOT/policies. SORT as in the module's docstring."""
+    """Write the policies of CLUSTERS clusters and their layers below ROOT/policies. SORT as in the docstring above."""
     layers = root / "policies" / "layers"
     layers.mkdir(parents=True)
     for name, spec in LAYERS.items():
@@ -85,6 +85,11 @@ def rewrite(root: Path, index: int, spec: Spec) -> None:
     _write(root / "policies" / f"{name}.yaml", "ClusterPolicy", name, spec)
 
 
+def rewrite_layer(root: Path, name: str, spec: Spec) -> None:
+    """Write SPEC into the layer NAME."""
+    _write(root / "policies" / "layers" / f"{name}.yaml", "PolicyLayer", name, spec)
+
+
 def _different(rng: random.Random, count: int) -> list[Spec]:
     seen: dict[str, Spec] = {}
     while len(seen) < count:
@@ -109,7 +114,8 @@ def _spec(rng: random.Random) -> Spec:
     if rng.random() < 0.4:
         spec["devicePlugin"] = {"version": rng.choice(PLUGINS)}
     if rng.random() < 0.3:
-        spec["toolkit"] = {"env": [{"name": "NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", "value": rng.choice(("info", "debug"))}]}
+        level = {"name": "NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", "value": rng.choice(("info", "debug"))}
+        spec["toolkit"] = {"env": [level]}
     exporter: Spec = {}
     if rng.random() < 0.4:
         exporter["version"] = rng.choice(EXPORTERS)
@@ -150,7 +156,7 @@ def _write(path: Path, kind: str, name: str, spec: Spec) -> None:
 
 
 def _lines(value: Spec, indent: str) -> list[str]:
-    """VALUE as YAML in the way that people write it: two levels of blocks, the rest in one line."""
+    """VALUE as YAML, in blocks where people would write blocks."""
     lines: list[str] = []
     for key, item in value.items():
         if isinstance(item, dict) and item and len(indent) < 4 and key != "metadata":

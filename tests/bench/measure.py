@@ -3,7 +3,8 @@
 A program that starts others (workers, Node) is only measured when they are. On Linux the bench adopts what is left
 behind (PR_SET_CHILD_SUBREAPER) and waits for all of it, so that their processor time is counted too. Memory is sampled,
 in a run of its own: looking at it costs time. PSS shares a page that several processes have among them, as forked
-workers do; RSS counts it once for each.
+workers do; RSS counts it once for each. (A cgroup's memory.peak also has the children, but with them the file system's
+cache of all that was written.)
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Cost:
     cpu: float
     pss: int = 0
     rss: int = 0
-    exit_code: int = 0
-    output: str = ""
+
+
+class FailedError(Exception):
+    """A program that was to be measured ended with an error: its output."""
 
 
 def adopt_orphans() -> None:
@@ -43,17 +46,22 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(pr_set_child_subreaper, 1)
 
 
-def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *, memory: bool = False) -> Cost:
-    """Run COMMAND in FOLDER until it and all that it started have ended. Output is kept, and is text."""
+def run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], *, memory: bool = False
+) -> tuple[Cost, str]:
+    """Run COMMAND in FOLDER until it and all that it started have ended; returns its cost and what it printed.
+
+    Raises FailedError when it ends with an error: half a run is no measurement.
+    """
     before = _cpu()
     start = time.perf_counter()
     process = subprocess.Popen(
         command,
         cwd=folder,
         env=dict(environment),
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )
@@ -63,8 +71,10 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *,
     if watch:
         watch.stop()
     _reap()
+    if process.returncode:
+        raise FailedError(f"{' '.join(command)} ended with {process.returncode}:\n{output}")
     pss, rss = (watch.pss, watch.rss) if watch else (0, 0)
-    return Cost(wall, _cpu() - before, pss, rss, process.returncode, output)
+    return Cost(wall, _cpu() - before, pss, rss), output
 
 
 def _cpu() -> float:
@@ -92,9 +102,9 @@ class _Watch(threading.Thread):
     def run(self) -> None:
         while LINUX and not self._ended.is_set():
             pss = rss = 0
-            for entry in _session(self._session):
+            for process in _session(self._session):
                 with contextlib.suppress(OSError):
-                    found = _rollup(entry)
+                    found = _rollup(process)
                     pss, rss = pss + found["Pss"], rss + found["Rss"]
             self.pss, self.rss = max(self.pss, pss), max(self.rss, rss)
             self._ended.wait(SAMPLE_SECONDS)

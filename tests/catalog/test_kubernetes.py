@@ -36,6 +36,8 @@ RENDERED = {
     "coordination.k8s.io/v1": "Lease",
     "monitoring.coreos.com/v1": "ServiceMonitor PodMonitor PrometheusRule",
     "nfd.k8s-sigs.io/v1alpha1": "NodeFeatureRule NodeFeature NodeFeatureGroup",
+    "nfd.openshift.io/v1": "NodeFeatureDiscovery",
+    "security.openshift.io/v1": "SecurityContextConstraints",
 }
 """Kinds that gpustack renders for every version."""
 SINCE = {  # Source: Kubernetes' release notes; the kind became v1 in that version.

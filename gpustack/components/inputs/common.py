@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...model import Finding, FindingsError
+from ...policy import cluster
+from ...policy.ownership import container_drivers
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -95,7 +97,7 @@ class Common(Inputs):
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
             openshift=on_openshift(spec),
-            driver=bool(spec.driver.enabled),
+            driver=bool(container_drivers(spec)),
             toolkit=bool(spec.toolkit.enabled),
             traits=release(spec.release).traits,
             validation=Validation(
@@ -197,7 +199,19 @@ def runtime(spec: ClusterPolicySpec) -> Runtime:
 
 def on_openshift(spec: ClusterPolicySpec) -> bool:
     """Whether the policy is for OpenShift."""
-    return spec.cluster.openshift is not None or spec.cluster.platform == "openshift"
+    return cluster.on_openshift(spec.cluster)
+
+
+def prometheus_rules(spec: ClusterPolicySpec) -> bool:
+    """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
+    (operator.md 1.4).
+    """
+    return on_openshift(spec) and spec.cluster.monitoring is not False
+
+
+def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the CRDs NAMES that this render owns: all but what `cluster.crds` expects from elsewhere."""
+    return tuple(name for name in names if spec.cluster.crds.get(name) != "expect")
 
 
 RUNTIMES: dict[str, Runtime] = {"containerd": "containerd", "cri-o": "crio", "crio": "crio", "docker": "docker"}

@@ -4,7 +4,7 @@
 Where the policy names a ConfigMap of its own (`config.name` without data), that stays what it is; both at once for one
 component is refused, because one of them would be ignored.
 
-`plugin_config_map`, `mig_config_map`, `gpu_clients_map` and `metrics_map` say which ConfigMap is in effect; the
+`plugin_config_map`, `mig_config_map`, `gpu_clients_map`, `metrics_map` and `vgpu_config_map` say which ConfigMap is in effect; the
 components that mount it ask them, `from_spec` renders what is ours.
 """
 
@@ -18,6 +18,8 @@ from ...catalog import gpus, mig
 from ...compiler.emit import emit_value
 from ...model import Finding, FindingsError
 from .common import Inputs
+from .dra import as_policy
+from ...policy.workloads import sandbox
 
 if TYPE_CHECKING:
     from ...policy.device_plugin import NamedConfigs
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from ...policy.sharing import MigSharing
     from ...policy.spec import ClusterPolicySpec
 
-PLUGIN, MIG, CLIENTS, METRICS = (
+PLUGIN, MIG, CLIENTS, METRICS, VGPU = (
     "gpustack-device-plugin-config",
     "gpustack-mig-parted-config",
     "gpustack-gpu-clients",
     "gpustack-dcgm-metrics",
+    "gpustack-vgpu-devices-config",
 )
 EXCLUSIVE = "exclusive"
 """The device-plugin configuration of pools that share nothing, and of nodes that no pool claims."""
@@ -61,11 +64,9 @@ class InEffect(NamedTuple):
 
 def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
     """The ConfigMaps that gpustack writes for SPEC, or None."""
-    ours = [
-        found
-        for found in (plugin_config_map(spec), mig_config_map(spec), gpu_clients_map(spec), metrics_map(spec))
-        if found.data is not None
-    ]
+    spec = as_policy(spec)
+    every = (plugin_config_map, mig_config_map, gpu_clients_map, metrics_map, vgpu_config_map)
+    ours = [found for found in (of(spec) for of in every) if found.data is not None]
     brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
     maps = {found.name: found.data for found in ours if found.data is not None and found.name not in brought}
     return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
@@ -196,6 +197,12 @@ def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
 def metrics_map(spec: ClusterPolicySpec) -> InEffect:
     """Counters of the DCGM exporter."""
     return inline(spec, spec.dcgmExporter.config, METRICS) if spec.dcgmExporter.enabled else InEffect("")
+
+
+def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named sets of vGPU devices."""
+    on = sandbox(spec) and spec.vgpuDeviceManager.enabled
+    return inline(spec, spec.vgpuDeviceManager.config, VGPU) if on else InEffect("")
 
 
 def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:

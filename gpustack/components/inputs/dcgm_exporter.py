@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .common import Inputs, OperandInputs, dumped, operand
+from .common import Inputs, OperandInputs, dumped, operand, prometheus_rules
 from .configs import metrics_map
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ class DcgmExporterInputs(OperandInputs):
 
     `host_engine`: DCGM runs stand-alone. `metrics_config`: a ConfigMap, "" for the image's own list of counters;
     `metrics_digest` names its content where that is known, so that a change of it restarts the pods. `job_mapping_dir`
-    is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor.
+    is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor, `rules`: OpenShift's Prometheus records GPU metrics under its own
+    names.
     """
 
     host_engine: bool = False
@@ -45,6 +46,7 @@ class DcgmExporterInputs(OperandInputs):
     service_type: str = ""
     service_traffic: str = ""
     monitor: Monitor | None = None
+    rules: bool = False
 
 
 def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
@@ -68,6 +70,7 @@ def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
         service_type=service.type or "",
         service_traffic=service.internalTrafficPolicy or "",
         monitor=monitor(spec),
+        rules=prometheus_rules(spec),
     )
 
 

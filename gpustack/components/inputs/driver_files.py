@@ -34,12 +34,13 @@ class Files(Inputs):
 
 
 class HostFile(Inputs):
-    """A file or folder of the node, read-only at `target` in the driver's container. `kind` is its hostPath type."""
+    """A file or folder of the node, read-only at `target` in the containers of `parts`. `kind` is its hostPath type."""
 
     volume: str
     path: str
     kind: str
     target: str
+    parts: tuple[Part, ...] = ("driver",)
 
 
 def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:

@@ -16,6 +16,12 @@ upgrade controller, operator.md 12) finds only the first's. The label app.kubern
 all, and the anti-affinity goes by it. A selector cannot be changed later, so this holds for good.
 
 Precompiled: one per kernel, with the operator's names and its shared selector (7.1), so that each is adopted in place.
+With OpenShift's driver toolkit: one per RHCOS version, with the operator's names and selectors (8.1).
+
+Pools that serve virtual machines need no driver for containers, and only those with vGPUs need the vGPU manager. The
+operator knows no such difference. Here a pool must say its system only where it counts, and where no pool counts, all
+that say theirs do: a node that somebody labels for another workload finds its DaemonSet. Kernels and RHCOS versions are
+taken from every pool, like the operator's.
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.drivers import UnknownOS, os_id, os_tag
 from ...model import Finding, FindingsError
+from .driver_toolkit import RHCOS_LABEL, DriverToolkit, driver_toolkits
+from ...policy.workloads import Workload, serving
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -57,7 +65,7 @@ class System(NamedTuple):
 class Target(NamedTuple):
     """One DaemonSet: its name, its `app` label and selector, the nodes it selects, and what they run.
 
-    `kernel` is "" unless the driver is precompiled.
+    `kernel` is "" unless the driver is precompiled, `toolkit` what OpenShift's driver toolkit builds with.
     """
 
     name: str
@@ -65,6 +73,7 @@ class Target(NamedTuple):
     node_selector: dict[str, str]
     os: System
     kernel: str = ""
+    toolkit: DriverToolkit | None = None
 
     @property
     def image_suffix(self) -> str:
@@ -72,23 +81,40 @@ class Target(NamedTuple):
         return f"{self.kernel}-{self.os.tag}" if self.kernel else self.os.tag
 
 
-def targets(spec: ClusterPolicySpec) -> list[Target]:
-    """The DaemonSets for the node pools of SPEC, in policy order; none without pools.
+class Installer(NamedTuple):
+    """Who is installed on nodes: the name of its only or first DaemonSet, its policy section, the workload it serves."""
+
+    name: str
+    section: str
+    workload: Workload
+
+
+DRIVER = Installer(NAME, "driver", "container")
+VGPU_MANAGER = Installer("nvidia-vgpu-manager-daemonset", "vgpuManager", "vm-vgpu")
+
+
+def targets(spec: ClusterPolicySpec, who: Installer = DRIVER) -> list[Target]:
+    """The DaemonSets of WHO for the node pools of SPEC, in policy order; none without pools.
 
     Raises FindingsError with everything that the pools fail to say or contradict each other in.
     """
-    precompiled, findings = bool(spec.driver.usePrecompiled), list[Finding]()
-    systems: list[tuple[int, System]] = []
+    precompiled, findings = who is DRIVER and bool(spec.driver.usePrecompiled), list[Finding]()
+    counts, systems = serving(spec, who.workload), list[tuple[int, System]]()
     for index, pool in enumerate(spec.nodePools):
         try:
             systems.append((index, parse(pool.os or "", spec.release)))
         except UnknownOS as error:
-            findings.append(unknown_os(index, pool.name, error))
-        if precompiled and not pool.kernel:
+            if index in counts:
+                findings.append(unknown_os(index, pool.name, error, who))
+        if precompiled and not pool.kernel and index in counts:
             findings.append(unknown_kernel(index, pool.name))
     if findings:
         raise FindingsError(*findings)
-    return per_kernel(spec, systems) if precompiled else per_os([system for _, system in systems])
+    if precompiled:
+        return per_kernel(spec, [(index, system) for index, system in systems if spec.nodePools[index].kernel])
+    if toolkits := driver_toolkits(spec):
+        return per_rhcos(spec, systems, toolkits, who)
+    return per_os([system for index, system in systems if index in counts or not counts], who)
 
 
 def parse(os: str, release: str) -> System:
@@ -96,12 +122,25 @@ def parse(os: str, release: str) -> System:
     return System(*os_id(os), os_tag(os, release))
 
 
-def per_os(systems: list[System]) -> list[Target]:
+def per_rhcos(
+    spec: ClusterPolicySpec, systems: list[tuple[int, System]], toolkits: list[DriverToolkit], who: Installer
+) -> list[Target]:
+    """One target per RHCOS version, for the system of the first pool that has it (operator.md 8.1)."""
+    found = []
+    for toolkit in toolkits:
+        system = next((known for index, known in systems if spec.nodePools[index].ostreeVersion == toolkit.rhcos), None)
+        if system:
+            name = f"{who.name}-{toolkit.rhcos}"
+            found.append(Target(name, name, {RHCOS_LABEL: toolkit.rhcos}, system, toolkit=toolkit))
+    return found
+
+
+def per_os(systems: list[System], who: Installer = DRIVER) -> list[Target]:
     """One target per OS tag; the only or first one keeps the operator's name and selector (see above)."""
     found = list({system.tag: system for system in systems}.values())
     if len(found) < 2:
-        return [Target(NAME, NAME, {}, system) for system in found]
-    names = [NAME, *(f"{NAME}-{system.tag}" for system in found[1:])]
+        return [Target(who.name, who.name, {}, system) for system in found]
+    names = [who.name, *(f"{who.name}-{system.tag}" for system in found[1:])]
     return [Target(name, name, system.selector, system) for name, system in zip(names, found, strict=True)]
 
 
@@ -140,7 +179,7 @@ def sanitised(kernel: str) -> str:
     return re.sub(r"[-.]*\.[-.]*", ".", text).strip(".")
 
 
-def unknown_os(index: int, pool: str, error: UnknownOS) -> Finding:
+def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer = DRIVER) -> Finding:
     """The finding that nothing tells which image pool INDEX needs."""
     path = f"spec.nodePools[{index}].os"
     what = f"the os {error.name!r} of node pool {pool} has no version" if error.name else f"node pool {pool} has no os"
@@ -152,7 +191,7 @@ def unknown_os(index: int, pool: str, error: UnknownOS) -> Finding:
         path=path,
         why="driver images are built for one operating system, and their tags end in its name",
         remedy=f"set {path} to ID and VERSION_ID of /etc/os-release in one word, such as {example}; "
-        "where the node's image brings the driver, set spec.driver.enabled: false",
+        f"where the node's image brings the driver, set spec.{who.section}.enabled: false",
     )
 
 

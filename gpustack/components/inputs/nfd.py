@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import kubernetes, releases
 from ...policy.nfd import OPEN_NAMESPACES, reserved
-from .common import Inputs, dump, dumped, image, on_openshift, pull_policy
+from .common import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
 
 if TYPE_CHECKING:
     from ...policy.nfd import NfdPart
@@ -64,7 +64,6 @@ class Installation(Inputs):
     label_namespaces: tuple[str, ...] = LABEL_NAMESPACES
     pci_classes: tuple[str, ...] = PCI_CLASSES
     own_node_only: bool = True
-    openshift: bool = False
     master: Part
     worker: Part
     gc: Part
@@ -76,22 +75,50 @@ class Installation(Inputs):
         return whole[:63].removesuffix("-")
 
 
-class NfdInputs(Inputs):
-    """`installation` is None where the cluster has node feature discovery; the operator's rule may come along even so."""
+class Instance(Inputs):
+    """What OpenShift's own operator of node feature discovery is asked for. `image` is "" for the operator's."""
 
-    installation: Installation | None
+    image: str = ""
+    pull_policy: str = "IfNotPresent"
+    label_namespaces: tuple[str, ...] = ()
+    pci_classes: tuple[str, ...] = PCI_CLASSES
+
+
+class NfdInputs(Inputs):
+    """`installation` and `instance` are None where the cluster has one; the operator's rule may come along even so."""
+
+    installation: Installation | None = None
+    instance: Instance | None = None
     rule: bool = False
 
 
 def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule."""
     installed, rule = spec.nfd.enabled is not False, bool(spec.nfd.nodefeaturerules)
-    return NfdInputs(installation=installation(spec) if installed else None, rule=rule) if installed or rule else None
+    if not installed:
+        return NfdInputs(rule=rule) if rule else None
+    if on_openshift(spec):
+        return NfdInputs(instance=instance(spec), rule=rule)
+    return NfdInputs(installation=installation(spec), rule=rule)
+
+
+def instance(spec: ClusterPolicySpec) -> Instance:
+    """The inputs of an instance; sections about pods are the operator's own there."""
+    section = spec.nfd
+    given = section.repository or section.image or section.version
+    return Instance(
+        image=image(spec, section, "nfd") if given else "",
+        pull_policy=pull_policy(section.imagePullPolicy),
+        label_namespaces=tuple(sorted({"nvidia.com", *section.labelNamespaces, *namespaces_of_rules(spec)})),
+        pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
+    )
 
 
 def installation(spec: ClusterPolicySpec) -> Installation:
+    """The inputs of an installation; its image is that of the release where the policy doesn't say otherwise."""
     section = spec.nfd
-    given = {name: value for name in ("repository", "image", "version") if (value := getattr(section, name)) is not None}
+    source = {"repository": section.repository, "image": section.image, "version": section.version}
+    given = {name: value for name, value in source.items() if value is not None}
     minor = kubernetes.minor(spec.cluster.kubernetesVersion or "")
     return Installation(
         namespace=spec.cluster.namespace,
@@ -99,11 +126,10 @@ def installation(spec: ClusterPolicySpec) -> Installation:
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
         helm_release=section.helmRelease or HELM_RELEASE,
-        crds=tuple(name for name in CRDS if spec.cluster.crds.get(name) != "expect"),
+        crds=owned_crds(spec, CRDS),
         label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
         pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
         own_node_only=tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE,
-        openshift=on_openshift(spec),
         master=part(section.master, "master", [CONTROL_PLANE]),
         worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(spec.daemonsets.tolerations)]),
         gc=part(section.gc, "gc", []),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .common import OperandInputs, operand
+from .common import OperandInputs, operand, prometheus_rules
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
 
 class NodeStatusExporterInputs(OperandInputs):
-    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be."""
+    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be. `rules`: OpenShift's
+    Prometheus alerts on nodes that fail.
+    """
 
     monitoring: bool = False
+    rules: bool = False
 
 
 def from_spec(spec: ClusterPolicySpec) -> NodeStatusExporterInputs | None:
@@ -22,4 +25,5 @@ def from_spec(spec: ClusterPolicySpec) -> NodeStatusExporterInputs | None:
     if not section.enabled:
         return None
     shared = operand(spec, section, "nodeStatusExporter")
-    return NodeStatusExporterInputs(**shared, monitoring=bool(spec.cluster.monitoring))
+    monitoring = bool(spec.cluster.monitoring)
+    return NodeStatusExporterInputs(**shared, monitoring=monitoring, rules=prometheus_rules(spec))

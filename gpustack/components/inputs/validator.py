@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ...catalog import releases
+from ...policy.ownership import container_drivers
 from .common import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
@@ -38,11 +39,16 @@ def from_spec(spec: ClusterPolicySpec) -> ValidatorInputs:
 
 
 def features(spec: ClusterPolicySpec) -> tuple[Feature, ...]:
-    """The modules that this render's driver pods load beside the driver, less what the release can't check."""
-    traits = releases.release(spec.release).traits
+    """The modules that this render's driver pods load beside the driver, less what the release can't check.
+
+    Where drivers differ, a check passes on nodes whose driver goes without its module. The checks of older releases
+    don't, so there only what holds for all nodes is checked, as the operator does.
+    """
+    traits, drivers = releases.release(spec.release).traits, container_drivers(spec)
+    everywhere = not traits.features_in_driver_validation and bool(spec.driver.enabled)
     switches: dict[Feature, bool | None] = {
-        "nvidia-fs": spec.gds.enabled,
-        "gdrcopy": spec.gdrcopy.enabled,
-        "nvidia-peermem": spec.driver.rdma.enabled and traits.peermem_validation,
+        "nvidia-fs": spec.gds.enabled if everywhere else any(driver.gds for driver in drivers),
+        "gdrcopy": spec.gdrcopy.enabled if everywhere else any(driver.gdrcopy for driver in drivers),
+        "nvidia-peermem": traits.peermem_validation and any(driver.rdma for driver in drivers),
     }
-    return tuple(feature for feature, on in switches.items() if on and spec.driver.enabled)
+    return tuple(feature for feature, on in switches.items() if on)

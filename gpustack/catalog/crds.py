@@ -1,0 +1,31 @@
+"""The CustomResourceDefinitions that gpustack can bring along, by full name.
+
+`cluster.crds` says for each whether the render owns it or finds it in the cluster. The definitions themselves lie with
+the components that need them (components/crds/); a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpustack.catalog._lookup import UnknownName, nearest
+
+CRDS: Mapping[str, str] = {
+    "computedomaincliques.resource.nvidia.com": "the DRA driver, for compute domains",
+    "computedomains.resource.nvidia.com": "the DRA driver, for compute domains",
+    "nodefeaturegroups.nfd.k8s-sigs.io": "node feature discovery",
+    "nodefeaturerules.nfd.k8s-sigs.io": "node feature discovery",
+    "nodefeatures.nfd.k8s-sigs.io": "node feature discovery",
+}
+"""Name -> who needs it."""
+
+
+class UnknownCRD(UnknownName):
+    what = "CRD"
+
+
+def known(name: str) -> str:
+    """Who needs the CRD called NAME; UnknownCRD names the nearest ones."""
+    if name not in CRDS:
+        raise UnknownCRD(name, nearest(name, CRDS))
+    return CRDS[name]

@@ -1,0 +1,301 @@
+"""Rules over drivers that serve some of a cluster's nodes: `drivers`, and `driver` of a node pool.
+
+The operator finds in the cluster that two drivers want one node, and then neither is installed anywhere (operator.md
+10.1). What pools say of their nodes is enough to find it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..catalog import releases
+from ..policy.cluster import on_openshift
+from ..policy.ownership import OWNER, claims, in_charge, is_default, node_labels, owners
+from ..policy.workloads import workload
+from .rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ..policy.spec import ClusterPolicySpec
+
+LABEL_VALUE = 63
+"""How long the value of a node label may be."""
+
+
+@rule("GPU130", "error")
+def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Two of `drivers` that select the nodes of one pool would unload each other's kernel modules."""
+    if not in_charge(spec):
+        return
+    seen = set[tuple[int, int]]()
+    for pool in spec.nodePools:
+        first, *others = [*claims(spec, pool)] or [-1]
+        for other in others:
+            if (first, other) in seen:
+                continue
+            seen.add((first, other))
+            name, mine = spec.drivers[other].name, spec.drivers[first].name
+            older = "" if releases.release(spec.release).traits.driver_owner_label else releases_without_default(spec)
+            yield Hit(
+                f"spec.drivers[{other}].nodeSelector" if spec.drivers[other].nodeSelector else f"spec.drivers[{other}]",
+                f"the drivers {mine} and {name} both select the nodes of pool {pool.name}",
+                "a node can run one driver. The operator installs none at all while two select a node" + older,
+                f"give {mine} and {name} a nodeSelector that tells their nodes apart, by labels which the pools have "
+                "under nodeSelector; for the nodes that no other driver selects, set `default: true` instead",
+            )
+
+
+def releases_without_default(spec: ClusterPolicySpec) -> str:
+    """Why a default driver is none in SPEC's release, where one is asked for."""
+    asked = any(driver.default for driver in spec.drivers)
+    return f"; {spec.release} knows no default driver: one without nodeSelector selects all nodes" if asked else ""
+
+
+@rule("GPU131", "error")
+def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """At most one driver takes the nodes that no other one selects, and it selects none itself."""
+    defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
+    for index in defaults[1:]:
+        first = spec.drivers[defaults[0]].name
+        yield Hit(
+            f"spec.drivers[{index}].default",
+            f"{first} and {spec.drivers[index].name} are both the default driver",
+            "each would take the nodes that no other driver selects",
+            f"leave out default for one of them, and give it a nodeSelector: {first} is the first",
+        )
+    for index in defaults:
+        if spec.drivers[index].nodeSelector:
+            yield Hit(
+                f"spec.drivers[{index}].nodeSelector",
+                f"the default driver {spec.drivers[index].name} has a nodeSelector",
+                "it takes all nodes that no other driver selects; the operator's API refuses a selector beside that",
+                f"leave out spec.drivers[{index}].nodeSelector, or spec.drivers[{index}].default",
+            )
+
+
+@rule("GPU132", "error")
+def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver's name becomes the value of a node label, which nothing else may set."""
+    for index, driver in enumerate(spec.drivers):
+        if OWNER in driver.nodeSelector:
+            yield Hit(
+                f"spec.drivers[{index}].nodeSelector",
+                f"the driver {driver.name} selects nodes by {OWNER}",
+                "that label is set on the nodes which a driver selects, so it can't be what they are selected by",
+                "select by a label of your own, one that the pool has under nodeSelector",
+            )
+        if len(driver.name) > LABEL_VALUE:
+            yield Hit(
+                f"spec.drivers[{index}].name",
+                f"the driver's name has {len(driver.name)} characters, more than {LABEL_VALUE}",
+                f"it is the value of the node label {OWNER}",
+                "give it a shorter name",
+            )
+
+
+@rule("GPU133", "warning")
+def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver that no pool is for is not rendered: its image depends on the nodes' operating system."""
+    if not in_charge(spec) or not spec.nodePools:
+        return
+    owner = owners(spec)
+    for index, driver in enumerate(spec.drivers):
+        if index in owner:
+            continue
+        what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
+        yield Hit(
+            f"spec.drivers[{index}]",
+            f"nothing is rendered for the driver {driver.name}: {what}",
+            "which image and DaemonSet a driver needs follows from the pools that it serves",
+            "correct the selector, or say under nodeSelector of a pool which labels its nodes have",
+        )
+
+
+@rule("GPU134", "warning")
+def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool that none of `drivers` selects gets no driver, and its nodes never become ready for GPUs."""
+    if not in_charge(spec) or not spec.drivers:
+        return
+    for index, owner in enumerate(owners(spec)):
+        pool = spec.nodePools[index]
+        if owner is None and workload(spec, pool) == "container":
+            yield Hit(
+                f"spec.nodePools[{index}]",
+                f"no driver selects the nodes of pool {pool.name}",
+                "GPU pods stay pending there, unless the nodes bring a driver themselves",
+                "add a driver for them to spec.drivers, or make one of the drivers the default with `default: true`",
+            )
+
+
+@rule("GPU135", "error")
+def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """`driver` of a pool overrides the section `driver`, which says nothing where `drivers` are in charge."""
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None and in_charge(spec):
+            yield Hit(
+                f"spec.nodePools[{index}].driver",
+                f"pool {pool.name} has a driver of its own beside spec.drivers",
+                "it would override fields of spec.driver, and that section describes no driver of this cluster",
+                f"describe it as one of spec.drivers, with a nodeSelector that matches the pool, and leave out "
+                f"spec.nodePools[{index}].driver; or leave out spec.drivers and spec.driver.useNvidiaDriverCRD",
+            )
+
+
+@rule("GPU136", "warning")
+def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """`drivers` count where `driver.useNvidiaDriverCRD` is set, and nowhere else."""
+    if spec.drivers and not in_charge(spec):
+        yield Hit(
+            "spec.drivers",
+            "drivers has no effect: driver.useNvidiaDriverCRD is not set",
+            "the section driver describes the driver of all nodes; the operator ignores NVIDIADriver objects then",
+            "set spec.driver.useNvidiaDriverCRD: true, or leave out spec.drivers",
+        )
+    if spec.driver.useNvidiaDriverCRD and spec.gpuCluster is None and not spec.drivers:
+        yield Hit(
+            "spec.driver.useNvidiaDriverCRD",
+            "no driver is rendered: there are no spec.drivers",
+            "with driver.useNvidiaDriverCRD the section driver describes no driver, only its list does",
+            "add spec.drivers, or leave out spec.driver.useNvidiaDriverCRD",
+        )
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None and not in_charge(spec):
+            if not spec.driver.enabled:
+                why = "spec.driver.enabled is false: nodes bring their driver"
+            elif workload(spec, pool) != "container":
+                why = f"its nodes serve {workload(spec, pool)}, without a driver for containers"
+            else:
+                continue
+            yield Hit(f"spec.nodePools[{index}].driver", "the pool's driver has no effect", why, "leave it out")
+
+
+@rule("GPU137", "error")
+def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A node that belongs to two pools can't have the driver of each."""
+    if in_charge(spec) or not spec.driver.enabled:
+        return
+    labels = [node_labels(spec, pool) for pool in spec.nodePools]
+    expected = "nvidia.com/gpu.product"  # what the policy expects there tells no nodes apart
+    selected = [{key: value for key, value in each.items() if key != expected} for each in labels]
+    for index, pool in enumerate(spec.nodePools):
+        for other, wider in enumerate(spec.nodePools):
+            same = pool.driver == wider.driver or not selected[other].items() <= selected[index].items()
+            if other == index or same or (other < index and selected[other] == selected[index]):
+                continue
+            which = index if pool.driver is not None else other
+            yield Hit(
+                f"spec.nodePools[{which}].driver",
+                f"nodes of pool {pool.name} belong to pool {wider.name} too, and that has another driver",
+                "a node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and can run "
+                "one driver",
+                f"give both pools a nodeSelector that tells their nodes apart, or the same driver: "
+                f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]",
+            )
+
+
+@rule("GPU138", "warning")
+def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A ConfigMap for vGPU licences is deprecated: the token in it is a credential."""
+    licensing = spec.driver.licensingConfig
+    named = [("driver.licensingConfig.configMapName", licensing.configMapName if not licensing.secretName else None)]
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None and not pool.driver.licensingConfig.secretName:
+            path = f"nodePools[{index}].driver.licensingConfig.configMapName"
+            named.append((path, pool.driver.licensingConfig.configMapName))
+    for index, driver in enumerate(spec.drivers):
+        name = driver.licensingConfig.name if not driver.licensingConfig.secretName else None
+        named.append((f"drivers[{index}].licensingConfig.name", name))
+    for path, name in named:
+        if name:
+            field = path.rpartition(".")[0]
+            yield Hit(
+                f"spec.{path}",
+                f"the vGPU licence comes from the ConfigMap {name}",
+                "its token is a credential, and whoever may read ConfigMaps can read it; the operator calls this "
+                "deprecated",
+                f"put the same keys into a Secret, name it in spec.{field}.secretName, and list it under "
+                "spec.references",
+            )
+
+
+@rule("GPU139", "warning")
+def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """On OpenShift a driver that builds is made for one version of RHCOS, in the driver toolkit of that version."""
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    wanted = in_charge(spec) or spec.operator.use_ocp_driver_toolkit is not False
+    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or in_charge(spec)):
+        return
+    named = any(pool.ostreeVersion for pool in spec.nodePools)
+    for index, pool in enumerate(spec.nodePools):
+        if not builds(spec, index):
+            continue
+        if not pool.ostreeVersion and (in_charge(spec) or (named and images)):
+            yield Hit(
+                f"spec.nodePools[{index}].ostreeVersion",
+                f"nothing is rendered for the driver of pool {pool.name}, whose version of RHCOS is not said",
+                "there is a driver DaemonSet per version of RHCOS, which selects its nodes by it",
+                f"set spec.nodePools[{index}].ostreeVersion to OSTREE_VERSION in /etc/os-release of its nodes",
+            )
+        if images and pool.ostreeVersion and pool.ostreeVersion not in images:
+            yield Hit(
+                f"spec.nodePools[{index}].ostreeVersion",
+                f"cluster.openshift.driverToolkitImages has no image for RHCOS {pool.ostreeVersion}",
+                "the driver builds without the driver toolkit then, and needs package sources of its own",
+                "add the image that `oc -n openshift get imagestream driver-toolkit -o yaml` names for this version",
+            )
+
+
+def builds(spec: ClusterPolicySpec, index: int) -> bool:
+    """Whether a driver for the nodes of pool INDEX builds kernel modules."""
+    pool = spec.nodePools[index]
+    if in_charge(spec):
+        owner = owners(spec)[index]
+        return owner is not None and not spec.drivers[owner].usePrecompiled
+    own = pool.driver.usePrecompiled if pool.driver is not None else None
+    return workload(spec, pool) == "container" and not (spec.driver.usePrecompiled if own is None else own)
+
+
+@rule("GPU140", "note")
+def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Fields of `drivers` that the operator's API has and no release acts on (operator.md 10.3)."""
+    for index, driver in enumerate(spec.drivers):
+        for path, given, why in (
+            ("nodeAffinity", driver.nodeAffinity is not None, "nodeSelector says where a driver runs"),
+            ("livenessProbe", driver.livenessProbe is not None, "only the start of a driver is probed"),
+            ("readinessProbe", driver.readinessProbe is not None, "only the start of a driver is probed"),
+            ("useOpenKernelModules", driver.useOpenKernelModules is not None, "kernelModuleType replaced it in v25.3"),
+            ("gds.args", bool(driver.gds.args), "the operator ignores it as well"),
+            ("gdrcopy.args", bool(driver.gdrcopy.args), "the operator ignores it as well"),
+        ):
+            if given:
+                where = f"drivers[{index}].{path}"
+                yield Hit(f"spec.{where}", f"{where} has no effect", why, f"leave out spec.{where}")
+    if spec.operator.use_ocp_driver_toolkit is False and in_charge(spec) and spec.drivers:
+        yield Hit(
+            "spec.operator.use_ocp_driver_toolkit",
+            "operator.use_ocp_driver_toolkit has no effect on drivers",
+            "they build in the driver toolkit wherever its images are known, as the operator does it",
+            "leave out spec.cluster.openshift.driverToolkitImages",
+        )
+
+
+@rule("GPU141", "note")
+def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Which of several drivers a node gets is said by a label of the node, and no manifest can set that."""
+    traits = releases.release(spec.release).traits
+    pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
+    if in_charge(spec) and spec.drivers and traits.driver_owner_label:
+        yield Hit(
+            "spec.drivers",
+            f"a driver starts on nodes whose label {OWNER} names it",
+            "the label assigns a node to a driver; until something sets it, no driver starts on the node",
+            f"until the reconciler is rendered: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
+        )
+    elif pools and not in_charge(spec):
+        pool = spec.nodePools[pools[0]]
+        yield Hit(
+            f"spec.nodePools[{pools[0]}].driver",
+            f"the driver of pool {pool.name} starts on nodes whose label {OWNER} is {pool.name}",
+            "until something sets the label, the cluster's driver runs on the node",
+            f"until the reconciler is rendered, drain a node: kubectl label node NAME {OWNER}={pool.name}",
+        )

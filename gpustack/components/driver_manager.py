@@ -1,0 +1,49 @@
+"""Clearing a node for virtual machines: the init container of vfio-manager and vGPU manager (operator.md 7.11, 7.14).
+
+It unloads the driver that containers used. Nodes change what they serve by hand and while nothing runs on them, so it
+neither evicts nor drains, unless the policy's `driverManager.env` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import Body
+from .daemonset import host_root
+from .inputs.common import Common
+from .inputs.driver_settings import Manager
+from .kube import rule
+from .pod import PRIVILEGED, Container, Env, Volume
+
+RUN_NVIDIA = Volume.host("run-nvidia", "/run/nvidia", "DirectoryOrCreate")
+HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
+
+
+def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
+    """The init container; RESOURCES are those of the component that it runs in."""
+    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "ENABLE_GPU_POD_EVICTION": "false", "ENABLE_AUTO_DRAIN": "false"})
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    container = Container(
+        "k8s-driver-manager",
+        manager.image,
+        manager.pull_policy,
+        command=["driver-manager"],
+        args=["uninstall_driver"],
+        env=env.policy(manager.env),
+        security=PRIVILEGED,
+        resources=resources,
+    )
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
+    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    return container.mount(HOST_SYS, "/sys")
+
+
+def rights(common: Common) -> list[Body]:
+    """What it may do in the cluster: pause components by node labels, cordon its node, and evict where it is told to."""
+    found = [
+        rule("", "nodes", "get list patch watch"),
+        rule("", "pods", "get list watch"),
+        rule("", "pods/eviction", "create"),
+    ]
+    return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found

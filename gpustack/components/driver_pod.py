@@ -1,0 +1,217 @@
+"""The driver's pod: the manager that clears the node, the driver, the modules beside it (operator.md 7.1, 10.3).
+
+Two sets of rules, by `DriverSettings.type`: the one of the policy's section `driver`, and the one of its `drivers`. The
+operator has two renderers; where they differ without need, the difference is kept, because what it runs on a node is
+adopted as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..model import Body
+from ..policy.ownership import OWNER
+from .daemonset import host_root
+from .driver_features import features, secret_env
+from .driver_toolkit import build_with_toolkit
+from .driver_volumes import (
+    HOST_SYS,
+    MELLANOX,
+    PROBE,
+    RUN_NVIDIA,
+    mount_authorities,
+    mount_files,
+    mount_host_manager,
+    mount_node,
+    mount_toolkit,
+)
+from .inputs.common import Common
+from .inputs.driver_settings import DriverPod, DriverSettings
+from .pod import PRIVILEGED, PRIVILEGED_S0, Container, Env, Pairs, Pod, exec_probe, unique
+
+MAIN = "nvidia-driver-ctr"
+HOST_MANAGER = "vgpu-host-manager"
+COMPONENT = "app.kubernetes.io/component"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+DIGEST = "DRIVER_CONFIG_DIGEST"
+READY_FILES = "/run/nvidia/validations/.driver-ctr-ready /run/nvidia/validations/.driver-daemons-status"
+
+
+def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Pod:
+    """The driver's pod, with the digest of what it installs on the containers that compare it.
+
+    It stays away from nodes whose driver is one of OTHERS.
+    """
+    init, main = manager(common, settings), driver(settings, target)
+    sidecars = builders(settings, target, main)
+    found = Pod(
+        target.account,
+        target.node_selector,
+        [main, *features(settings, target), *sidecars],
+        init=[init],
+        host_pid=True,
+        host_network=settings.host_network,
+        affinity=affinity(settings, others),
+        pull_secrets=unique(settings.pull_secrets),
+        grace_period=120 if settings.type == HOST_MANAGER else None,
+    )
+    digest = config_digest(found)
+    for container in (init, main, *sidecars):
+        container.env.set(DIGEST, digest)
+    return found
+
+
+def component(settings: DriverSettings) -> dict[str, str]:
+    """The label of every driver's pods, whatever its DaemonSet: whoever looks for driver pods goes by it."""
+    return {COMPONENT: "nvidia-vgpu-host-manager" if settings.type == HOST_MANAGER else "nvidia-driver"}
+
+
+def affinity(settings: DriverSettings, others: Sequence[str]) -> Body:
+    """One driver per node, as two would unload each other's modules: a pod that lost its DaemonSet keeps its node.
+
+    And none where the node's label names one of OTHERS.
+    """
+    drivers = ["nvidia-driver", "nvidia-vgpu-manager"] if settings.type else ["nvidia-driver"]
+    expression = {"key": COMPONENT, "operator": "In", "values": drivers}
+    term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "kubernetes.io/hostname"}
+    found: Body = {"podAntiAffinity": {REQUIRED: [term]}}
+    if others:
+        owned = {"key": OWNER, "operator": "NotIn", "values": list(others)}
+        found["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [owned]}]}}
+    return found
+
+
+def manager(common: Common, settings: DriverSettings) -> Container:
+    """The init container that clears the node of its old driver: evicts GPU pods, unloads modules, waits for MOFED.
+
+    Its settings do not follow `driver.upgradePolicy`, which steers a roll-out alone (case 34): that evicts and drains
+    before it deletes the driver's pod, and marks the node so that the manager does neither. They hold on nodes without
+    the mark, and `driver.manager.env` changes them.
+    """
+    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "ENABLE_GPU_POD_EVICTION": "true", "ENABLE_AUTO_DRAIN": "false"})
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env.set("DRAIN_USE_FORCE", False).set("DRAIN_POD_SELECTOR_LABEL", "").set("DRAIN_TIMEOUT_SECONDS", "0s")
+    env.set("DRAIN_DELETE_EMPTYDIR_DATA", False)
+    container = Container(
+        "k8s-driver-manager",
+        settings.manager.image,
+        settings.manager.pull_policy,
+        command=["driver-manager"],
+        args=["uninstall_driver"],
+        env=rdma_env(env, settings).policy(settings.manager.env),
+        security=PRIVILEGED,
+        resources=settings.resources,
+    )
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
+    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    return container.mount(HOST_SYS, "/sys").mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
+
+
+def driver(settings: DriverSettings, target: DriverPod) -> Container:
+    """The container that installs the driver and then stays, with its daemons, for as long as the driver is loaded."""
+    container = Container(
+        MAIN,
+        target.image,
+        settings.pull_policy,
+        command=["nvidia-driver"],
+        args=settings.args or ["init"],
+        env=environment(settings, target),
+        env_from=secret_env(settings),
+        security=PRIVILEGED_S0,
+        resources=settings.resources,
+    )
+    if settings.type == HOST_MANAGER:
+        mount_host_manager(container)
+    else:
+        container.startup = exec_probe(["sh", PROBE], **{**STARTUP, **settings.startup})
+        container.pre_stop = ["/bin/sh", "-c", f"rm -f {READY_FILES}"]
+    mount_node(container, host_sources=settings.host_mofed or settings.host_sources)
+    mount_files(container, "driver", target)
+    if settings.trusted_ca:
+        mount_authorities(container)
+    return container
+
+
+def builders(settings: DriverSettings, target: DriverPod, main: Container) -> list[Container]:
+    """The sidecar in which MAIN builds on OpenShift, where the driver toolkit is used (operator.md 8.1)."""
+    if target.toolkit is None:
+        return []
+    sidecar = build_with_toolkit(main, target.toolkit, resources=settings.resources)
+    host_sources = settings.host_mofed or settings.host_sources
+    mount_toolkit(sidecar, host_sources=host_sources, firmware=bool(settings.type))
+    announce(sidecar.env, target)
+    return [sidecar]
+
+
+STARTUP = {
+    "initialDelaySeconds": 60,
+    "periodSeconds": 10,
+    "timeoutSeconds": 60,
+    "failureThreshold": 120,
+    "successThreshold": 1,
+}
+"""A driver takes minutes to build: 20 of them, then the container is restarted."""
+
+
+def environment(settings: DriverSettings, target: DriverPod) -> Env:
+    """The driver's settings. The policy's env wins over features, and what the cluster is over it (operator.md 5.2).
+
+    That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3).
+    """
+    env = Env({"NVIDIA_VISIBLE_DEVICES": "void"} if settings.type else None)
+    env.field("NODE_NAME", "spec.nodeName").field("NODE_IP", "status.hostIP")
+    env.set("KERNEL_MODULE_TYPE", settings.module_type)
+    if settings.module_type == "open":
+        env.set("OPEN_KERNEL_MODULES_ENABLED", True)
+    announce(env, target)
+    version: Pairs = (("OPENSHIFT_VERSION", settings.openshift_version),) if settings.openshift_version else ()
+    if settings.type:
+        rdma_env(env.update(version).update(settings.env), settings)
+    else:
+        rdma_env(env, settings).update(settings.env).update(version)
+    return env.update(settings.proxy)
+
+
+def announce(env: Env, target: DriverPod) -> None:
+    """Say which modules are built beside the driver's."""
+    if target.gds:
+        env.set("GDS_ENABLED", True)
+    if target.gdrcopy:
+        env.set("GDRCOPY_ENABLED", True)
+
+
+def rdma_env(env: Env, settings: DriverSettings) -> Env:
+    """Whether nvidia-peermem will be loaded, and whose network driver it goes with."""
+    if settings.rdma:
+        env.set("GPU_DIRECT_RDMA_ENABLED", True)
+    if settings.host_mofed:
+        env.set("USE_HOST_MOFED", True)
+    return env
+
+
+def config_digest(pod: Pod) -> str:
+    """Names what POD installs: 10 hex digits, equal for pods that differ only in what a restart suffices for.
+
+    The manager and the driver keep the modules that are loaded when the digest is the one they were installed with, and
+    a roll-out then spares the workloads (operator.md 12, reconciler.md U34 and D8). It covers what each container runs
+    (image, command, environment), and the sources of what it mounts; not labels, tolerations, resources, probes, node
+    selectors or the names of volumes. Changing what enters here makes every driver of every cluster re-install.
+    """
+    facts = [installed(container) for container in pod.every_container()]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def installed(container: Container) -> dict[str, Any]:
+    """What of CONTAINER decides what is on the node afterwards. Order counts in words, nowhere else."""
+    mounts = [{**mount, "name": volume.source} for volume, mount in container.mounts]
+    return {
+        "name": container.name,
+        "image": container.image,
+        "words": [*container.command, *container.args],
+        "env": sorted(container.env.body(), key=lambda entry: str(entry["name"])),
+        "envFrom": list(container.env_from),
+        "mounts": sorted(mounts, key=lambda mount: str(mount["mountPath"])),
+    }

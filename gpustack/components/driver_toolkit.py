@@ -1,0 +1,68 @@
+"""The sidecar that builds kernel modules for RHCOS: OpenShift's driver toolkit (operator.md 8.1).
+
+The container that installs the modules leaves its sources and its entry point in a shared folder, and the sidecar
+builds there, with headers and compiler of exactly the node's kernel. So there is a DaemonSet per RHCOS version. Where
+the image for a version is missing, the sidecar runs the installing container's own image, which then builds without the
+toolkit, as the operator's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .inputs.driver_toolkit import DriverToolkit
+from .pod import PRIVILEGED_S0, Container, Env, Volume
+
+NAME = "openshift-driver-toolkit-ctr"
+SHARED = Volume.empty_dir("shared-nvidia-driver-toolkit")
+SHARED_DIR = "/mnt/shared-nvidia-driver-toolkit"
+BUILD = "\n".join(
+    (
+        f"until [ -f {SHARED_DIR}/dir_prepared ]; do",
+        "  echo 'waiting for the sources of the driver'",
+        "  sleep 10",
+        "done",
+        f"exec {SHARED_DIR}/ocp_dtk_entrypoint dtk-build-driver",
+    )
+)
+
+
+def build_with_toolkit(
+    main: Container, toolkit: DriverToolkit, *, resources: Mapping[str, Any] | None, word: str = "nv-ctr-run-with-dtk"
+) -> Container:
+    """Let MAIN build with TOOLKIT, and return the sidecar for it, which has no mounts but the shared folder.
+
+    WORD is the argument of MAIN's entry point; the arguments that it had are gone, those of the policy with them.
+    """
+    use_toolkit(main, toolkit, word)
+    env = Env({"RHCOS_VERSION": toolkit.rhcos, "NVIDIA_VISIBLE_DEVICES": "void"})
+    if not toolkit.image:
+        env.set("RHCOS_IMAGE_MISSING", True)
+    sidecar = Container(
+        NAME,
+        toolkit.image or main.image,
+        "IfNotPresent",
+        command=["bash", "-xc"],
+        args=[BUILD],
+        env=env,
+        security=PRIVILEGED_S0,
+        resources=resources,
+    )
+    return sidecar.mount(SHARED, SHARED_DIR)
+
+
+def use_toolkit(container: Container, toolkit: DriverToolkit, word: str) -> None:
+    """Make CONTAINER prepare the shared folder and take its modules from there; WORD as in `build_with_toolkit`."""
+    container.command, container.args = ["ocp_dtk_entrypoint"], [word]
+    container.mount(SHARED, SHARED_DIR)
+    if not toolkit.image:
+        container.env.set("RHCOS_IMAGE_MISSING", True).set("RHCOS_VERSION", toolkit.rhcos)
+
+
+def labels(toolkit: DriverToolkit) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels of the DaemonSet for TOOLKIT, and those of its pods."""
+    pod = {"openshift.driver-toolkit": "true"}
+    if not toolkit.image:
+        pod["openshift.driver-toolkit.rhcos-image-missing"] = "true"
+    return {**pod, "openshift.driver-toolkit.rhcos": toolkit.rhcos}, pod

@@ -1,0 +1,95 @@
+"""Which DaemonSets one of `drivers` needs, and which nodes each is for (operator.md 10.1 to 10.3).
+
+One per OS tag, precompiled one per OS tag and kernel, on OpenShift one per version of RHCOS. All of them select the
+label that names the driver; names: driver_names.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...catalog.drivers import UnknownOS
+from ...catalog.releases import release
+from ...model import Finding, FindingsError
+from ...policy.ownership import OWNER, PRESENT, os_labels
+from .common import on_openshift
+from .driver_names import daemonset_name
+from .driver_pools import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
+from .driver_toolkit import RHCOS_LABEL, DriverToolkit
+
+if TYPE_CHECKING:
+    from ...policy.nvidia_driver import NvidiaDriver
+    from ...policy.spec import ClusterPolicySpec
+
+
+def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
+    """The images of OpenShift's driver toolkit by RHCOS version; `drivers` use it wherever there is one (10.3)."""
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    return {version: image for version, image in images.items() if version != "latest"}
+
+
+def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) -> list[Target]:
+    """The DaemonSets of DRIVER on POOLS, in their order. None for pools on OpenShift that do not say their version of
+    RHCOS: the operator makes none for such nodes, and a rule warns.
+
+    Raises FindingsError with everything that the pools fail to say.
+    """
+    found, findings = dict[str, Target](), list[Finding]()
+    by_rhcos = on_openshift(spec) and not driver.usePrecompiled
+    for index in pools:
+        pool = spec.nodePools[index]
+        try:
+            system = parse(pool.os or "", spec.release or "")
+        except UnknownOS as error:
+            findings.append(unknown_os(index, pool.name, error))
+        else:
+            kernel = pool.kernel or "" if driver.usePrecompiled else ""
+            rhcos = pool.ostreeVersion or "" if by_rhcos else ""
+            if rhcos or not by_rhcos:
+                target = target_of(spec, driver, system, kernel=kernel, rhcos=rhcos)
+                found.setdefault(target.name, target)
+        if driver.usePrecompiled and not pool.kernel:
+            findings.append(unknown_kernel(index, pool.name))
+    if findings:
+        raise FindingsError(*findings)
+    return list(found.values())
+
+
+def target_of(
+    spec: ClusterPolicySpec, driver: NvidiaDriver, system: System, *, kernel: str = "", rhcos: str = ""
+) -> Target:
+    """The DaemonSet of DRIVER on SYSTEM, for one KERNEL or one version of RHCOS where these are not ""."""
+    selector = node_selector(spec, driver, system)
+    if kernel:
+        selector[KERNEL_LABEL] = kernel
+    if rhcos:
+        selector[RHCOS_LABEL] = rhcos
+    images = toolkit_images(spec)
+    toolkit = DriverToolkit(rhcos=rhcos, image=images.get(rhcos, "")) if rhcos and images else None
+    variant = kernel or rhcos or apart(spec, system)
+    name = daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant)
+    return Target(name, name, selector, system, kernel, toolkit)
+
+
+def apart(spec: ClusterPolicySpec, system: System) -> str:
+    """What tells SYSTEM from others with its tag, where the release selects by the whole version: that version.
+
+    The operator of such releases has one DaemonSet for them, which selects the nodes of one version only.
+    """
+    traits = release(spec.release or "").traits
+    return "" if traits.driver_major_selector or system.tag.endswith(system.version) else system.version
+
+
+def node_selector(spec: ClusterPolicySpec, driver: NvidiaDriver, system: System) -> dict[str, str]:
+    """The labels of DRIVER's nodes that run SYSTEM, less the one that turns the driver on (10.3)."""
+    traits, labels = release(spec.release or "").traits, os_labels(system.text, spec.release or "")
+    whole = f"{OS_LABEL}VERSION_ID"
+    short = whole not in labels or (traits.driver_major_selector and not system.tag.endswith(system.version))
+    version = f"{whole}.major" if short else whole
+    return {
+        PRESENT: "true",
+        **({OWNER: driver.name} if traits.driver_owner_label else {}),
+        **driver.nodeSelector,
+        f"{OS_LABEL}ID": system.id,
+        version: labels[version],
+    }

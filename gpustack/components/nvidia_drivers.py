@@ -1,0 +1,86 @@
+"""`drivers`: several drivers in one cluster, each on nodes of its own (operator.md 10).
+
+The pods are those of driver_pod.py, with the rules for `drivers`. What is particular here: labels, tolerations,
+priority and the like are the driver's own and not those of `daemonsets`; rights are made per driver and OS, under the
+operator's names; and the ConfigMap of the startup probe, over which the operator's drivers fight, is there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from .component import Component
+from .daemonset import daemonset
+from .driver import driver_labels, rights
+from .driver_pod import HOST_MANAGER, MAIN, component, pod
+from .driver_volumes import ENTRYPOINT, trusted_authorities
+from .inputs.common import Common
+from .inputs.driver_settings import DriverPod
+from .inputs.nvidia_drivers import NvidiaDriverInputs, NvidiaDriversInputs
+from .kube import PRIVILEGED_SCC, access, config_map
+from .scc import scc
+from .scripts import script
+
+STATE = {"nvidia.com/gpu-operator.state": "state-driver"}
+"""The operator's label on everything that belongs to an NVIDIADriver."""
+
+
+class NvidiaDrivers(Component[NvidiaDriversInputs]):
+    """The DaemonSets of all drivers, their startup probe, and the rights of each driver on each OS."""
+
+    stage = "driver"
+
+    def manifests(self, inputs: NvidiaDriversInputs) -> Iterator[Body]:
+        common = inputs.common
+        settings = [driver.settings for driver in inputs.drivers]
+        on_nodes = next((each for each in settings if each.type != HOST_MANAGER), settings[0])
+        yield config_map(
+            ENTRYPOINT,
+            common.namespace,
+            {"startup-probe.sh": script("driver-startup-probe")},
+            labels={**component(on_nodes), **STATE},
+        )
+        if any(each.trusted_ca for each in settings):
+            yield trusted_authorities(common.namespace, STATE)
+        for driver in inputs.drivers:
+            for account in dict.fromkeys(target.account for target in driver.pods):
+                yield from rights_of(common, account)
+            for target in driver.pods:
+                yield driver_daemonset(common, driver, target)
+
+
+def rights_of(common: Common, account: str) -> Iterator[Body]:
+    """The service account ACCOUNT, and what it may do."""
+    role = [PRIVILEGED_SCC] if common.openshift else []
+    yield from access(account, common.namespace, role=role, cluster=rights(common), labels=STATE)
+    if common.openshift:
+        yield scc(account, common.namespace, like="nvidia-driver", labels=STATE)
+
+
+def driver_daemonset(common: Common, driver: NvidiaDriverInputs, target: DriverPod) -> Body:
+    """The DaemonSet of DRIVER for TARGET. HOST_ROOT is not set: only the volume follows `hostPaths.rootFS` (10.3)."""
+    labels, of_pod = driver_labels(driver.settings, target)
+    whole = common.traits.driver_labels_on_daemonset
+    own = common.model_copy(
+        update={
+            "labels": {},
+            "annotations": driver.annotations if whole else {},
+            "priority_class": driver.priority_class,
+            "tolerations": driver.tolerations,
+            "security_context": driver.security_context,
+            "root_fs": "/",
+        }
+    )
+    return daemonset(
+        own,
+        target.name,
+        pod(common, driver.settings, target),
+        app=target.app,
+        deploy="vgpu-manager" if driver.settings.type == HOST_MANAGER else "driver",
+        labels={**labels, **STATE, **(driver.labels if whole else {})},
+        pod_labels={**of_pod, **driver.labels},
+        annotations={"openshift.io/scc": target.account},
+        pod_annotations={"kubectl.kubernetes.io/default-container": MAIN, **({} if whole else driver.annotations)},
+        update="on-delete",
+    )

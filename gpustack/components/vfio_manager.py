@@ -1,0 +1,75 @@
+"""The vfio-manager: takes all GPUs of a node from their driver and binds them to vfio-pci, for passthrough
+(operator.md 7.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from .component import Component
+from .daemonset import daemonset, host_root
+from .driver_manager import HOST_SYS, clear_node, rights
+from .inputs.vfio_manager import VfioManagerInputs
+from .kube import PRIVILEGED_SCC, access, config_map
+from .pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
+from .scc import scc
+from .scripts import script
+
+NAME = "nvidia-vfio-manager"
+SLEEP = "while true; do sleep 86400; done"
+SCRIPT = "/bin/vfio-manage.sh"
+RESOURCES = {"limits": {"memory": "200Mi"}, "requests": {"cpu": "100m", "memory": "200Mi"}}
+
+
+class VfioManager(Component[VfioManagerInputs]):
+    """The vfio-manager's DaemonSet and its rights, which are those of the container that clears the node first."""
+
+    stage = "driver"
+
+    def manifests(self, inputs: VfioManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        role = [PRIVILEGED_SCC] if common.openshift else []
+        yield from access(NAME, common.namespace, role=role, cluster=rights(common))
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        if not common.traits.vfio_manager_program:
+            yield config_map(NAME, common.namespace, {"vfio-manage.sh": script("vfio-manage")}, labels={"app": NAME})
+        yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="vfio-manager")
+
+
+def pod(inputs: VfioManagerInputs) -> Pod:
+    """The manager binds once and then waits to be ended, when it gives the GPUs back."""
+    common = inputs.common
+    program = "vfio-manage" if common.traits.vfio_manager_program else SCRIPT
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["/bin/sh", "-c"],
+        args=inputs.args or [f"{program} bind --all && {SLEEP}"],
+        env=Env().policy(inputs.env),
+        security=PRIVILEGED_S0,
+        resources=inputs.resources or RESOURCES,
+        pre_stop=["/bin/sh", "-c", f"{program} unbind --all"],
+    )
+    main.mount(HOST_SYS, "/sys").mount(host_root(common), "/host")
+    if common.traits.vfio_manager_program:
+        # The program looks for kernel modules in the image's /lib/modules, and for drivers below HOST_ROOT.
+        main.env.set("HOST_ROOT", "/host")
+        main.mount(Volume.host("host-lib-modules", "/lib/modules", "Directory"), "/lib/modules", read_only=True)
+    else:
+        source = Volume.config_map(NAME, NAME, mode=0o700)
+        main.mount(source, SCRIPT, sub_path="vfio-manage.sh")
+    if not common.traits.vfio_manager_unbinds:
+        # One word with blanks in it, which no program is called: nothing is unbound, as with that release's operator.
+        main.pre_stop = [f"{program} unbind --all"]
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[clear_node(common, inputs.manager, inputs.resources)],
+        host_network=inputs.host_network,
+        pull_secrets=unique(inputs.pull_secrets),
+        grace_period=30,
+    )

@@ -1,0 +1,114 @@
+"""The vGPU manager: the host driver that lends parts of a GPU to virtual machines (operator.md 7.11).
+
+There is a DaemonSet per OS, and with OpenShift's driver toolkit one per RHCOS version, as with the driver
+(inputs/driver_pools.py). The operator replaces its pods one by one whatever runs on the node; so does this, until the
+policy says `daemonsets.updateStrategy: OnDelete`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Body
+from . import driver_toolkit
+from .component import Component
+from .daemonset import daemonset
+from .driver_manager import RUN_NVIDIA, clear_node, rights
+from .driver_volumes import DEV_LOG
+from .inputs.vgpu_manager import VgpuManagerInputs, VgpuManagerPod
+from .kube import PRIVILEGED_SCC, access, rule
+from .pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
+from .scc import scc
+
+NAME = "nvidia-vgpu-manager"
+MAIN = "nvidia-vgpu-manager-ctr"
+FIRMWARE_PATH = "/sys/module/firmware_class/parameters/path"
+
+
+class VgpuManager(Component[VgpuManagerInputs]):
+    """The vGPU manager's DaemonSets and its rights, which are those of the container that clears the node first."""
+
+    stage = "driver"
+
+    def manifests(self, inputs: VgpuManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[PRIVILEGED_SCC] if common.openshift else [],
+            cluster=[*rights(common), rule("apps", "daemonsets", "get")],
+        )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        for target in inputs.pods:
+            labels, pod_labels = driver_toolkit.labels(target.toolkit) if target.toolkit else ({}, {})
+            yield daemonset(
+                common,
+                target.name,
+                pod(inputs, target),
+                app=target.app,
+                deploy="vgpu-manager",
+                labels=labels,
+                pod_labels=pod_labels,
+                annotations={"openshift.io/scc": NAME},
+                pod_annotations={"kubectl.kubernetes.io/default-container": MAIN},
+            )
+
+
+def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
+    """The manager's pod. It shares the node's processes and memory: the manager runs a process per vGPU."""
+    main = manager(inputs, target)
+    containers = [main, sidecar(inputs, main, target.toolkit)] if target.toolkit else [main]
+    return Pod(
+        NAME,
+        target.node_selector,
+        containers,
+        init=[clear_node(inputs.common, inputs.manager, inputs.resources)],
+        host_pid=True,
+        host_ipc=True,
+        host_network=inputs.host_network,
+        pull_secrets=unique(inputs.pull_secrets),
+        grace_period=120,
+    )
+
+
+def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
+    """The container that installs the host driver and runs its daemons."""
+    env = Env()
+    if inputs.openshift_version:
+        env.set("OPENSHIFT_VERSION", inputs.openshift_version)
+    container = Container(
+        MAIN,
+        target.image,
+        inputs.pull_policy,
+        command=["nvidia-driver"],
+        args=inputs.args or ["init"],
+        env=env.policy(inputs.env),
+        security=PRIVILEGED_S0,
+        resources=inputs.resources,
+    )
+    container.mount(Volume.host("host-os-release", "/etc/os-release"), "/host-etc/os-release")
+    container.mount(Volume.host("vfio", "/dev/vfio", "Directory"), "/dev/vfio")
+    container.mount(Volume.host("cgroup", "/sys/fs/cgroup", "Directory"), "/sys/fs/cgroup")
+    mount_shared(container)
+    parameters = Volume.config_map(
+        "kernel-module-config", inputs.modules, items={key: key for key in inputs.module_keys}
+    )
+    for key in inputs.module_keys:
+        container.mount(parameters, f"/drivers/{key}", read_only=True, sub_path=key)
+    return container
+
+
+def sidecar(inputs: VgpuManagerInputs, main: Container, toolkit: driver_toolkit.DriverToolkit) -> Container:
+    """The driver toolkit's container, beside MAIN."""
+    container = driver_toolkit.build_with_toolkit(main, toolkit, resources=inputs.toolkit_resources)
+    mount_shared(container)
+    return container
+
+
+def mount_shared(container: Container) -> None:
+    """Mount what the manager and the driver toolkit both need of the node."""
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
+    container.mount(Volume.host("var-log", "/var/log", "Directory"), "/var/log").mount(DEV_LOG, "/dev/log")
+    container.mount(Volume.host("firmware-search-path", FIRMWARE_PATH), FIRMWARE_PATH)
+    container.mount(Volume.host("nv-firmware", "/run/nvidia/driver/lib/firmware", "DirectoryOrCreate"), "/lib/firmware")

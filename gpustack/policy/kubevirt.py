@@ -1,0 +1,86 @@
+"""`kubevirt`: which GPUs KubeVirt lets virtual machines use.
+
+KubeVirt hands out no device that its configuration doesn't permit by PCI id or vGPU type. The node pools say which
+GPUs serve virtual machines, so the list is made from them; what is written here comes on top.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from .base import Section, items, mapping
+from .forms import Form, absent
+from .types import DnsLabel, DnsSubdomain
+
+PCI_SELECTOR = Form(
+    "pci_selector",
+    "PCI id",
+    "vendor and device, four hexadecimal digits each, in capitals: 10DE:2236",
+    r"[0-9A-F]{4}:[0-9A-F]{4}",
+    hints=(
+        (r"(?i)^[0-9a-f]{4}:[0-9a-f]{4}$", "write it in capitals: KubeVirt compares letter by letter"),
+        (r"(?i)^[0-9a-f]{4}$", "put the vendor before it: 10DE is NVIDIA"),
+    ),
+)
+RESOURCE = Form(
+    "resource_name",
+    "resource name",
+    "a domain, '/' and up to 63 letters, digits, '-', '_' and '.': nvidia.com/GA102GL_A10",
+    r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+)
+VGPU_TYPE = Form("vgpu_type", "vGPU type", "such as A10-24Q or A100-1-5CME", r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+", 63)
+VGPU_NAME = Form(
+    "vgpu_name",
+    "name of a vGPU type",
+    "as the driver writes it, such as NVIDIA A10-24Q",
+    r"[A-Za-z0-9][-A-Za-z0-9 ]*[A-Za-z0-9]",
+    52,
+    hints=((r"_", "the driver writes blanks; resource names have '_' in their place"),),
+)
+FEATURE_GATE = Form("feature_gate", "feature gate", "letters and digits, such as HostDevices", r"[A-Za-z][A-Za-z0-9]*")
+
+
+class PermittedPciDevice(Section):
+    """A PCI device of the nodes that virtual machines may have as a whole."""
+
+    selector: Annotated[str, PCI_SELECTOR]
+    """Vendor and device id, such as `10DE:2236`."""
+    resourceName: Annotated[str, RESOURCE]
+    """Resource that virtual machines ask for, such as `nvidia.com/GA102GL_A10`."""
+    externalResourceProvider: bool | None = None
+    """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
+
+
+class PermittedMediatedDevice(Section):
+    """A type of mediated devices, such as a vGPU type, that virtual machines may have."""
+
+    name: Annotated[str, VGPU_NAME]
+    """Name of the type as the driver writes it, such as `NVIDIA A10-24Q`."""
+    resourceName: Annotated[str, RESOURCE]
+    """Resource that virtual machines ask for, such as `nvidia.com/NVIDIA_A10-24Q`."""
+    externalResourceProvider: bool | None = None
+    """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
+
+
+class KubeVirt(Section):
+    """What is added to the configuration of KubeVirt, or of the operator that writes it."""
+
+    target: Literal["kubevirt", "hyperconverged"] | None = None
+    """Object that holds the configuration: KubeVirt's own, or that of the HyperConverged operator, which overwrites
+    KubeVirt's. Absent: hyperconverged on OpenShift, else kubevirt."""
+    name: DnsSubdomain | None = None
+    """Name of that object. Absent: kubevirt, or kubevirt-hyperconverged."""
+    namespace: DnsLabel | None = None
+    """Namespace of that object. Absent: kubevirt, or kubevirt-hyperconverged, on OpenShift openshift-cnv."""
+    featureGates: list[Annotated[str, FEATURE_GATE]] | None = None
+    """All feature gates of KubeVirt: its list is replaced as one. HostDevices is added to it. Only with the target
+    kubevirt. Absent: the list is left alone."""
+    pciDevices: list[PermittedPciDevice] = items()
+    """Further PCI devices; one that a pool has as well replaces the pool's. Absent: those of the pools."""
+    mediatedDevices: list[PermittedMediatedDevice] = items()
+    """Further types of mediated devices; one that a pool has as well replaces the pool's. Absent: those of the pools."""
+    vgpuNames: Annotated[dict[Annotated[str, VGPU_TYPE], Annotated[str, VGPU_NAME]], BeforeValidator(absent)] = mapping()
+    """How the driver writes vGPU types, by type, where it is neither `NVIDIA` nor, up to Turing, `GRID` and the type.
+    Absent: as said."""

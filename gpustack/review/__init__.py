@@ -1,0 +1,1 @@
+"""What a change means: between two releases (releases.py), and between two renders."""

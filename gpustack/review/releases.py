@@ -1,0 +1,129 @@
+"""What changes when `release` changes: images, defaults, fields and behaviour; and what that does to one cluster.
+
+A new release flips defaults without a line in anybody's policy (v25.10 turned CDI on, v26.7 the exporter's
+ServiceMonitor). So the defaults are compared as a policy sees them, and switches that flip are told apart from the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..catalog import releases, traits
+from ..catalog import fields as catalogue
+
+KIND = "ClusterPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that differs: `before` or `after` is None where a release has none."""
+
+    path: str
+    before: Any
+    after: Any
+
+    @property
+    def flips(self) -> bool:
+        """Whether it is a switch: a boolean or a word, which changes what runs without anybody's asking."""
+        return isinstance(self.before, bool) or isinstance(self.after, bool) or self.path in WORDS
+
+
+WORDS = {"ccManager.defaultMode", "driver.kernelModuleType", "mig.strategy", "sandboxWorkloads.mode"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDiff:
+    """What differs between two releases. `behaviour` says in words what one of them renders otherwise."""
+
+    images: tuple[Change, ...]
+    defaults: tuple[Change, ...]
+    fields: tuple[Change, ...]
+    behaviour: tuple[str, ...]
+    driver_branches: tuple[str, str]
+
+
+def compare(before: str, after: str) -> ReleaseDiff:
+    """Compare two releases of the catalogue by name. Raises catalog.releases.UnknownRelease."""
+    old, new = releases.release(before), releases.release(after)
+    sections = sorted(old.images.keys() | new.images.keys())
+    pairs = [(name, old.images.get(name), new.images.get(name)) for name in sections]
+    images = [Change(name, one and one.reference, two and two.reference) for name, one, two in pairs if one != two]
+    leaves = leaf_changes(without_images(old.default_spec()), without_images(new.default_spec()))
+    branches = str(old.image("driver").version).split(".")[0], str(new.image("driver").version).split(".")[0]
+    return ReleaseDiff(
+        tuple(images),
+        tuple(leaves),
+        tuple(field_changes(before, after)),
+        tuple(behaviour(old.traits, new.traits)),
+        branches,
+    )
+
+
+def leaf_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    """Leaves of two default specs that differ, by path."""
+    old, new = dict(leaves(before)), dict(leaves(after))
+    for path in sorted(old.keys() | new.keys()):
+        if old.get(path) != new.get(path):
+            yield Change(path, old.get(path), new.get(path))
+
+
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value below NODE that is no map; an empty map counts as absent."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    elif node is not None:
+        yield path, node
+
+
+def without_images(spec: dict[str, Any]) -> dict[str, Any]:
+    """SPEC without repository, image and version of each section: those are compared as images."""
+    image = {"repository", "image", "version"}
+    return {
+        key: without_images(value) if isinstance(value, dict) else value
+        for key, value in spec.items()
+        if not (key in image and image & spec.keys() and not isinstance(value, dict))
+    }
+
+
+def field_changes(before: str, after: str) -> Iterator[Change]:
+    """Fields that one of the releases does not know; the operator of that release drops them without a word."""
+    order = releases.names()
+    low, high = sorted((before, after), key=order.index)
+    for path, facts in catalogue.fields(KIND).items():
+        if facts.since and newer(facts.since, low) and not newer(facts.since, high):
+            yield Change(path, None, facts.since) if after == high else Change(path, facts.since, None)
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether release ONE came after OTHER, by number."""
+    return number(one) > number(other)
+
+
+def number(release: str) -> tuple[int, ...]:
+    """v26.3.1 as (26, 3, 1)."""
+    return tuple(int(part) for part in release.removeprefix("v").split("."))
+
+
+def behaviour(before: traits.Traits, after: traits.Traits) -> Iterator[str]:
+    """The traits that differ, in the words of traits.py."""
+    words = descriptions()
+    for field in fields(traits.Traits):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if old != new:
+            yield words[field.name] if new else f"No longer: {words[field.name]}"
+
+
+def descriptions() -> dict[str, str]:
+    """What each trait says of itself: the text below its line in traits.py."""
+    tree = ast.parse(Path(traits.__file__).read_text(encoding="utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Traits")
+    found: dict[str, str] = {}
+    for line, text in zip(body, body[1:], strict=False):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(text, ast.Expr):
+            found[line.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
+    return found

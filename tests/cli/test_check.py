@@ -1,0 +1,168 @@
+"""gpustack check: dist/ is what the policies render to, or exit 3 and a list of what is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.project import Project, Ran, document
+
+VALIDATOR = "operands/daemonset-nvidia-operator-validator.yaml"
+
+
+@pytest.fixture
+def rendered(project: Project) -> Project:
+    """A project with two rendered clusters."""
+    project.policy("a")
+    project.policy("b")
+    assert project.run("render").code == 0
+    return project
+
+
+def stale(project: Project, *words: str) -> Ran:
+    """What check says; it writes nothing, and render then repairs everything."""
+    before = project.tree()
+    done = project.run("check", *words)
+    assert project.tree() == before
+    return done
+
+
+def test_current(rendered: Project) -> None:
+    """Nothing to say is exit 0 and one line."""
+    done = stale(rendered)
+    assert (done.code, done.out, done.err) == (0, "dist is current: 2 clusters\n", "")
+
+
+def test_nothing_rendered_yet(project: Project) -> None:
+    """Without dist/ every file is stale, and none is made."""
+    project.policy("a")
+    done = stale(project)
+    assert done.code == 3
+    assert f"stale: dist/a/{VALIDATOR}" in done.out
+    assert not project.dist.exists()
+
+
+def append(file: Path) -> None:
+    """Change a file in its last byte."""
+    file.write_bytes(file.read_bytes()[:-1] + b" ")
+
+
+def copy_with_header(file: Path) -> None:
+    """Leave a second file that gpustack wrote."""
+    shutil.copy(file, file.with_name("old.yaml"))
+
+
+def to_link(file: Path) -> None:
+    """Put a link to a changed copy in the place of a file."""
+    target = file.parents[2] / "copy"
+    target.write_bytes(file.read_bytes() + b"\n")
+    file.unlink()
+    file.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (append, f"stale: dist/a/{VALIDATOR}"),
+        (Path.unlink, f"stale: dist/a/{VALIDATOR}"),
+        (to_link, f"stale: dist/a/{VALIDATOR}"),
+        (copy_with_header, "left over: dist/a/operands/old.yaml"),
+        (lambda file: append(file.parents[2] / ".index/a.json"), "stale: dist/.index/a.json"),
+        (lambda file: (file.parents[2] / ".index/a.json").unlink(), "stale: dist/.index/a.json"),
+        (lambda file: (file.parents[3] / "policies/a.yaml").unlink(), f"left over: dist/a/{VALIDATOR}"),
+    ],
+)
+def test_each_kind_of_staleness(rendered: Project, damage: Callable[[Path], object], line: str) -> None:
+    """Changed, missing, replaced and additional files of ours, an edited index and a removed policy are each found, by
+    name and with exit 3; a render repairs them, and then nothing is stale."""
+    damage(rendered.dist / "a" / VALIDATOR)
+    done = stale(rendered)
+    assert done.code == 3
+    assert line in done.out.splitlines()
+    assert "run `gpustack render`" in done.err
+    assert rendered.run("render").code == 0
+    assert stale(rendered).code == 0
+
+
+def test_index_of_a_cluster_that_is_gone(rendered: Project) -> None:
+    """Where somebody deleted policy and folder by hand, the index that is left is stale as well."""
+    (rendered.folder / "policies/a.yaml").unlink()
+    shutil.rmtree(rendered.dist / "a")
+    done = stale(rendered)
+    assert (done.code, done.out) == (3, "left over: dist/.index/a.json\n")
+    rendered.run("render")
+    assert stale(rendered).code == 0
+
+
+def test_changed_policy(rendered: Project) -> None:
+    """A policy that was edited without a render is found; named clusters are looked at alone."""
+    rendered.policy("a", daemonsets={"labels": {"x": "y"}})
+    done = stale(rendered)
+    assert (done.code, done.out) == (3, f"stale: dist/a/{VALIDATOR}\n")
+    assert stale(rendered, "a").code == 3
+    assert stale(rendered, "b").code == 0
+
+
+def test_named_clusters_say_nothing_about_others(rendered: Project) -> None:
+    """A removed policy is nothing to a check of another cluster."""
+    (rendered.folder / "policies/a.yaml").unlink()
+    assert stale(rendered, "b").code == 0
+    assert stale(rendered).code == 3
+
+
+def test_files_of_somebody_else(rendered: Project) -> None:
+    """What gpustack did not write is none of its business, also when it is YAML or in the middle of our folders."""
+    for name in ("a/README.md", f"a/{VALIDATOR}.orig", "a/operands/kustomization.yaml", "a/own/x.yaml", "c/x.yaml"):
+        file = rendered.dist / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("kind: Mine\n")
+    (rendered.dist / "a/link").symlink_to("README.md")
+    assert stale(rendered).code == 0
+
+
+def test_never_trusts_times(rendered: Project) -> None:
+    """Check reads every file: one that was changed behind the back of all times and sizes is found."""
+    file = rendered.dist / "a" / VALIDATOR
+    before = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"kind: DaemonSet", b"kind: DaemonSat"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    assert stale(rendered).code == 3
+
+
+def test_other_folder(rendered: Project, tmp_path: Path) -> None:
+    """--out names the folder to look at."""
+    assert rendered.run("render", "--out", tmp_path / "o").code == 0
+    append(tmp_path / "o/a" / VALIDATOR)
+    assert stale(rendered).code == 0
+    assert rendered.run("check", "--out", tmp_path / "o").code == 3
+
+
+def test_json(rendered: Project) -> None:
+    """The document says the exit code and, for each cluster, what a render would write and remove."""
+    append(rendered.dist / "a" / VALIDATOR)
+    done = stale(rendered, "--format", "json")
+    assert (done.code, done.err) == (3, "")
+    document = done.json
+    assert document["exit"] == 3
+    assert [(cluster["name"], cluster["written"]) for cluster in document["clusters"]] == [("a", [VALIDATOR]), ("b", [])]
+    assert stale(rendered, "b", "--format", "json").json["exit"] == 0
+
+
+def test_errors_come_before_staleness(rendered: Project) -> None:
+    """A policy that can't be used is exit 4, one that is refused exit 2, whatever dist/ looks like."""
+    rendered.policy("a", gpuCluster={})
+    assert stale(rendered).code == 2
+    rendered.write("policies/a.yaml", document("ClusterPolicy", "a", {}))
+    assert stale(rendered).code == 4
+
+
+def test_no_cache(rendered: Project) -> None:
+    """Without the cache the answer is the same."""
+    assert stale(rendered, "--no-cache").code == 0
+    append(rendered.dist / "a" / VALIDATOR)
+    assert stale(rendered, "--no-cache").code == 3

@@ -1,0 +1,82 @@
+"""The command line itself, and the small verbs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpustack import __version__
+from gpustack.cli import VERBS
+from tests.project import Project
+
+
+def test_help(project: Project) -> None:
+    """--help lists every verb, each verb explains itself, and nobody has to be in a project for it."""
+    done = project.run("--help")
+    assert (done.code, done.err) == (0, "")
+    for verb in VERBS:
+        assert f"\n    {verb} " in done.out
+        below = project.run(verb, "--help")
+        assert (below.code, below.out.startswith(f"usage: gpustack {verb}")) == (0, True)
+    assert list(project.folder.iterdir()) == []
+
+
+def test_version(project: Project) -> None:
+    """--version is one line; `version` says what is known, too."""
+    assert project.run("--version").out == f"gpustack {__version__}\n"
+    done = project.run("version")
+    assert done.code == 0
+    assert done.out.startswith(f"gpustack {__version__} ")
+    assert "v26.7.0" in done.out
+    assert "1.29 to 1.37" in done.out
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["rendr"], ["--jobs"], ["render", "--oops"], ["check", "--format", "yaml"], ["render", "--no-c"]]
+)
+def test_command_lines_that_are_wrong(project: Project, words: list[str]) -> None:
+    """A command line that can't be understood is exit 4 with the way to help; an abbreviation of an option is none, as
+    a later option could change its meaning."""
+    done = project.run(*words)
+    assert (done.code, done.out) == (4, "")
+    assert "--help" in done.err
+
+
+def test_schema(project: Project) -> None:
+    """`schema` writes the language's schema where it is told to, by default below schemas/, or prints it; a folder in
+    the way is exit 4."""
+    assert project.run("schema").code == 0
+    text = (project.folder / "schemas/clusterpolicy.schema.json").read_text()
+    assert json.loads(text)["type"] == "object"
+    assert project.run("schema", "--out", "-").out == text
+    done = project.run("schema", "--out", "schemas")
+    assert (done.code, "GPU921" in done.err) == (4, True)
+
+
+def test_explain(project: Project) -> None:
+    """`explain` says the value and who wrote it: policy, layer, platform or release, with file and line."""
+    project.layer("base", daemonsets={"priorityClassName": "mine"})
+    project.policy("a", extends=["base"], cdi={"enabled": False})
+    assert "cdi.enabled: false" in project.run("explain", "a", "cdi.enabled").out
+    row = project.run("explain", "a", "daemonsets.priorityClassName").out
+    assert row.split() == ["daemonsets.priorityClassName:", '"mine"', "layer:", "policies/layers/base.yaml:7:24"]
+    (found,) = project.run("explain", "a", "gfd.version", "--format", "json").json
+    assert (found["origin"], found["value"]) == ("release", "v0.20.0")
+
+
+def test_explain_needs_one_cluster(project: Project) -> None:
+    """A word that means several clusters, or none, is exit 4."""
+    for name in ("a", "ab"):
+        project.policy(name)
+    for word in ("a*", "x"):
+        assert project.run("explain", word, "cdi").code == 4
+
+
+def test_not_in_a_terminal(project: Project) -> None:
+    """Without a terminal no progress is printed: it would fill the log."""
+    for number in range(3):
+        project.policy(f"c{number}")
+    done = project.spawn("render")
+    assert (done.code, done.err) == (0, "")
+    assert "\r" not in done.out
