@@ -3,7 +3,7 @@
 - docs/policy.md: the field reference, from the models.
 - docs/components/*.md: the fields that steer a component, from the models (`<!-- fields:begin PATH PATH -->`), and what
   differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
-  objects, with * and ?).
+  objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
 """
 
@@ -69,7 +69,8 @@ def between(begin: str, names: list[str]) -> str:
     reasons: dict[str, list[str]] = {}
     for entry in yaml.safe_load(DEVIATIONS.read_text(encoding="utf-8")):
         name = entry["path"].partition(":")[0].partition("/")[2]
-        if any(fnmatch.fnmatchcase(name, glob.replace("[", "[[]")) for glob in names):
+        general = name in {"*", "nvidia-*"}
+        if general if names == ["everywhere"] else any(fnmatch.fnmatchcase(name, glob) for glob in names) and not general:
             reasons.setdefault(entry["reason"], []).append(f"`{entry['path']}`")
     lines = [f"- {', '.join(places)}: {reason}" for reason, places in reasons.items()]
     text = "\n".join(lines) or "Nothing of its own."

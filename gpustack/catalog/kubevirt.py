@@ -28,6 +28,11 @@ def pci_resource(device: str) -> str:
     return f"{DOMAIN}/{_data.load('kubevirt')['pci'].get(device.upper(), device.lower())}"
 
 
+def known(device: str) -> bool:
+    """Whether the plugin's list has PCI id DEVICE, as far as the catalogue knows."""
+    return device.upper() in _data.load("kubevirt")["pci"]
+
+
 def vgpu_name(vgpu_type: str, product: Product | None, names: Mapping[str, str]) -> str:
     """How the driver of PRODUCT writes VGPU_TYPE ("A10-24Q"): "NVIDIA A10-24Q". NAMES, by type, win."""
     if vgpu_type in names:

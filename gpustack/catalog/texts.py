@@ -1,7 +1,8 @@
 """Data files that are the value of a ConfigMap, byte for byte.
 
-The MIG manager and the vGPU device manager read their defaults as text. Written once as a file they are what a reviewer sees in dist/; composing
-them from data was rejected, because the text of a ConfigMap must not change with the version of a YAML writer.
+The MIG manager and the vGPU device manager read their defaults as text. Written once as a file they are what a reviewer
+sees in dist/; composing them from data was rejected, because the text of a ConfigMap must not change with the version
+of a YAML writer.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Traits:
     cc_manager_for_kata: bool = True
     """The cc-manager runs in mode kata alone, and asks GPUs what they can (row 27, v26.3.0)."""
     vfio_manager_program: bool = True
-    """The vfio-manager is a program of the driver manager's image; before, a script in a ConfigMap (row 28, v26.3.0)."""
+    """The vfio-manager is a program of the driver manager's image, and no script in a ConfigMap (row 28, v26.3.0)."""
     vfio_manager_unbinds: bool = True
     """The vfio-manager gives GPUs back at its end. v26.3 names a program that can't exist (row 28, v26.7.0)."""
     sandbox_plugin_writes_cdi: bool = True

@@ -26,7 +26,7 @@ def parsed(text: str) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
     except yaml.YAMLError:
         return {}
     sets = found.get("vgpu-configs") if isinstance(found, dict) else None
@@ -34,7 +34,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 
 def types(elements: Iterable[Mapping[str, Any]], product: Product | None) -> list[str]:
-    """The vGPU types that the ELEMENTS of a set make on PRODUCT. None for an unknown product where they depend on it."""
+    """The vGPU types that the ELEMENTS of a set make on PRODUCT; none where they depend on one that is unknown."""
     elements = list(elements)
     if product is None and any("device-filter" in element for element in elements):
         return []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import releases
 from ..policy.cluster import on_openshift
+from . import dra
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
 @rule("GPU104", "note")
 def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """Fields that the operator reads about itself, or that no release acts on any more."""
-    for path, given, why in idle(spec):
+    for path, given, why in (*idle(spec), *dra.idle(spec)):
         if given:
             yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..model import Body, Finding
+from . import claims
 
 BUILT_IN = {
     ("PriorityClass", "system-node-critical"),
@@ -25,6 +26,9 @@ BUILT_IN = {
 
 PLATFORM = ("kube-", "openshift-")
 """Namespaces of the cluster itself begin with these: what is in them is the platform's to know."""
+
+INJECTED = "config.openshift.io/inject-trusted-cabundle"
+"""The label of a ConfigMap that OpenShift fills: its keys are not known here."""
 
 ACCOUNT_USER = "system:serviceaccount:"
 SELECTABLE = {
@@ -66,11 +70,13 @@ def provided(body: Body) -> Iterator[Provided]:
     """What the existence of BODY satisfies."""
     kind, meta = body["kind"], body["metadata"]
     namespace, keys = meta.get("namespace", ""), None
-    if kind in {"ConfigMap", "Secret"}:
+    if kind in {"ConfigMap", "Secret"} and INJECTED not in meta.get("labels", {}):
         keys = sorted({*body.get("data", {}), *body.get("binaryData", {}), *body.get("stringData", {})})
     elif kind == "Service":
         keys = [str(port.get("name", port["port"])) for port in body["spec"].get("ports", [])]
     yield Provided(kind, namespace, meta["name"], keys)
+    if claims.made_of(body):
+        yield Provided("ResourceClaimTemplate", namespace, claims.made_of(body))
     template = pod_template(body)
     if template is not None:
         labels = template.get("metadata", {}).get("labels", {})
@@ -100,6 +106,8 @@ def needed(body: Body) -> Iterator[Needed]:
     template = pod_template(body)
     if template is not None:
         yield from pod_needs(template["spec"], namespace, by)
+    for name in claims.named_by(body):
+        yield Needed(name.kind, name.namespace, name.name, f"{by}: {name.where}")
     if kind in {"RoleBinding", "ClusterRoleBinding"}:
         role = body["roleRef"]
         where = namespace if role["kind"] == "Role" else ""
@@ -146,6 +154,8 @@ def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
             yield Needed(kind, where, spec[key], f"{by}: {key}")
     for secret in spec.get("imagePullSecrets", []):
         yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets")
+    for claim in claims.named_by_pod(spec, namespace):
+        yield Needed(claim.kind, claim.namespace, claim.name, f"{by}: {claim.where}")
     for volume in spec.get("volumes", []):
         yield from volume_needs(volume, namespace, f"{by}: volume {volume['name']}")
     for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..catalog import gpus, vgpu
-from ..policy.workloads import kata, sandbox, serving, vgpu_set, vgpu_sets
+from ..catalog import gpus, kubevirt, vgpu
+from ..policy.workloads import kata, offered_to_kubevirt, sandbox, serving, vgpu_set, vgpu_sets, workload
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def foreign_vgpu_type(spec: ClusterPolicySpec) -> Iterator[Hit]:
             if vgpu.board(name) not in boards:
                 yield Hit(
                     f"spec.nodePools[{index}].vgpu.config",
-                    f"{name} is no vGPU type of {pool.gpuProduct}, whose types begin with {' or '.join(sorted(boards))}",
+                    f"{name} is no vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
                     "the device manager refuses a set with a type that the GPU doesn't have",
                     "name a set for this GPU",
                 )
@@ -184,3 +184,61 @@ def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "see that HostDevices (and DisableMDEVConfiguration, with vGPUs) is on the list, or write the whole list "
             "into spec.kubevirt.featureGates",
         )
+
+
+@rule("GPU159", "error")
+def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Sharing between pods on nodes that serve virtual machines: neither device plugin nor MIG manager run there."""
+    for index, pool in enumerate(spec.nodePools):
+        if not pool.sharing.exclusive and workload(spec, pool) != "container":
+            yield Hit(
+                f"spec.nodePools[{index}].sharing",
+                f"node pool {pool.name} serves virtual machines, so its sharing has no effect",
+                "the device plugin and the MIG manager run on nodes that serve containers",
+                "leave out sharing; with workload: vm-vgpu, vgpu.config says how GPUs are shared",
+            )
+
+
+@rule("GPU160", "error")
+def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A device that both our plugin and KubeVirt's offer is given to two virtual machines (bug-reports.md B57)."""
+    for path, _, _, external in nvidia_devices(spec):
+        if not external:
+            yield Hit(
+                path,
+                "two device plugins would offer this device",
+                "the device plugin of this stack offers every NVIDIA device that is bound to vfio-pci, and every vGPU; "
+                "without externalResourceProvider KubeVirt offers it too",
+                f"set {path}.externalResourceProvider: true, or spec.sandboxDevicePlugin.enabled: false",
+            )
+
+
+@rule("GPU161", "warning")
+def wrong_resource(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A resource that nobody offers leaves virtual machines pending (bug-reports.md B57)."""
+    for path, given, formed, external in nvidia_devices(spec):
+        if external and given != formed:
+            yield Hit(
+                f"{path}.resourceName",
+                f"the device plugin offers this device as {formed}, not as {given}",
+                "virtual machines that ask for the name would stay pending",
+                f"write {formed}, or leave the device out where a node pool has it",
+            )
+
+
+def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, bool]]:
+    """Devices under spec.kubevirt that our plugin offers: path, resource in the policy, resource as the plugin forms
+    it, and whether KubeVirt is told that it is not its own.
+    """
+    section = spec.kubevirt
+    if section is None or not offered_to_kubevirt(spec):
+        return
+    for index, pci in enumerate(section.pciDevices):
+        vendor, _, device = pci.selector.partition(":")
+        if vendor == gpus.VENDOR:
+            formed = kubevirt.pci_resource(device) if kubevirt.known(device) else pci.resourceName
+            yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, bool(pci.externalResourceProvider)
+    for index, mediated in enumerate(section.mediatedDevices):
+        if mediated.name.startswith(("NVIDIA ", "GRID ")):
+            formed, external = kubevirt.vgpu_resource(mediated.name), bool(mediated.externalResourceProvider)
+            yield f"spec.kubevirt.mediatedDevices[{index}]", mediated.resourceName, formed, external

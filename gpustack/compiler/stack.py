@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import kubernetes
-from ..checks import drivers as _drivers  # noqa: F401 - registers rules
+from ..checks import dra_exclusions as _dra  # noqa: F401 - registers rules
+from ..checks import drivers as _drivers  # noqa: F401 - as above
 from ..checks import openshift as _openshift  # noqa: F401 - as above
 from ..checks import policy as _rules  # noqa: F401 - as above
 from ..checks import sandbox as _sandbox  # noqa: F401 - as above

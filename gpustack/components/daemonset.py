@@ -61,7 +61,8 @@ def daemonset(
     the pods, and so of the selector, that takes the place of `app` there. GPU_CONTAINER names the container that uses
     the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI replaces it.
     """
-    own, chosen = {"app": app or name}, {select_by: app or name}
+    own: dict[str, str] = {"app": app or name}
+    chosen: dict[str, str] = {select_by: app or name}
     if deploy:
         pod.node_selector = {f"{DRIVER_LABEL}{deploy}": "true", **pod.node_selector}
     if common.root_fs != "/" and any(volume.name == "host-root" for volume in pod.volumes()):
@@ -85,7 +86,9 @@ def daemonset(
         tolerations=[dict(toleration) for toleration in common.tolerations],
     )
     template = metadata(
-        "", labels={**chosen, **(pod_labels or {}), **extra}, annotations={**(pod_annotations or {}), **common.annotations}
+        "",
+        labels={**chosen, **(pod_labels or {}), **extra},
+        annotations={**(pod_annotations or {}), **common.annotations},
     )
     return {
         "apiVersion": "apps/v1",

@@ -40,7 +40,7 @@ def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | 
 
 
 def rights(common: Common) -> list[Body]:
-    """What it may do in the cluster: pause components by node labels, cordon its node, and evict where it is told to."""
+    """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
     found = [
         rule("", "nodes", "get list patch watch"),
         rule("", "pods", "get list watch"),

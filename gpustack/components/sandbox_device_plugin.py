@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import Body
+from ..policy.workloads import Workload
 from .component import Component
 from .daemonset import CDI_ROOT, VALIDATIONS, daemonset
 from .inputs.common import Common, OperandInputs
 from .inputs.sandbox_device_plugin import SandboxDevicePluginInputs
-from ..policy.workloads import Workload
 from .kube import PRIVILEGED_SCC, access
 from .pod import PRIVILEGED, Container, Env, Pod, Volume, unique
 from .scc import scc

@@ -15,6 +15,7 @@ from .component import Component
 from .daemonset import daemonset
 from .driver_manager import RUN_NVIDIA, clear_node, rights
 from .driver_volumes import DEV_LOG
+from .inputs.driver_toolkit import DriverToolkit
 from .inputs.vgpu_manager import VgpuManagerInputs, VgpuManagerPod
 from .kube import PRIVILEGED_SCC, access, rule
 from .pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
@@ -99,7 +100,7 @@ def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
     return container
 
 
-def sidecar(inputs: VgpuManagerInputs, main: Container, toolkit: driver_toolkit.DriverToolkit) -> Container:
+def sidecar(inputs: VgpuManagerInputs, main: Container, toolkit: DriverToolkit) -> Container:
     """The driver toolkit's container, beside MAIN."""
     container = driver_toolkit.build_with_toolkit(main, toolkit, resources=inputs.toolkit_resources)
     mount_shared(container)

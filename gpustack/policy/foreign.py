@@ -37,7 +37,7 @@ _FILES = {
     "flags": ("a configuration of the device plugin", "put its text into spec.devicePlugin.config.data"),
     "permittedHostDevices": (
         "a part of KubeVirt's configuration",
-        "set spec.kubevirt, which writes it from nodePools; spec.kubevirt.pciDevices and .mediatedDevices take the rest",
+        "set spec.kubevirt, which writes it from nodePools; its pciDevices and mediatedDevices take the rest",
     ),
 }
 

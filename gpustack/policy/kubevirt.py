@@ -42,26 +42,27 @@ VGPU_NAME = Form(
 FEATURE_GATE = Form("feature_gate", "feature gate", "letters and digits, such as HostDevices", r"[A-Za-z][A-Za-z0-9]*")
 
 
-class PermittedPciDevice(Section):
-    """A PCI device of the nodes that virtual machines may have as a whole."""
+class PermittedDevice(Section):
+    """A device of the nodes that virtual machines may have."""
+
+    resourceName: Annotated[str, RESOURCE]
+    """Resource that virtual machines ask for, such as `nvidia.com/GA102GL_A10` or `nvidia.com/NVIDIA_A10-24Q`."""
+    externalResourceProvider: bool | None = None
+    """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
+
+
+class PermittedPciDevice(PermittedDevice):
+    """A PCI device that virtual machines may have as a whole."""
 
     selector: Annotated[str, PCI_SELECTOR]
     """Vendor and device id, such as `10DE:2236`."""
-    resourceName: Annotated[str, RESOURCE]
-    """Resource that virtual machines ask for, such as `nvidia.com/GA102GL_A10`."""
-    externalResourceProvider: bool | None = None
-    """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
 
 
-class PermittedMediatedDevice(Section):
-    """A type of mediated devices, such as a vGPU type, that virtual machines may have."""
+class PermittedMediatedDevice(PermittedDevice):
+    """A type of mediated devices, such as a vGPU type."""
 
     name: Annotated[str, VGPU_NAME]
     """Name of the type as the driver writes it, such as `NVIDIA A10-24Q`."""
-    resourceName: Annotated[str, RESOURCE]
-    """Resource that virtual machines ask for, such as `nvidia.com/NVIDIA_A10-24Q`."""
-    externalResourceProvider: bool | None = None
-    """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
 
 
 class KubeVirt(Section):
@@ -80,7 +81,9 @@ class KubeVirt(Section):
     pciDevices: list[PermittedPciDevice] = items()
     """Further PCI devices; one that a pool has as well replaces the pool's. Absent: those of the pools."""
     mediatedDevices: list[PermittedMediatedDevice] = items()
-    """Further types of mediated devices; one that a pool has as well replaces the pool's. Absent: those of the pools."""
-    vgpuNames: Annotated[dict[Annotated[str, VGPU_TYPE], Annotated[str, VGPU_NAME]], BeforeValidator(absent)] = mapping()
+    """Further types of mediated devices; one that a pool has too replaces the pool's. Absent: those of the pools."""
+    vgpuNames: Annotated[dict[Annotated[str, VGPU_TYPE], Annotated[str, VGPU_NAME]], BeforeValidator(absent)] = (
+        mapping()
+    )
     """How the driver writes vGPU types, by type, where it is neither `NVIDIA` nor, up to Turing, `GRID` and the type.
     Absent: as said."""

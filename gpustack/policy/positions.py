@@ -1,22 +1,27 @@
 """Where a value of a document stands in its text.
 
 Solves: a diagnostic needs the line and column of a value, and the data has forgotten them. Keeping them for every value
-would cost each good run what only a bad one needs. So the text is composed a second time, by the same parser, when the
-first question about it is asked; the graph of nodes has all positions and is kept for the questions that follow.
+would cost each good run what only a bad one needs. So the text is composed a second time, by ruamel.yaml, when the first
+question about it is asked; the graph of nodes has all positions and is kept for the questions that follow.
 
-Rejected: ruamel.yaml's round trip. It gives the same positions (the tests compare the two), but 4 MB take it half a
-minute, and a text that the two parsers read differently would get no position or a wrong one.
+ruamel.yaml takes half a minute for 4 MB, so a text that no person writes by hand is composed by the C parser that read
+it. The tests compare the positions of the two.
 """
 
 from __future__ import annotations
 
 import functools
-
-import yaml
+from typing import Any
 
 from gpustack.model import GpustackError, Location, Path
 from gpustack.policy.source import place, split_lines
-from gpustack.policy.yaml12 import PLAIN, Node, check_expansion, compose
+from gpustack.policy.yaml12 import PLAIN, check_expansion, compose
+
+BY_HAND = 256 * 1024
+"""Characters up to which a text is composed by ruamel.yaml."""
+
+Node = Any
+"""A node of either parser: both have `id` (mapping, sequence, scalar), `value`, `style` and `start_mark`."""
 
 
 def locate(text: str, file: str, path: Path, *, key: bool = False) -> Location:
@@ -36,7 +41,7 @@ def locate(text: str, file: str, path: Path, *, key: bool = False) -> Location:
 def written(text: str, path: Path) -> str | None:
     """Return the scalar at PATH as its author wrote it, quotes aside ("1.30", not 1.3), or None if there is none."""
     found = _find(text, path)
-    if found is None or found[2] < len(path) or not isinstance(found[1], yaml.ScalarNode):
+    if found is None or found[2] < len(path) or found[1].id != "scalar":
         return None
     return str(found[1].value)
 
@@ -88,15 +93,25 @@ def _root(text: str) -> tuple[Node, dict[int, _Keys]] | None:
         check_expansion(nodes[0], text, "")
     except GpustackError:
         return None
-    return nodes[0], {}
+    return (_by_ruamel(text) if len(text) <= BY_HAND else None) or nodes[0], {}
+
+
+def _by_ruamel(text: str) -> Node | None:
+    """Return the graph of TEXT as ruamel.yaml composes it, None where it refuses what the other parser took."""
+    import ruamel.yaml
+
+    try:
+        return ruamel.yaml.YAML(pure=True).compose(text)
+    except (ruamel.yaml.error.YAMLError, ValueError, RecursionError):
+        return None
 
 
 def _child(node: Node, step: str | int, known: dict[int, _Keys]) -> tuple[Node | None, Node] | None:
-    if isinstance(node, yaml.SequenceNode):
+    if node.id == "sequence":
         if isinstance(step, int) and 0 <= step < len(node.value):
             return None, node.value[step]
         return None
-    return _keys(node, known).get(str(step)) if isinstance(node, yaml.MappingNode) else None
+    return _keys(node, known).get(str(step)) if node.id == "mapping" else None
 
 
 def _keys(node: Node, known: dict[int, _Keys]) -> _Keys:
@@ -105,10 +120,10 @@ def _keys(node: Node, known: dict[int, _Keys]) -> _Keys:
         own: _Keys = {}
         found: _Keys = {}
         for key, value in node.value:
-            if key.tag == PLAIN and key.value == "<<":
-                for inherited in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
-                    found |= _keys(inherited, known) if isinstance(inherited, yaml.MappingNode) else {}
-            elif isinstance(key, yaml.ScalarNode):
+            if key.value == "<<" and (key.tag == PLAIN or str(key.tag).endswith(":merge")):
+                for inherited in reversed(value.value if value.id == "sequence" else [value]):
+                    found |= _keys(inherited, known) if inherited.id == "mapping" else {}
+            elif key.id == "scalar":
                 own[str(key.value)] = key, value
         known[id(node)] = found | own
     return known[id(node)]

@@ -31,6 +31,13 @@ def kata(spec: ClusterPolicySpec) -> bool:
     return spec.sandboxWorkloads.mode == "kata" and release(spec.release).traits.kata_mode
 
 
+def offered_to_kubevirt(spec: ClusterPolicySpec) -> bool:
+    """Whether our device plugin for KubeVirt runs, which offers every NVIDIA device that is bound to vfio-pci, and
+    every vGPU. KubeVirt's own plugin must then offer none of them.
+    """
+    return sandbox(spec) and bool(spec.sandboxDevicePlugin.enabled) and not kata(spec)
+
+
 def workload(spec: ClusterPolicySpec, pool: NodePool) -> Workload:
     """What the nodes of POOL serve; containers, whatever it says, where nodes may serve nothing else."""
     if not sandbox(spec):

@@ -17,7 +17,7 @@ import pytest
 from gpustack.compiler.executor import SMALL, Executor, available_cpus
 from tests.project import ROOT, Project
 
-HEAD = """
+HEAD = r"""
 import os, signal, sys, time
 from gpustack.compiler.executor import Executor, SMALL
 from gpustack.model import Finding, GpustackError, InputError
@@ -38,7 +38,7 @@ def die(item):
     return item
 
 def wait(item):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\n".encode())
     time.sleep(60)
 
 if __name__ == "__main__":
@@ -128,20 +128,25 @@ def test_workers_die_with_their_parent(how: signal.Signals) -> None:
     with Executor(2) as executor:
         list(executor.map(wait, range(100)))
 """
+    command = [sys.executable, "-c", HEAD + body]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", HEAD + body], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as parent:
-        assert parent.stdout is not None
-        workers = [int(parent.stdout.readline()) for _ in range(2)]
-        assert all(map(alive, workers))
-        started = time.monotonic()
-        parent.send_signal(how)
-        if how == signal.SIGINT:
-            # Ctrl-C reaches the whole group; workers leave it to the parent, which ends them.
-            for worker in workers:
-                os.kill(worker, signal.SIGINT)
-            time.sleep(0.2)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as parent:
+        try:
+            assert parent.stdout is not None
+            workers = [int(parent.stdout.readline()) for _ in range(2)]
+            assert all(map(alive, workers))
+            if how == signal.SIGINT:
+                # Ctrl-C reaches the whole group: workers leave it to the parent, which waits for what they do just now.
+                for worker in workers:
+                    os.kill(worker, how)
+                time.sleep(0.1)
+                assert all(map(alive, workers))
+            else:
+                parent.send_signal(how)
+                parent.wait(timeout=10)
+        finally:
             parent.kill()
-        parent.wait(timeout=10)
-        while any(map(alive, workers)) and time.monotonic() < started + 10:
-            time.sleep(0.01)
-        assert not any(map(alive, workers))
+    end = time.monotonic() + 10
+    while any(map(alive, workers)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not any(map(alive, workers))

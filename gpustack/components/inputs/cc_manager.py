@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...catalog.releases import release
-from .common import OperandInputs, operand
 from ...policy.workloads import kata, sandbox
+from .common import OperandInputs, operand
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

@@ -4,8 +4,8 @@
 Where the policy names a ConfigMap of its own (`config.name` without data), that stays what it is; both at once for one
 component is refused, because one of them would be ignored.
 
-`plugin_config_map`, `mig_config_map`, `gpu_clients_map`, `metrics_map` and `vgpu_config_map` say which ConfigMap is in effect; the
-components that mount it ask them, `from_spec` renders what is ours.
+`plugin_config_map`, `mig_config_map`, `gpu_clients_map`, `metrics_map` and `vgpu_config_map` say which ConfigMap is in
+effect; the components that mount it ask them, `from_spec` renders what is ours.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...catalog import gpus, mig
 from ...compiler.emit import emit_value
 from ...model import Finding, FindingsError
+from ...policy.workloads import sandbox
 from .common import Inputs
 from .dra import as_policy
-from ...policy.workloads import sandbox
 
 if TYPE_CHECKING:
     from ...policy.device_plugin import NamedConfigs

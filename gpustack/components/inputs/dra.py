@@ -51,6 +51,5 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = D
             "security_context": None,
             "on_delete": False,
             "max_unavailable": "100%",
-            "driver": bool(spec.drivers),
         }
     )

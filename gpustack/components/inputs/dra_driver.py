@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import gpus, releases
 from ...model import Finding, FindingsError
-from .workloads import workload
+from ...policy.workloads import workload
 from .common import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from .dra import DEFAULT_PRIORITY, common_of
 from .quantities import most
-from .workloads import workload
 
 if TYPE_CHECKING:
     from ...policy.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin

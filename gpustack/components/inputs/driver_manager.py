@@ -14,6 +14,4 @@ if TYPE_CHECKING:
 
 def driver_manager(spec: ClusterPolicySpec, section: DriverManager, path: str) -> Manager:
     """The manager that SECTION at PATH ("vfioManager.driverManager") describes."""
-    return Manager(
-        image=image(spec, section, path), pull_policy=section.imagePullPolicy or "", env=pairs(section.env)
-    )
+    return Manager(image=image(spec, section, path), pull_policy=section.imagePullPolicy or "", env=pairs(section.env))

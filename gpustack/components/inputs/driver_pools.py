@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.drivers import UnknownOS, os_id, os_tag
 from ...model import Finding, FindingsError
-from .driver_toolkit import RHCOS_LABEL, DriverToolkit, driver_toolkits
 from ...policy.workloads import Workload, serving
+from .driver_toolkit import RHCOS_LABEL, DriverToolkit, driver_toolkits
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -82,7 +82,7 @@ class Target(NamedTuple):
 
 
 class Installer(NamedTuple):
-    """Who is installed on nodes: the name of its only or first DaemonSet, its policy section, the workload it serves."""
+    """Who is installed on nodes: the name of its only or first DaemonSet, its policy section, its workload."""
 
     name: str
     section: str

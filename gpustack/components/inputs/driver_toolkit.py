@@ -1,4 +1,4 @@
-"""Which images of OpenShift's driver toolkit a cluster needs: kernel headers and compilers, one image per RHCOS version.
+"""Which images of OpenShift's driver toolkit a cluster needs: headers and compilers, one image per RHCOS version.
 
 Driver and vGPU manager build their kernel modules in it (operator.md 8.1). Without it they would install kernel headers
 from package sources, which RHCOS nodes can't reach without a subscription.

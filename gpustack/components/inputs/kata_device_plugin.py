@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .common import OperandInputs, operand
 from ...policy.workloads import kata, sandbox
+from .common import OperandInputs, operand
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from ...catalog import gpus, kubevirt, vgpu
 from ...model import Finding, FindingsError
+from ...policy.workloads import kata, offered_to_kubevirt, serving, vgpu_set, vgpu_sets
 from .common import Inputs, on_openshift
-from .sandbox_device_plugin import from_spec as device_plugin
-from ...policy.workloads import kata, serving, vgpu_set, vgpu_sets
 
 if TYPE_CHECKING:
-    from ...policy.kubevirt import KubeVirt, PermittedMediatedDevice, PermittedPciDevice
+    from ...policy.kubevirt import KubeVirt, PermittedDevice
     from ...policy.node_pools import NodePool
     from ...policy.spec import ClusterPolicySpec
 
@@ -52,9 +51,11 @@ def from_spec(spec: ClusterPolicySpec) -> KubeVirtInputs | None:
     section = spec.kubevirt
     if section is None:
         return None
-    external, findings = device_plugin(spec) is not None, list[Finding]()
-    pci = permitted(pci_of_pools(spec, findings), external, section.pciDevices)
-    mediated = permitted(mediated_of_pools(spec, findings), external, section.mediatedDevices)
+    external, findings = offered_to_kubevirt(spec), list[Finding]()
+    pci = permitted(pci_of_pools(spec, findings), external, ((each.selector, each) for each in section.pciDevices))
+    mediated = permitted(
+        mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
+    )
     if section.featureGates is not None and target(spec) == "hyperconverged":
         findings.append(GATES)
     if not pci and not mediated and not findings:
@@ -87,16 +88,13 @@ def place(spec: ClusterPolicySpec) -> tuple[str, str]:
 
 
 def permitted(
-    ours: Iterable[tuple[str, str]], external: bool, extra: Iterable[PermittedPciDevice | PermittedMediatedDevice]
+    ours: Iterable[tuple[str, str]], external: bool, extra: Iterable[tuple[str, PermittedDevice]]
 ) -> tuple[Device, ...]:
     """The devices of pools, as pairs of selector and resource, and EXTRA ones, which win; in order of selectors, so
     that the order of pools doesn't show.
     """
-    found = {
-        selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours
-    }
-    for device in extra:
-        selector = getattr(device, "selector", None) or getattr(device, "name", "")
+    found = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
+    for selector, device in extra:
         found[selector] = Device(
             selector=selector, resource=device.resourceName, external=bool(device.externalResourceProvider)
         )

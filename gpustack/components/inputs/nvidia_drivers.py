@@ -1,8 +1,8 @@
 """Inputs of `drivers`: several drivers in one cluster, each for nodes of its own (operator.md 10).
 
-Each driver is read as if it were the policy's section `driver` (`as_section`), so that every field is read in one place;
-what is different for `drivers` is put right afterwards. Which pools are whose: policy/ownership.py. What the drivers
-contradict each other in: checks/drivers.py.
+Each driver is read as if it were the policy's section `driver` (`as_section`), so that every field is read in one
+place; what is different for `drivers` is put right afterwards. Which pools are whose: policy/ownership.py. What the
+drivers contradict each other in: checks/drivers.py.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...catalog.drivers import UnknownOS
 from ...catalog.releases import UnknownImage, release
 from ...model import Finding, FindingsError
-from ...policy.ownership import OWNER, PRESENT, in_charge, os_labels, owners
-from .common import Common, Inputs, dump, dumped, on_openshift, runtime
+from ...policy.ownership import in_charge, owners
+from .common import Common, Inputs, dump, dumped, runtime
 from .driver_files import Part
-from .driver_names import account_name, daemonset_name
-from .driver_pools import KERNEL_LABEL, OS_LABEL, System, Target, parse, sanitised, unknown_kernel, unknown_os
+from .driver_names import account_name
+from .driver_pools import Target, sanitised
 from .driver_settings import (
     DriverPod,
     DriverSettings,
@@ -28,7 +27,7 @@ from .driver_settings import (
     precompiled_refusals,
     settings,
 )
-from .driver_toolkit import RHCOS_LABEL, DriverToolkit
+from .nvidia_driver_pools import targets_of, toolkit_images
 
 if TYPE_CHECKING:
     from ...policy.nvidia_driver import NvidiaDriver

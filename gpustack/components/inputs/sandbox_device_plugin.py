@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...policy.workloads import offered_to_kubevirt
 from .common import OperandInputs, operand
-from ...policy.workloads import kata, sandbox
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -17,7 +17,6 @@ class SandboxDevicePluginInputs(OperandInputs):
 
 def from_spec(spec: ClusterPolicySpec) -> SandboxDevicePluginInputs | None:
     """None where no node serves virtual machines, and where they are Kata's."""
-    section = spec.sandboxDevicePlugin
-    if not sandbox(spec) or not section.enabled or kata(spec):
+    if not offered_to_kubevirt(spec):
         return None
-    return SandboxDevicePluginInputs(**operand(spec, section, "sandboxDevicePlugin"))
+    return SandboxDevicePluginInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))

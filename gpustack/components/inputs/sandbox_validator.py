@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .common import OperandInputs, Pairs, operand, pairs
 from ...policy.workloads import Workload, default_workload, sandbox
+from .common import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .common import OperandInputs, operand
-from .driver_settings import Manager
-from .driver_manager import driver_manager
 from ...policy.workloads import sandbox
+from .common import OperandInputs, operand
+from .driver_manager import driver_manager
+from .driver_settings import Manager
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

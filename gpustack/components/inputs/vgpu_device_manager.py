@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...policy.workloads import DEFAULT_VGPU_CONFIG, sandbox
 from .common import OperandInputs, operand
 from .configs import vgpu_config_map
-from ...policy.workloads import DEFAULT_VGPU_CONFIG, sandbox
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...policy.workloads import sandbox
 from .common import Inputs, OperandInputs, dump, image, operand
-from .driver_settings import Manager
 from .driver_files import config_map_keys
 from .driver_manager import driver_manager
 from .driver_pools import VGPU_MANAGER, Target, targets
+from .driver_settings import Manager
 from .driver_toolkit import DriverToolkit, openshift_version
-from ...policy.workloads import sandbox
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
