@@ -17,7 +17,10 @@ Anything else that escapes is a defect of ours (exit 70).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    import datetime
 
 Body = dict[str, Any]
 """A Kubernetes object, or a part of one, as plain data: str, int, float, bool, list and dict; never None."""
@@ -79,7 +82,9 @@ class Finding:
     """What a rule has to say to the person at the keyboard.
 
     `rule` is a stable id (GPU001), `what` one sentence, `path` the policy path it is about. `why` and `remedy` may be
-    empty only where the sentence says it all.
+    empty only where the sentence says it all. `inside` is a line and column (from 1) of the text at `path`, where that
+    is a configuration of its own; policy/place.py makes a location of it. It counts from the day `since` on and before
+    the day `until`. `waived` says who waived it and why, for a finding that is a note for that reason.
     """
 
     rule: str
@@ -89,6 +94,10 @@ class Finding:
     location: Location | None = None
     why: str = ""
     remedy: str = ""
+    inside: tuple[int, int] | None = None
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+    waived: str = ""
 
 
 @dataclass(frozen=True, slots=True)

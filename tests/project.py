@@ -31,6 +31,9 @@ SMALL: dict[str, Any] = {
 }
 """A spec that renders little more than the validator: what is tested here doesn't depend on what is rendered."""
 
+REFUSED: dict[str, Any] = {"cdi": {"enabled": True, "nriPluginEnabled": True}}
+"""What a rule refuses (GPU102) in a SMALL spec, which has no toolkit."""
+
 
 @dataclass(frozen=True)
 class Ran:

@@ -1,7 +1,7 @@
 """The kinds of NVIDIA's DRA driver, group resource.nvidia.com, as JSON schemas written by hand.
 
-Their API is in the driver's program, and no module of it alone is served. Source: the resource definitions that the charts
-of the driver v0.5.0 and of the GPU operator v26.7.0 bring; gpustack/components/crds/ has them for the cluster.
+Their API is in the driver's program, and no module of it alone is served. Source: the resource definitions that the
+charts of the driver v0.5.0 and of the GPU operator v26.7.0 bring; gpustack/components/crds/ has them for the cluster.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
   differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
   objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
+- docs/rules/: all of it, from the rules' docstrings (rule_pages.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import yaml
 
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.reference import replaced, replaced_fields
+from tools import rule_pages
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"
@@ -50,11 +52,9 @@ def component_list() -> str:
     found: dict[str, Path] = {}
     for path in sorted(COMPONENTS.glob("*.md")):
         found |= dict.fromkeys(about(path.read_text(encoding="utf-8")), path)
-    rows = ["| Component | What it is |", "|---|---|"]
-    for entry in REGISTRY:
-        if entry.id in found:
-            rows.append(f"| [{entry.id}]({found[entry.id].name}) | {first_sentence(found[entry.id])} |")
-    return "\n".join(rows)
+    listed = [(entry.id, found[entry.id]) for entry in REGISTRY if entry.id in found]
+    rows = [f"| [{name}]({path.name}) | {first_sentence(path)} |" for name, path in listed]
+    return "\n".join(["| Component | What it is |", "|---|---|", *rows])
 
 
 def first_sentence(path: Path) -> str:
@@ -70,7 +70,11 @@ def between(begin: str, names: list[str]) -> str:
     for entry in yaml.safe_load(DEVIATIONS.read_text(encoding="utf-8")):
         name = entry["path"].partition(":")[0].partition("/")[2]
         general = name in {"*", "nvidia-*"}
-        if general if names == ["everywhere"] else any(fnmatch.fnmatchcase(name, glob) for glob in names) and not general:
+        if (
+            general
+            if names == ["everywhere"]
+            else any(fnmatch.fnmatchcase(name, glob) for glob in names) and not general
+        ):
             reasons.setdefault(entry["reason"], []).append(f"`{entry['path']}`")
     lines = [f"- {', '.join(places)}: {reason}" for reason, places in reasons.items()]
     text = "\n".join(lines) or "Nothing of its own."
@@ -80,3 +84,4 @@ def between(begin: str, names: list[str]) -> str:
 if __name__ == "__main__":
     for page, wanted in pages():
         page.write_text(wanted, encoding="utf-8")
+    rule_pages.write()

@@ -33,6 +33,7 @@ LISTS = (
     "seccompProfiles users volumes"
 )
 SCC = obj(
+    "",
     **dict.fromkeys(FLAGS.split(), BOOLEAN),
     **dict.fromkeys(LISTS.split(), LIST),
     allowedFlexVolumes=array(obj("driver", driver=STRING)),

@@ -10,7 +10,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog import _data, _versions, releases
+from gpustack.catalog import _data, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.catalog.oses import (
     OperatingSystem,
@@ -36,10 +36,11 @@ __all__ = [
     "UnknownOS",
     "branch",
     "branches",
+    "cuda_range",
+    "first_branch_on",
     "image_tag",
     "kernel_flavors",
     "kernel_module_types",
-    "known_faults",
     "listed_versions",
     "minimum",
     "operating_system",
@@ -61,8 +62,9 @@ class UnknownBranch(UnknownName):
 class Branch:
     """A driver branch. `type` is LTSB, PB or NFB; `end_of_life` a month (2028-06), None where it is not known.
 
-    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version. `last_for`: families that no
-    later branch supports. `open_only`: it has no proprietary kernel modules.
+    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version, `newest_cuda` ("13.0") the newest
+    CUDA that it runs without limits. `last_for`: families that no later branch supports. `open_only`: it has no
+    proprietary kernel modules.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Branch:
     end_of_life: str | None
     ended: bool
     cuda: int | None
+    newest_cuda: str | None
     last_for: tuple[str, ...]
     open_only: bool
     uncertain: str | None
@@ -107,6 +110,7 @@ def branches() -> tuple[Branch, ...]:
             end_of_life=facts["eol"],
             ended=facts.get("ended", False),
             cuda=facts["cuda"],
+            newest_cuda=facts.get("newest_cuda"),
             last_for=tuple(facts.get("last_for", ())),
             open_only=facts.get("open_only", False),
             uncertain=facts.get("uncertain"),
@@ -146,6 +150,25 @@ def minimum(product: str | Product) -> Minimum:
     )
 
 
+def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
+    """The first CUDA whose compiler makes code for a GPU product, and the first that doesn't any more; None for no limit,
+    and where it is not known. UnknownProduct where the product is not known.
+    """
+    from gpustack.catalog import gpus
+
+    found = gpus.product(product) if isinstance(product, str) else product
+    limits = _facts()["capabilities"].get(found.compute_capability, {})
+    return limits.get("from"), limits.get("before")
+
+
+def first_branch_on(os: str) -> Branch | None:
+    """The first branch with images of NVIDIA's for OS ("ubuntu24.04"), None where every branch has some, or nothing is
+    known.
+    """
+    name = _facts()["images"].get(os)
+    return branch(name) if name else None
+
+
 def kernel_module_types() -> tuple[str, ...]:
     """The values of driver.kernelModuleType."""
     return tuple(_facts()["kernel_modules"]["values"])
@@ -171,16 +194,6 @@ def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
 def kernel_flavors(os: str) -> tuple[str, ...]:
     """The kernel flavors (suffixes of the kernel's name) that have precompiled images on OS; empty for none."""
     return tuple(_facts()["kernel_flavors"].get(os, ()))
-
-
-def known_faults(version: str) -> tuple[str, ...]:
-    """Known faults of a driver version, each with what to use instead."""
-    have = _versions.key(version)
-    return tuple(
-        f"{fault['what']}; use {fault['use']}"
-        for fault in _facts()["known_bad"]
-        if _versions.key(fault["from"]) <= have <= _versions.key(fault["to"])
-    )
 
 
 def image_tag(version: str, tag: str, kernel: str | None = None) -> str:

@@ -70,7 +70,7 @@ def schema_root() -> Path:
             return root
     raise MissingToolError(
         Finding(
-            "GPU900",
+            "GPU908",
             "error",
             "gpustack's JSON schemas are missing",
             why=f"neither {package / 'schemas'} nor {package.parent / 'schemas'} has an index.json",

@@ -7,13 +7,15 @@ extensions, `-me` goes without. Names are parsed once, here, and anything else i
 Placement needs no knowledge of products: a geometry (data/gpus/mig.yaml) says where instances may start, and boards
 only differ in the names of its slots. Tables of all valid combinations, as the user guide prints them, were rejected:
 they are a consequence of the placements, and the tests derive them.
+
+The value types are here; mig_solver.py places a layout, completes it and says in words why it doesn't fit.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +75,11 @@ class ProfileName:
         return self.compute == self.slices
 
     @property
+    def order(self) -> tuple[int, int, int, tuple[str, ...], tuple[str, ...]]:
+        """Sorts names: the largest instance first, plain ones before those with attributes."""
+        return -self.slices, -self.memory_gb, -self.compute, self.attributes, self.without
+
+    @property
     def instance(self) -> ProfileName:
         """The GPU instance that it is, or is a part of: 3g.40gb of 1c.3g.40gb."""
         return ProfileName(self.slices, self.slices, self.memory_gb, self.attributes, self.without)
@@ -113,6 +120,81 @@ class MigProfile:
         return ProfileName.parse(self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How long a board is, in compute and in memory slices, and how many instances may have media extensions."""
+
+    name: str
+    compute_slices: int
+    memory_slices: int
+    media: int
+
+
+@dataclass(frozen=True, slots=True)
+class MigLayout:
+    """How many instances of each profile one GPU gets: a value, whatever the order in which it was written.
+
+    `counts` holds each profile once, with one instance or more, the largest first. Names of the same profile by
+    different drivers stay apart here; a board tells that they are one.
+    """
+
+    counts: tuple[tuple[ProfileName, int], ...]
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int] | Iterable[tuple[str | ProfileName, int]]) -> MigLayout:
+        """The layout with COUNTS (profile to number). IllegalProfile for a name that is none or a number below 0."""
+        total: dict[ProfileName, int] = {}
+        for text, count in counts.items() if isinstance(counts, Mapping) else counts:
+            name = _parsed(text)
+            if count < 0:
+                raise IllegalProfile(f"{count} instances of {name}: a count is 0 or more")
+            total[name] = total.get(name, 0) + count
+        return cls(tuple(sorted(((n, c) for n, c in total.items() if c), key=lambda item: item[0].order)))
+
+    @classmethod
+    def parse(cls, text: str) -> MigLayout:
+        """Read "1g.10gb=4,3g.40gb=1"; a profile without a number counts once. IllegalProfile says what is wrong."""
+        counts: list[tuple[str | ProfileName, int]] = []
+        # Attributes are separated by commas as well: 1g.24gb+gfx,me. They begin with a letter, profiles do not.
+        for part in re.split(r",(?=[^a-z])", "".join(text.split())) if text.strip() else []:
+            name, equals, number = part.partition("=")
+            if equals and not (number.isascii() and number.isdigit() and len(number) < 4):
+                raise IllegalProfile(f"{number!r} is no number of instances; write {name or '1g.10gb'}=2")
+            counts.append((name, int(number) if equals else 1))
+        return cls.of(counts)
+
+    @property
+    def instances(self) -> int:
+        """How many instances there are."""
+        return sum(count for _, count in self.counts)
+
+    def as_dict(self) -> dict[str, int]:
+        """Profile name to count, the largest first."""
+        return {str(name): count for name, count in self.counts}
+
+    def contains(self, other: MigLayout) -> bool:
+        """Whether every instance of OTHER is one of this layout's too."""
+        own = dict(self.counts)
+        return all(own.get(name, 0) >= count for name, count in other.counts)
+
+    def plus(self, name: str | ProfileName, count: int = 1) -> MigLayout:
+        """This layout with COUNT more instances of NAME."""
+        return MigLayout.of([*self.counts, (name, count)])
+
+    def __str__(self) -> str:
+        return " + ".join(f"{name}" if count == 1 else f"{count} x {name}" for name, count in self.counts) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an instance stands on its GPU: memory slices START to START + SIZE - 1, and COMPUTE compute slices."""
+
+    profile: str
+    start: int
+    size: int
+    compute: int
+
+
 def resource_name(profile: str | ProfileName) -> str:
     """The extended resource of a profile under the strategy `mixed`: 1g.10gb+me is nvidia.com/mig-1g.10gb.me.
 
@@ -145,46 +227,43 @@ def board_profiles(board: str) -> tuple[MigProfile, ...]:
 def find(board: str, profile: str | ProfileName) -> MigProfile:
     """The profile of BOARD by name or alias; for a part (1c.3g.40gb) its instance. UnknownProfile otherwise."""
     name = _parsed(profile)
-    for known in board_profiles(board):
-        if str(name.instance) in (known.name, known.alias) and (name.exposed or name.compute in known.compute):
-            return known
+    known = _by_name(board).get(name.instance)
+    if known is not None and (name.exposed or name.compute in known.compute):
+        return known
     raise UnknownProfile(str(name), nearest(str(name), (known.name for known in board_profiles(board))))
+
+
+def boards() -> list[str]:
+    """The keys of all boards that take MIG and whose profiles are known, in alphabetical order."""
+    return sorted(_data.load("gpus/mig")["boards"])
+
+
+@functools.cache
+def geometry(board: str) -> Geometry | None:
+    """The geometry of BOARD; None where it is not known, and for a board without MIG."""
+    data = _data.load("gpus/mig")
+    name = data["boards"].get(board, {}).get("geometry")
+    if not name:
+        return None
+    facts = data["geometries"][name]
+    return Geometry(name, facts["compute_slices"], facts["memory_slices"], facts["media"])
 
 
 def fits(board: str, layout: Mapping[str, int]) -> bool:
     """Whether LAYOUT (profile name to count) can be placed on one GPU of BOARD.
 
     UnknownProfile for a profile that the board does not have. Where the board's geometry is not known, only the number
-    of each profile is checked. Parts of instances count as the instances that hold them.
+    of each profile and the memory are checked. Parts of instances count as the instances that hold them.
     """
-    wanted: list[MigProfile] = []
-    for text, count in layout.items():
-        name = _parsed(text)
-        profile = find(board, name)
-        instances = count if name.exposed else -(-count // profile.compute[name.compute])
-        if profile.max is not None and instances > profile.max:
-            return False
-        wanted += [profile] * instances
-    geometry = _data.load("gpus/mig")["boards"].get(board, {}).get("geometry")
-    media = _data.load("gpus/mig")["geometries"][geometry]["media"] if geometry else len(wanted)
-    if sum(1 for profile in wanted if set(profile.parsed.attributes) & set(MEDIA)) > media:
-        return False
-    placeable = [profile for profile in wanted if profile.size is not None]
-    return _place(sorted(placeable, key=lambda profile: (-(profile.size or 0), profile.name)), 0, 0)
+    from gpustack.catalog import mig_solver
+
+    return mig_solver.fits(board, layout)
 
 
-def _place(left: list[MigProfile], taken: int, earliest: int) -> bool:
-    """Whether the instances LEFT, largest first, find room beside the memory slices TAKEN (a bit mask)."""
-    if not left:
-        return True
-    first, rest = left[0], left[1:]
-    for start in first.starts:
-        mask = ((1 << (first.size or 0)) - 1) << start
-        if start >= earliest and not taken & mask:
-            same = bool(rest) and rest[0].name == first.name  # equal instances are placed from left to right only
-            if _place(rest, taken | mask, start + 1 if same else 0):
-                return True
-    return False
+@functools.cache
+def _by_name(board: str) -> dict[ProfileName, MigProfile]:
+    names = [(name, profile) for profile in board_profiles(board) for name in (profile.name, profile.alias) if name]
+    return {ProfileName.parse(name): profile for name, profile in names}
 
 
 def _profile(row: Mapping[str, Any], slot: Mapping[str, Any]) -> MigProfile:

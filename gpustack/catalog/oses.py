@@ -33,12 +33,24 @@ class OsFamily:
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystem:
-    """A known system. `driver_image` says who publishes driver containers for it: nvidia, vendor or none."""
+    """A known system. `driver_image` says who publishes driver containers for it: nvidia, vendor or none; `published`
+    whether NVIDIA does for this version.
+
+    `selinux`: SELinux enforces unless somebody turned it off. `ancient`: its C library is too old for programs that the
+    container toolkit since v1.15 puts on the node.
+    """
 
     id: str
     version: str
     title: str
     driver_image: str
+    published: bool
+    selinux: bool = False
+    ancient: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.title} {self.version}"
 
 
 def os_names(release: str | None = None) -> list[str]:
@@ -66,7 +78,17 @@ def operating_system(os: str) -> OperatingSystem:
     facts = _facts()["ids"].get(name)
     if facts is None:
         raise UnknownOS(os, _nearest(os))
-    return OperatingSystem(name, version, facts["title"], facts["driver_image"])
+    versions, major = facts.get("versions"), version.partition(".")[0]
+    offered = versions is None or version in versions or major in versions
+    return OperatingSystem(
+        name,
+        version,
+        facts["title"],
+        facts["driver_image"],
+        published=facts["driver_image"] == "nvidia" and offered,
+        selinux=facts.get("selinux", False),
+        ancient=major in facts.get("ancient", ()),
+    )
 
 
 def os_tag(os: str, release: str | None = None) -> str:

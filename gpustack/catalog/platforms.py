@@ -26,6 +26,8 @@ from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
 
 DEFAULT_KUBELET_ROOT = "/var/lib/kubelet"
+DEFAULT_RUNTIME_FOLDERS = ("/etc/containerd", "/run/containerd")
+"""Where files and socket of containerd are on platforms that say nothing else."""
 
 
 class UnknownPlatform(UnknownName):
@@ -50,6 +52,14 @@ class Containerd:
 
 
 @dataclass(frozen=True, slots=True)
+class Brought:
+    """What the node image of a platform has: WHAT says it in words; not `sure` where the sources are not."""
+
+    sure: bool
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """One platform.
 
@@ -57,6 +67,9 @@ class Platform:
     is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide. `namespace`
     is where the platform's own catalogue installs the stack, and so the default there.
     `kernel_flavor` is the suffix that precompiled Ubuntu driver images need there.
+    `brings` says by section of the policy (and fabric_manager) what the node image has already, `systems` the os-release
+    IDs of that image; none where any may do. `runtime_folders` hold all files of containerd, and `config_owner` is who
+    else writes its configuration; with `own_template` a template beside it replaces what the platform would write.
     """
 
     name: str
@@ -77,6 +90,11 @@ class Platform:
     kernel_flavor: str | None = None
     namespace: str | None = None
     operator_min: str | None = None
+    brings: Mapping[str, Brought] = field(default_factory=dict)
+    systems: tuple[str, ...] = ()
+    runtime_folders: tuple[str, ...] = DEFAULT_RUNTIME_FOLDERS
+    config_owner: str | None = None
+    own_template: bool = False
     presets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @property
@@ -121,6 +139,11 @@ def platform(name: str) -> Platform:
         kernel_flavor=data.get("kernel_flavor"),
         namespace=data.get("namespace"),
         operator_min=data.get("operator_min"),
+        brings={name: Brought(**facts) for name, facts in data.get("brings", {}).items() if facts},
+        systems=tuple(data.get("systems", ())),
+        runtime_folders=tuple((containerd or {}).get("folders", DEFAULT_RUNTIME_FOLDERS)),
+        config_owner=data.get("config_owner"),
+        own_template=(containerd or {}).get("own_template", False),
         presets=tuple(data.get("presets", ())),
     )
 

@@ -60,10 +60,28 @@ class Traits:
     """The vGPU device manager also takes a vGPU manager that the node brings (row 31, v26.7.0)."""
     no_kata_manager: bool = True
     """The Kata manager is never deployed (row 26, v26.7.0)."""
+    driver_probe_script: bool = True
+    """The driver's startup probe is a script in a ConfigMap, and says which features it found (row 1, v26.3.0)."""
+    driver_daemons_status: bool = True
+    """The driver says whether its daemons are ready: the probe looks, and the end removes it (rows 1, 6, v26.7.0)."""
+    driver_digest: bool = True
+    """Driver and manager know by a digest whether anything has to be installed anew (row 2, v26.3.0)."""
+    driver_announces_modules: bool = True
+    """The driver's container knows whether nvidia-fs and gdrdrv are built beside it (row 3, v26.3.0)."""
+    driver_sees_system_devices: bool = True
+    """The driver sees all of /sys/devices/system, and not one file of it (row 5, v26.7.0)."""
+    driver_reads_claims: bool = True
+    """The driver manager may read claims to GPUs (row 40, v26.7.0)."""
+    driver_suse_modules: bool = True
+    """A precompiled driver on SUSE sees the node's modules (row 15, v26.3.1)."""
+    repo_replaces_subscription: bool = True
+    """Package sources of the policy stand in for the subscription of a RHEL node (row 14, v26.7.0)."""
     driver_owner_label: bool = True
     """A label of the node names its NVIDIADriver, and a default one takes what is left (row 38, v26.7.0)."""
     driver_major_selector: bool = True
     """NVIDIADriver selects nodes by the major version of their OS where images are made for it (section 7, v26.7.0)."""
+    driver_short_tags: bool = True
+    """NVIDIADriver shortens versions of an OS as ClusterPolicy does (rows 7 and 8, v26.3.1)."""
     driver_labels_on_daemonset: bool = True
     """Labels and annotations of an NVIDIADriver are on the DaemonSet, not on its pods alone (section 7, v26.3.0)."""
 

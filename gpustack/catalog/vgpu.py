@@ -6,7 +6,7 @@ data/vgpu/default-vgpu-devices-config.yaml is at once the text of a ConfigMap (`
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpustack.catalog import texts
@@ -15,22 +15,55 @@ from gpustack.catalog.gpus import Product
 DEFAULT = "default"
 
 
+class Sets(Mapping[str, Any]):
+    """Sets of devices by name, each parsed when somebody asks for it: all of a release take 90 ms."""
+
+    def __init__(self, texts_by_name: Mapping[str, str]) -> None:
+        self._texts = texts_by_name
+
+    def __getitem__(self, name: str) -> Any:
+        return _load(self._texts[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @functools.cache
-def default_config(release: str) -> Mapping[str, Any]:
-    """The content of ConfigMap default-vgpu-devices-config in RELEASE, parsed; shared by all callers: read-only."""
-    return parsed(texts.vgpu_devices_config(release))
+def default_config(release: str) -> Sets:
+    """The sets in ConfigMap default-vgpu-devices-config of RELEASE; shared by all callers: read-only.
+
+    A set is one line of the text, or a name and a line per element.
+    """
+    found: dict[str, str] = {}
+    name = ""
+    for line in texts.vgpu_devices_config(release).partition("vgpu-configs:\n")[2].splitlines():
+        if line.startswith("  - "):
+            found[name] += line[2:] + "\n"
+        elif not line.lstrip().startswith("#"):
+            name, _, rest = line.strip().partition(":")
+            found[name] = rest.strip()
+    return Sets(found)
 
 
 def parsed(text: str) -> Mapping[str, Any]:
     """The sets of devices in TEXT by name; none where it is no such configuration."""
+    found = _load(text)
+    sets = found.get("vgpu-configs") if isinstance(found, dict) else None
+    return sets if isinstance(sets, dict) else {}
+
+
+@functools.lru_cache(maxsize=1024)
+def _load(text: str) -> Any:
+    """TEXT as data, None where it is no YAML."""
     import yaml
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
     except yaml.YAMLError:
-        return {}
-    sets = found.get("vgpu-configs") if isinstance(found, dict) else None
-    return sets if isinstance(sets, dict) else {}
+        return None
 
 
 def types(elements: Iterable[Mapping[str, Any]], product: Product | None) -> list[str]:

@@ -1,5 +1,19 @@
-"""Rules: over the effective spec and the catalogue (policy.py), and over what was rendered (references.py).
+"""Rules: what can be said against a policy before anything is written.
 
-A rule is a function with an id, a severity and a docstring, registered with `@rule`. It yields findings and never
-raises: what can't be used at all is refused where it is read.
+A rule is a function with an id, a severity and a docstring, registered with `@rule` (rule.py says over what). It yields
+hits and never raises: what can't be used at all is refused where it is read, with an id of errors.py. The docstring
+becomes the rule's page in docs/rules/ (pages.py).
 """
+
+RULE_MODULES = (
+    "policy",
+    "openshift",
+    "drivers",
+    "sandbox",
+    "dra",
+    "dra_exclusions",
+    "gaps",
+    "mig",
+    "mig_manager",
+)
+"""The modules of this package that hold rules. `rule.all_rules` imports them, and nobody else needs to."""

@@ -20,7 +20,10 @@ class Name(NamedTuple):
 def named_by_pod(spec: Body, namespace: str) -> Iterator[Name]:
     """The claims that a PodSpec in NAMESPACE uses, or the templates that they are made from."""
     for claim in spec.get("resourceClaims", []):
-        for key, kind in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "ResourceClaimTemplate")):
+        for key, kind in (
+            ("resourceClaimName", "ResourceClaim"),
+            ("resourceClaimTemplateName", "ResourceClaimTemplate"),
+        ):
             if claim.get(key):
                 yield Name(kind, namespace, claim[key], f"resource claim {claim['name']}")
 

@@ -1,5 +1,7 @@
-"""Rules over dynamic resource allocation: what it asks of a cluster, and of the policy. What has no place beside it is in
-dra_exclusions.py."""
+"""Rules over dynamic resource allocation: what it asks of the cluster and of the policy.
+
+What has no place beside it is in dra_exclusions.py.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,21 @@ def numbers(version: str | None) -> tuple[int, ...]:
 
 @rule("GPU170", "error")
 def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The API of DRA is served, by default and without beta, from Kubernetes 1.34 on."""
+    """Dynamic resource allocation on a Kubernetes that doesn't serve its API.
+
+    API servers serve resource.k8s.io/v1 from Kubernetes 1.34 on. Nothing of the DRA driver can be applied to an
+    older one.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.33"}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        cluster: {kubernetesVersion: "1.34"}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+    """
     path, least = asked(spec), dra.least_kubernetes()
     if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
         what = path.partition(".")[0]
@@ -49,12 +65,25 @@ def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU171", "warning")
 def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The first patches of Kubernetes 1.34 are not supported."""
+    """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it.
+
+    The documentation of the GPU operator asks for a later patch of Kubernetes 1.34 than the first ones.
+
+    Bad:
+        cluster: {kubernetesVersion: 1.34.1}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        cluster: {kubernetesVersion: 1.34.2}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+    """
     version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
     if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
         yield Hit(
             "spec.cluster.kubernetesVersion",
-            f"Kubernetes {spec.cluster.kubernetesVersion} is older than NVIDIA supports with dynamic resource allocation",
+            f"Kubernetes {spec.cluster.kubernetesVersion} is older than NVIDIA supports with DRA",
             f"the documentation of the GPU operator asks for {'.'.join(map(str, least))}",
             "upgrade the cluster to that patch before you rely on claims",
         )
@@ -62,7 +91,18 @@ def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU172", "error")
 def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """GPUs by DRA need a release that has them, CDI, and drivers."""
+    """`gpuCluster` without what it stands on: a release that has it, CDI, and drivers.
+
+    The operator allocates GPUs by DRA since v26.7. The DRA driver names GPUs to the container runtime as CDI
+    devices and in no other way, and `drivers` describe the drivers of such a cluster.
+
+    Bad:
+        gpuCluster: {}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+    """
     if spec.gpuCluster is None:
         return
     if not releases.release(spec.release).gpu_cluster:
@@ -86,14 +126,25 @@ def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "gpuCluster has no drivers",
             "the section driver belongs to the device plugin's stack; with gpuCluster, spec.drivers describes the "
             "drivers, and the chart refuses one without the other too",
-            "add `drivers: [{name: default, default: true}]` to spec, or set spec.driver.enabled: false where the nodes "
-            "bring the driver",
+            "add `drivers: [{name: default, default: true}]` to spec, or set spec.driver.enabled: false where the "
+            "nodes bring the driver",
         )
 
 
 @rule("GPU173", "error")
 def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """GPUs by DRA need a driver branch, compute domains alone an older one."""
+    """A driver that is too old for dynamic resource allocation.
+
+    The DRA driver asks things of the GPU driver that older branches lack; compute domains alone ask for less.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 570.195.03}]
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 580.126.20}]
+    """
     versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
     if not in_charge(spec):
         versions = [("driver.version", spec.driver.version if spec.driver.enabled else None)]
@@ -124,7 +175,19 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU174", "error")
 def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """With `gpuCluster` compute domains are a part of it."""
+    """`computeDomains` beside `gpuCluster`.
+
+    The DRA driver of `gpuCluster` offers compute domains itself, and a node runs one DRA driver.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        computeDomains: {enabled: true}
+
+    Good:
+        gpuCluster: {draDriver: {computeDomains: {enabled: true}}}
+        drivers: [{name: default, default: true}]
+    """
     if spec.gpuCluster is not None and spec.computeDomains.enabled:
         yield Hit(
             "spec.computeDomains.enabled",
@@ -136,7 +199,19 @@ def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU177", "error")
 def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Features of the DRA driver that contradict each other: it ends at its start."""
+    """Features of the DRA driver that contradict each other.
+
+    The DRA driver ends at its start when a feature is on without one that it requires, or beside one that excludes
+    it.
+
+    Bad:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: true}}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: false}}}
+        drivers: [{name: default, default: true}]
+    """
     for path, gates, version in gated(spec):
         if not dra.knows_gates_of(version):
             continue
@@ -151,7 +226,18 @@ def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU178", "warning")
 def features_that_exist(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A feature that the DRA driver doesn't know ends it at its start. Other versions may know others."""
+    """A feature that the DRA driver doesn't know.
+
+    It ends at its start when it is told one. Other versions of the DRA driver may know others.
+
+    Bad:
+        gpuCluster: {draDriver: {featureGates: {MpsSupport: true}}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true}}}
+        drivers: [{name: default, default: true}]
+    """
     for path, gates, version in gated(spec):
         for gate in gates if dra.knows_gates_of(version) else ():
             try:
@@ -179,7 +265,19 @@ def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str |
 
 @rule("GPU179", "warning")
 def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """What the operator would do outside the objects that are rendered, or leaves undone."""
+    """Something that dynamic resource allocation needs and that no object of the render brings.
+
+    The label of a namespace that is the cluster's own, and pull secrets for pods that the controller of compute
+    domains makes.
+
+    Bad:
+        gpuCluster: {draDriver: {imagePullSecrets: [registry]}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+    """
     cluster = spec.gpuCluster
     if cluster is None:
         return
@@ -199,14 +297,24 @@ def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "spec.gpuCluster.draDriver.imagePullSecrets",
             "the pull secrets do not reach the daemons of compute domains",
             "the controller makes these pods, and the operator doesn't tell it the secrets",
-            f"add {{name: {PULL_SECRETS}, value: {names}}} to spec.gpuCluster.draDriver.computeDomains.controller.env, or "
-            "give the nodes the credentials",
+            f"add {{name: {PULL_SECRETS}, value: {names}}} to "
+            "spec.gpuCluster.draDriver.computeDomains.controller.env, or give the nodes the credentials",
         )
 
 
 @rule("GPU180", "error")
 def architecture_of_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A GPU that comes with its own CPU tells the architecture of its nodes, by which compute domains are placed."""
+    """A node pool whose architecture is not that of its GPU's own CPU.
+
+    Some GPUs come on one board with a CPU, which tells the architecture of the node. Compute domains are placed by
+    it.
+
+    Bad:
+        nodePools: [{name: training, os: ubuntu24.04, arch: amd64, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        nodePools: [{name: training, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
+    """
     for index, pool in enumerate(spec.nodePools):
         product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
         arch = gpus.product(product).arch if product else None

@@ -1,9 +1,9 @@
 """Rules over what stands beside `gpuCluster` in a policy and has no effect there.
 
-A `gpuCluster` excludes the device plugin and all that stands on it (operator.md 11.1). A field about that stack would be
-ignored, so it is refused; what a release or a platform says by default asks for nothing. Rejected: a note. Layers are
-shared by clusters of both kinds, and a cluster that lost its MIG layout or its time-slicing to a note is found by its
-users.
+A `gpuCluster` excludes the device plugin and all that stands on it (operator.md 11.1). A field about that stack would
+be ignored, so it is refused; what a release or a platform says by default asks for nothing. Rejected: a note. Layers
+are shared by clusters of both kinds, and a cluster that lost its MIG layout or its time-slicing to a note is found by
+its users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "operator": ("runtimeClass",),
     "hostPaths": ("rootFS",),
     "sandboxWorkloads": ("enabled", "mode", "defaultWorkload"),
-    "validator": ("args", "env", "hostNetwork", "driver", "toolkit", "cuda", "plugin", "vfioPCI", "vgpuManager", "vgpuDevices"),
+    "validator": (
+        "args",
+        "env",
+        "hostNetwork",
+        "driver",
+        "toolkit",
+        "cuda",
+        "plugin",
+        "vfioPCI",
+        "vgpuManager",
+        "vgpuDevices",
+    ),
 }
 """Fields of other sections that only components of the device plugin's stack read."""
 REPLACED = ("driver", "gds", "gdrcopy")
@@ -32,10 +43,21 @@ REPLACED = ("driver", "gds", "gdrcopy")
 
 @rule("GPU175", "error")
 def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """`gpuCluster` excludes the device plugin and all that stands on it, so what is said about it would be ignored.
+    """A field about the device plugin's stack, beside `gpuCluster`.
 
-    What the release, the platform or `enabled: false` say asks for nothing. What `gpuCluster` takes over from sections
-    of the same name is no part of this.
+    `gpuCluster` excludes the device plugin and all that stands on it, so the field would be ignored (operator.md
+    11.1). What the release, the platform or `enabled: false` say asks for nothing. What `gpuCluster` takes over
+    from sections of the same name is no part of this.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {enabled: false}
     """
     if spec.gpuCluster is None:
         return
@@ -53,13 +75,26 @@ def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
             f"spec.nodePools[{index}].sharing",
             f"pool {spec.nodePools[index].name} shares its GPUs, and gpuCluster knows no sharing by pool",
             "with DRA a claim says how its GPU is shared or cut; there is no device plugin and no MIG manager",
-            f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the driver offers",
+            f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the driver "
+            "offers",
         )
 
 
 @rule("GPU176", "warning")
 def driver_section_is_replaced(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """With `gpuCluster` the sections about the one driver of all nodes describe nothing."""
+    """A field about the one driver of all nodes, beside `gpuCluster`.
+
+    With `gpuCluster`, `drivers` describe the drivers; the sections driver, gds and gdrcopy describe nothing.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        driver: {version: 580.126.20}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 580.126.20}]
+    """
     if spec.gpuCluster is None:
         return
     default = defaults_of(spec)

@@ -24,7 +24,28 @@ LABEL_VALUE = 63
 
 @rule("GPU130", "error")
 def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Two of `drivers` that select the nodes of one pool would unload each other's kernel modules."""
+    """Two of `drivers` that select the nodes of one pool.
+
+    They would unload each other's kernel modules. The operator installs neither while two select a node
+    (operator.md 10.1).
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {example.com/gpu: a100}}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
+        - {name: inference, os: ubuntu22.04, nodeSelector: {example.com/gpu: l4}}
+    """
     if not in_charge(spec):
         return
     seen = set[tuple[int, int]]()
@@ -53,7 +74,21 @@ def releases_without_default(spec: ClusterPolicySpec) -> str:
 
 @rule("GPU131", "error")
 def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """At most one driver takes the nodes that no other one selects, and it selects none itself."""
+    """Two default drivers, or one that selects nodes.
+
+    The default driver takes the nodes that no other driver selects. Two would take the same ones, and the
+    operator's API refuses a selector beside `default`.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true, nodeSelector: {example.com/gpu: a100}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+    """
     defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
     for index in defaults[1:]:
         first = spec.drivers[defaults[0]].name
@@ -75,7 +110,21 @@ def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU132", "error")
 def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A driver's name becomes the value of a node label, which nothing else may set."""
+    """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it.
+
+    The label nvidia.com/gpu-operator.driver.owner of a node names its driver. It is set from what drivers select,
+    so none can select by it; and like any label's value it has at most 63 characters.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {nvidia.com/gpu-operator.driver.owner: stable}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {example.com/gpu: a100}}
+    """
     for index, driver in enumerate(spec.drivers):
         if OWNER in driver.nodeSelector:
             yield Hit(
@@ -95,7 +144,26 @@ def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU133", "warning")
 def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A driver that no pool is for is not rendered: its image depends on the nodes' operating system."""
+    """A driver that is for no node pool.
+
+    Which image a driver needs follows from the pools that it serves, so nothing is rendered for one that serves
+    none.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}}
+    """
     if not in_charge(spec) or not spec.nodePools:
         return
     owner = owners(spec)
@@ -113,7 +181,18 @@ def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU134", "warning")
 def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A pool that none of `drivers` selects gets no driver, and its nodes never become ready for GPUs."""
+    """A node pool that none of `drivers` selects.
+
+    Its nodes get no driver and never become ready for GPUs, unless they bring one themselves.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: next, nodeSelector: {example.com/ring: early}}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+    """
     if not in_charge(spec) or not spec.drivers:
         return
     for index, owner in enumerate(owners(spec)):
@@ -129,7 +208,19 @@ def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU135", "error")
 def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """`driver` of a pool overrides the section `driver`, which says nothing where `drivers` are in charge."""
+    """A pool with a driver of its own, beside `drivers`.
+
+    `driver` of a pool overrides fields of the section `driver`. With `drivers` that section describes no driver, so
+    there would be nothing to override.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
+
+    Good:
+        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
+    """
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None and in_charge(spec):
             yield Hit(
@@ -143,7 +234,18 @@ def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU136", "warning")
 def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """`drivers` count where `driver.useNvidiaDriverCRD` is set, and nowhere else."""
+    """`drivers` that don't count, or that are missing where they do.
+
+    `driver.useNvidiaDriverCRD` decides whether `drivers` or the section `driver` describes the drivers. The one
+    that does not is ignored, by the operator as well.
+
+    Bad:
+        drivers: [{name: stable, default: true}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+    """
     if spec.drivers and not in_charge(spec):
         yield Hit(
             "spec.drivers",
@@ -171,7 +273,20 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU137", "error")
 def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A node that belongs to two pools can't have the driver of each."""
+    """Nodes that belong to two pools with different drivers.
+
+    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and it can run one driver.
+
+    Bad:
+        nodePools:
+        - {name: training, os: ubuntu22.04}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
+
+    Good:
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/ring: stable}}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
+    """
     if in_charge(spec) or not spec.driver.enabled:
         return
     labels = [node_labels(spec, pool) for pool in spec.nodePools]
@@ -195,7 +310,17 @@ def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU138", "warning")
 def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A ConfigMap for vGPU licences is deprecated: the token in it is a credential."""
+    """A vGPU licence in a ConfigMap.
+
+    The token in it is a credential, and whoever may read ConfigMaps can read it. Secrets are supported since
+    v25.10; the operator calls the ConfigMap deprecated (bug-reports.md B58).
+
+    Bad:
+        driver: {licensingConfig: {configMapName: licensing}}
+
+    Good:
+        driver: {licensingConfig: {secretName: licensing}}
+    """
     licensing = spec.driver.licensingConfig
     named = [("driver.licensingConfig.configMapName", licensing.configMapName if not licensing.secretName else None)]
     for index, pool in enumerate(spec.nodePools):
@@ -220,7 +345,29 @@ def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU139", "warning")
 def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """On OpenShift a driver that builds is made for one version of RHCOS, in the driver toolkit of that version."""
+    """A driver on OpenShift, and no word about which version of RHCOS it is for.
+
+    A driver that builds its modules is made for one version of RHCOS, in the driver toolkit of that version. There
+    is a DaemonSet for each, which selects its nodes by the version.
+
+    Bad:
+        cluster:
+          platform: openshift
+          containerRuntime: cri-o
+          openshift:
+            version: 4.18.22
+            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
+        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202509100653-0}]
+
+    Good:
+        cluster:
+          platform: openshift
+          containerRuntime: cri-o
+          openshift:
+            version: 4.18.22
+            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
+        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202507221927-0}]
+    """
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
     wanted = in_charge(spec) or spec.operator.use_ocp_driver_toolkit is not False
     if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or in_charge(spec)):
@@ -257,9 +404,22 @@ def builds(spec: ClusterPolicySpec, index: int) -> bool:
 
 @rule("GPU140", "note")
 def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Fields of `drivers` that the operator's API has and no release acts on (operator.md 10.3)."""
+    """A field of `drivers` that does nothing.
+
+    The operator's API has the field, and no release acts on it (operator.md 10.3).
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true, useOpenKernelModules: true}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true, kernelModuleType: open}]
+    """
+    traits = releases.release(spec.release).traits
     for index, driver in enumerate(spec.drivers):
         for path, given, why in (
+            ("default", bool(driver.default) and not traits.driver_owner_label, f"{spec.release} has no such field"),
             ("nodeAffinity", driver.nodeAffinity is not None, "nodeSelector says where a driver runs"),
             ("livenessProbe", driver.livenessProbe is not None, "only the start of a driver is probed"),
             ("readinessProbe", driver.readinessProbe is not None, "only the start of a driver is probed"),
@@ -281,7 +441,18 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU141", "note")
 def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Which of several drivers a node gets is said by a label of the node, and no manifest can set that."""
+    """Drivers that wait for a label on their nodes.
+
+    Which of several drivers a node gets is said by the label nvidia.com/gpu-operator.driver.owner of the node. The
+    operator sets it; a manifest can't set labels of nodes.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+
+    Good:
+        driver: {version: 580.126.20}
+    """
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
     if in_charge(spec) and spec.drivers and traits.driver_owner_label:

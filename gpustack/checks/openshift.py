@@ -17,7 +17,17 @@ POD_PARTS = ("master", "worker", "gc")
 
 @rule("GPU120", "error")
 def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """OpenShift's runtime is CRI-O: what a policy says about another one is meant for another cluster (B24)."""
+    """Settings of another container runtime on OpenShift.
+
+    OpenShift runs CRI-O on every node. What a policy says about containerd or Docker was meant for another cluster,
+    and usually comes from a layer that all clusters share (bug-reports.md B24).
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: containerd}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+    """
     if not on_openshift(spec.cluster):
         return
     why = "OpenShift runs CRI-O, on every node"
@@ -40,7 +50,18 @@ def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU121", "warning")
 def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """In other namespaces the operator sets no labels for Pod Security and monitoring, and gpustack doesn't either."""
+    """A namespace on OpenShift that gets no labels for monitoring and Pod Security.
+
+    The operator labels its own namespace, nvidia-gpu-operator. Any other may be shared with pods that nobody wants
+    to trust so far, so it gets no labels, here as there, and OpenShift's Prometheus scrapes nothing in it
+    (operator.md 2.5).
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: cri-o, namespace: gpus}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o, namespace: nvidia-gpu-operator}
+    """
     if not on_openshift(spec.cluster) or spec.cluster.namespace == NAMESPACE:
         return
     lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
@@ -58,7 +79,19 @@ def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU122", "note")
 def nfd_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Pods of node feature discovery belong to OpenShift's own operator of it."""
+    """Settings for the pods of node feature discovery on OpenShift.
+
+    There, `nfd.enabled` renders an instance for OpenShift's own operator of node feature discovery. That operator
+    runs the pods, and takes no settings for them from a policy.
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+        nfd: {enabled: true, worker: {priorityClassName: system-node-critical}}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+        nfd: {enabled: true}
+    """
     if not on_openshift(spec.cluster) or not spec.nfd.enabled:
         return
     given = [name for name in POD_PARTS if getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True)]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import releases
-from ..policy.cluster import on_openshift
 from . import dra
 from .rule import Hit, rule
 
@@ -21,8 +20,16 @@ RENDERED_LINE = "v26.7."
 
 @rule("GPU101", "error")
 def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A field that the language has, that would have an effect, and that this version of gpustack renders nothing
-    for.
+    """A field that this version of gpustack renders nothing for.
+
+    The language has the field, so that policies can be moved in whole, and it would have an effect in the cluster.
+    A render without it would look complete and lack what the field asks for.
+
+    Bad:
+        dashboards: {enabled: true}
+
+    Good:
+        dcgmExporter: {enabled: true}
     """
     for path, asked, what in unrendered(spec):
         if asked:
@@ -37,10 +44,6 @@ def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    old_kata = spec.kataManager.enabled and not releases.release(spec.release).traits.no_kata_manager
-    yield "kataManager.enabled", bool(spec.sandboxWorkloads.enabled and old_kata), "the Kata manager is"
-    openshift = "cluster.openshift" if spec.cluster.openshift is not None else "cluster.platform"
-    yield openshift, on_openshift(spec.cluster), "OpenShift is"
     for name in ("reconciler", "alerts", "dashboards", "tenancy", "gitops"):
         yield (
             name,
@@ -54,7 +57,19 @@ def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
 
 @rule("GPU102", "error")
 def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The NRI plugin injects CDI devices and is a part of the container toolkit: without either it can't work."""
+    """The NRI plugin without CDI or without the container toolkit.
+
+    The plugin injects CDI devices and runs inside the container toolkit. Without either it can't work, and the
+    operator refuses it as well.
+
+    Bad:
+        cdi: {enabled: true, nriPluginEnabled: true}
+        toolkit: {enabled: false}
+
+    Good:
+        cdi: {enabled: true, nriPluginEnabled: true}
+        toolkit: {enabled: true}
+    """
     if not spec.cdi.nriPluginEnabled:
         return
     for path, on in (("cdi.enabled", spec.cdi.enabled), ("toolkit.enabled", spec.toolkit.enabled)):
@@ -70,7 +85,17 @@ def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU103", "warning")
 def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The driver's image depends on the operating system, so without node pools no driver DaemonSet can be rendered."""
+    """A driver, and no node pool that says for which operating system.
+
+    Driver images are made for one operating system each. Without node pools nothing says which one, so no driver
+    DaemonSet is rendered.
+
+    Bad:
+        nodePools: []
+
+    Good:
+        nodePools: [{name: training, os: ubuntu24.04}]
+    """
     if spec.driver.enabled and not spec.nodePools:
         yield Hit(
             "spec.driver.enabled",
@@ -82,7 +107,17 @@ def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU104", "note")
 def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Fields that the operator reads about itself, or that no release acts on any more."""
+    """A field that does nothing.
+
+    Some fields are about the operator's own pod, which there is none of here; others no release acts on any more.
+    They do no harm, and whoever sets one expects something of it (bug-reports.md B13).
+
+    Bad:
+        operator: {defaultRuntime: containerd}
+
+    Good:
+        cluster: {containerRuntime: containerd}
+    """
     for path, given, why in (*idle(spec), *dra.idle(spec)):
         if given:
             yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
@@ -141,7 +176,17 @@ def given(spec: ClusterPolicySpec, part: str) -> bool:
 
 @rule("GPU105", "note")
 def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A changed driver reaches a node when its pod is deleted: what does that under a budget is the reconciler."""
+    """Driver upgrades by themselves, and nothing that carries them out.
+
+    A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
+    that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits.
+
+    Bad:
+        driver: {upgradePolicy: {autoUpgrade: true}}
+
+    Good:
+        driver: {upgradePolicy: {autoUpgrade: false}}
+    """
     if spec.driver.enabled and spec.driver.upgradePolicy.autoUpgrade:
         yield Hit(
             "spec.driver.upgradePolicy",

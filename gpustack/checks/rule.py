@@ -1,50 +1,119 @@
-"""What a rule is, and the list of all of them."""
+"""What a rule is, over what it looks, and the registry of all of them.
+
+A rule is a generator of hits over one of four things, whichever says enough (the cheapest comes first):
+
+    over="spec"     the effective spec. Runs once for all clusters of a spec, before anything is rendered.
+    over="object"   one rendered object (model.Resource), by itself. Runs once for each component that is synthesised.
+    over="render"   a Render: the spec, and all objects that it renders to. Runs once for all clusters of a spec.
+    over="origins"  a Written: the spec, and who wrote which value of it. Runs once for each policy file that changed.
+
+All four are pure, and what they find is kept: with the stack, with the component, with the source. So no rule sees the
+date. One that depends on it says from which day on a hit counts (`since`), and before which (`until`); who knows the
+date picks. Rejected: handing the date to the rule, which would make every cached answer wrong by tomorrow.
+"""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..model import Finding, Severity
+from ..model import Finding, Resource, Severity
+from . import RULE_MODULES
 
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
+    from .subjects import Render, Written
 
-Check = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
+Over = Literal["spec", "object", "render", "origins"]
+SpecCheck = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
+ObjectCheck = Callable[[Resource], Iterator["Hit"]]
+RenderCheck = Callable[["Render"], Iterator["Hit"]]
+OriginsCheck = Callable[["Written"], Iterator["Hit"]]
+Check = Callable[[Any], Iterator["Hit"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY."""
+    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY.
+
+    PATH begins with `spec`. A rule over an object names the place in the object instead (`metadata.labels`): for an
+    object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it.
+
+    INSIDE is a line and column (from 1) of the text at PATH, where that is a configuration of its own (a block scalar
+    in `config.data`, say): the finding then points there. SINCE and UNTIL bound the days on which the hit counts.
+    """
 
     path: str
     what: str
     why: str
     remedy: str
+    inside: tuple[int, int] | None = None
+    since: datetime.date | None = None
+    until: datetime.date | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """A registered rule. `check` takes what `over` says."""
+
     id: str
     severity: Severity
     check: Check
+    over: Over = "spec"
 
-    def findings(self, spec: ClusterPolicySpec) -> Iterator[Finding]:
-        for hit in self.check(spec):
-            yield Finding(self.id, self.severity, hit.what, path=hit.path, why=hit.why, remedy=hit.remedy)
+    def findings(self, subject: Any) -> Iterator[Finding]:
+        """What the rule has to say about SUBJECT: a ClusterPolicySpec, Resource, Render or Written, see `over`."""
+        for hit in self.check(subject):
+            yield Finding(
+                self.id,
+                self.severity,
+                hit.what,
+                path=hit.path,
+                why=hit.why,
+                remedy=hit.remedy,
+                inside=hit.inside,
+                since=hit.since,
+                until=hit.until,
+            )
 
 
 RULES: dict[str, Rule] = {}
+"""The rules of the modules that were imported."""
 
 
-def rule(id: str, severity: Severity) -> Callable[[Check], Check]:  # noqa: A002 - what it is called in findings
-    """Register a function as rule ID. Ids are stable: a rule that goes leaves its id unused."""
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by its id. Imports the modules of RULE_MODULES: only who checks something pays for that."""
+    for module in RULE_MODULES:
+        import_module(f"{__package__}.{module}")
+    return tuple(RULES[name] for name in sorted(RULES))
+
+
+@cache
+def rules_over(subject: Over) -> tuple[Rule, ...]:
+    """The rules over SUBJECT, by their ids."""
+    return tuple(found for found in all_rules() if found.over == subject)
+
+
+@overload
+def rule(id: str, severity: Severity, over: Literal["spec"] = "spec") -> Callable[[SpecCheck], SpecCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["object"]) -> Callable[[ObjectCheck], ObjectCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["render"]) -> Callable[[RenderCheck], RenderCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["origins"]) -> Callable[[OriginsCheck], OriginsCheck]: ...
+def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[Any], Any]:  # noqa: A002 - its name in findings
+    """Register a function as rule ID over what OVER says. Ids are stable: a rule that goes leaves its id unused."""
 
     def register(check: Check) -> Check:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
-        RULES[id] = Rule(id, severity, check)
+        RULES[id] = Rule(id, severity, check, over)
         return check
 
     return register

@@ -23,7 +23,17 @@ FIRST_KERNEL = (6, 8)
 
 @rule("GPU150", "error")
 def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """With sandboxWorkloads off every node serves containers, whatever its label says (operator.md 2.2)."""
+    """A node pool for virtual machines, and virtual machines are off.
+
+    With `sandboxWorkloads.enabled: false` every node serves containers, whatever its label says (operator.md 2.2).
+
+    Bad:
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+    """
     for index, pool in enumerate(spec.nodePools):
         if not sandbox(spec) and pool.workload not in {None, "container"}:
             yield Hit(
@@ -36,7 +46,19 @@ def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU151", "warning")
 def vgpu_without_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """In mode kata nothing offers vGPU devices to the kubelet (operator.md 7.16)."""
+    """vGPUs in Kata's mode, where nothing offers them.
+
+    With `sandboxWorkloads.mode: kata` the device plugin for KubeVirt isn't there, and Kata's own offers whole GPUs
+    only (operator.md 7.16).
+
+    Bad:
+        sandboxWorkloads: {enabled: true, mode: kata}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
+
+    Good:
+        sandboxWorkloads: {enabled: true, mode: kubevirt}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
+    """
     for index in serving(spec, "vm-vgpu") if sandbox(spec) and kata(spec) else ():
         pool = spec.nodePools[index]
         yield Hit(
@@ -54,7 +76,24 @@ def where(spec: ClusterPolicySpec, index: int) -> str:
 
 @rule("GPU152", "error")
 def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """vGPU devices on a GPU and a kernel that together make none."""
+    """vGPU devices on a GPU and a kernel that together have none.
+
+    From vGPU 17 on, host drivers make no mediated devices for Ada and later GPUs on Linux 6.8 and newer. The vGPU
+    device manager knows no others and fails with: no parent devices found (bug-reports.md B58;
+    NVIDIA/gpu-operator#2594).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu24.04, kernel: 6.8.0-60-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+    """
     for index, pool in made_by_the_manager(spec):
         kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
         if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
@@ -70,7 +109,21 @@ def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU153", "warning")
 def perhaps_no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The same where the kernel isn't said."""
+    """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel.
+
+    See GPU152: on Linux 6.8 and newer, there are no mediated devices on Ada and later GPUs.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+    """
     for index, pool in made_by_the_manager(spec):
         if not pool.kernel:
             yield Hit(
@@ -97,7 +150,19 @@ def product_of(pool: NodePool) -> gpus.Product | None:
 
 @rule("GPU154", "warning")
 def unknown_default_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The default set of vGPU devices should be one of those that there are (bug-reports.md B58)."""
+    """A default set of vGPU devices that there isn't.
+
+    Nodes without the label nvidia.com/vgpu.config get the default set. The device manager fails there if the
+    configuration has no set of that name (bug-reports.md B58).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true, config: {default: a10-24q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true, config: {default: A10-24Q}}
+    """
     name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
     if not sandbox(spec) or not spec.vgpuDeviceManager.enabled or plain_default(spec):
         return
@@ -120,7 +185,23 @@ def plain_default(spec: ClusterPolicySpec) -> bool:
 
 @rule("GPU155", "error")
 def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A pool's set of vGPU devices must be one of those that there are."""
+    """A node pool's set of vGPU devices that there isn't.
+
+    The device manager fails on the pool's nodes. The default configuration has a set for each type of vGPU, called
+    like the type.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-99Q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
+    """
     for index, pool in with_vgpus(spec):
         sets = vgpu_sets(spec)
         if sets is not None and pool.vgpu.config not in sets:
@@ -134,7 +215,22 @@ def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU156", "warning")
 def foreign_vgpu_type(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A pool's vGPU types should be of its GPU."""
+    """A type of vGPU that the pool's GPU doesn't have.
+
+    The device manager refuses a set with such a type.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A40-24Q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
+    """
     for index, pool in with_vgpus(spec):
         product = product_of(pool)
         elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
@@ -158,7 +254,18 @@ def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
 
 @rule("GPU157", "error")
 def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A set of vGPU devices on nodes that make none."""
+    """A set of vGPU devices for nodes that have no vGPUs.
+
+    vGPU devices are made on nodes that serve vm-vgpu, and nowhere else.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, vgpu: {config: A10-24Q}}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+    """
     serves = serving(spec, "vm-vgpu")
     for index, pool in enumerate(spec.nodePools):
         if pool.vgpu.config and index not in serves:
@@ -172,7 +279,21 @@ def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU158", "note")
 def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """KubeVirt hands out no host device without its feature gate (bug-reports.md B57)."""
+    """KubeVirt's feature gate for host devices, left to others.
+
+    KubeVirt hands out no host device while HostDevices is not among its feature gates. Its list of gates is
+    replaced as one, so gpustack writes none unless it is told all of them (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+        kubevirt: {target: kubevirt}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+        kubevirt: {target: kubevirt, featureGates: [HostDevices]}
+    """
     section = spec.kubevirt
     if section is None or section.featureGates is not None or section.target == "hyperconverged":
         return
@@ -188,7 +309,18 @@ def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU159", "error")
 def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Sharing between pods on nodes that serve virtual machines: neither device plugin nor MIG manager run there."""
+    """Sharing between pods, for nodes that serve virtual machines.
+
+    Neither the device plugin nor the MIG manager runs there, so nothing would be shared.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, sharing: {timeSlicing: {replicas: 4}}}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: container, sharing: {timeSlicing: {replicas: 4}}}]
+    """
     for index, pool in enumerate(spec.nodePools):
         if not pool.sharing.exclusive and workload(spec, pool) != "container":
             yield Hit(
@@ -201,7 +333,24 @@ def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU160", "error")
 def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A device that both our plugin and KubeVirt's offer is given to two virtual machines (bug-reports.md B57)."""
+    """A device that two device plugins offer.
+
+    The sandbox device plugin offers every NVIDIA device that is bound to vfio-pci, and every vGPU. Unless KubeVirt
+    is told that somebody else provides the device, it offers it too, and one device goes to two virtual machines
+    (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: false}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
+    """
     for path, _, _, external in nvidia_devices(spec):
         if not external:
             yield Hit(
@@ -215,7 +364,23 @@ def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU161", "warning")
 def wrong_resource(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A resource that nobody offers leaves virtual machines pending (bug-reports.md B57)."""
+    """A resource name that the device plugin doesn't offer.
+
+    The plugin forms the name from the list of PCI ids. A virtual machine that asks for another one stays pending
+    (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/A10, externalResourceProvider: true}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
+    """
     for path, given, formed, external in nvidia_devices(spec):
         if external and given != formed:
             yield Hit(

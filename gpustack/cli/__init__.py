@@ -24,9 +24,13 @@ from ..model import Finding, GpustackError, InputError, OutputError
 
 VERBS = {
     "render": "compile policies into manifests under dist/",
+    "lint": "say what the rules have against the policies, and write nothing",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
     "explain": "show the effective value of a field, and where it was written",
+    "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
+    "capacity": "count the extended resources that the nodes will advertise",
+    "releases": "list releases, or show what a step from one to another changes",
     "schema": "write the JSON schema of the policy language",
     "version": "print versions",
 }

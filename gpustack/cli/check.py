@@ -14,6 +14,7 @@ from .text import print_findings, printable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_project(parser)
+    common.add_today(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import difflib
 import fnmatch
 import os
@@ -19,18 +20,44 @@ from ..model import Finding, InputError, MissingToolError
 POLICIES = "policies"
 
 
-def add_project(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that reads policies and dist/."""
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that reads policies."""
     parser.add_argument(
         "policies",
         nargs="*",
         metavar="CLUSTER|FILE",
         help="a cluster's name, a glob, or a policy file anywhere (default: all)",
     )
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
     parser.add_argument("--jobs", type=positive, metavar="N", help="processes to use (default: one per processor)")
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that reads policies and dist/."""
+    add_policies(parser)
+    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def add_today(parser: argparse.ArgumentParser) -> None:
+    """The option of every verb that runs rules."""
+    parser.add_argument(
+        "--today",
+        type=day,
+        metavar="DATE",
+        default=datetime.datetime.now(datetime.UTC).date(),
+        help="the day by which waivers expire and versions reach their end of life, YYYY-MM-DD (default: today)",
+    )
+
+
+def day(text: str) -> datetime.date:
+    try:
+        found = datetime.date.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.isoformat() != text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day: write year, month and day, such as 2027-03-31")
+    return found
 
 
 def positive(text: str) -> int:
@@ -46,7 +73,7 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
     if not options.out:
         raise InputError(Finding("GPU027", "error", "--out is empty", remedy="name a folder, or leave it out: dist"))
     with store(options) as found:
-        yield Project(Path.cwd(), Path(options.out), found, options.jobs)
+        yield Project(Path.cwd(), Path(options.out), found, options.jobs, getattr(options, "today", None))
 
 
 @contextlib.contextmanager
@@ -83,6 +110,15 @@ def select(arguments: Sequence[str]) -> list[Path]:
         for path in [Path(word)] if is_file(word) else called(word, fleet):
             chosen.setdefault(os.path.abspath(path), path)
     return list(chosen.values()) if arguments else fleet
+
+
+def select_one(word: str) -> Path:
+    """The one policy file that WORD means."""
+    paths = select([word])
+    if len(paths) > 1:
+        what = f"{word!r} means {len(paths)} clusters"
+        raise InputError(Finding("GPU033", "error", what, remedy="name one of them"))
+    return paths[0]
 
 
 def called(word: str, fleet: Sequence[Path]) -> list[Path]:

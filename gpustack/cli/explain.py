@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from ..model import Finding, InputError, dotted
+from ..model import dotted
 from . import common
 from .text import printable
 
@@ -27,12 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from ..policy.explain import explain
     from ..policy.load import load
 
-    paths = common.select([options.cluster])
-    if len(paths) > 1:
-        raise InputError(
-            Finding("GPU021", "error", f"{options.cluster!r} means {len(paths)} clusters", remedy="name one of them")
-        )
-    loaded = load(paths[0], root=Path.cwd())
+    loaded = load(common.select_one(options.cluster), root=Path.cwd())
     rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in explain(loaded, options.path)]
     if options.format == "json":
         print(

@@ -13,6 +13,7 @@ from .text import document, plain, print_findings
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_project(parser)
+    common.add_today(parser)
     parser.add_argument(
         "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
     )

@@ -29,6 +29,8 @@ def text(finding: Finding) -> str:
         lines.append(f"  why: {finding.why}")
     if finding.remedy:
         lines.append(f"  do: {finding.remedy}")
+    if finding.waived:
+        lines.append(f"  waived by: {finding.waived}")
     return "\n".join(printable(line) for line in lines)
 
 
@@ -65,4 +67,5 @@ def plain(finding: Finding) -> dict[str, object]:
         "column": location.column if location else None,
         "why": finding.why,
         "remedy": finding.remedy,
+        "waived": finding.waived or None,
     }

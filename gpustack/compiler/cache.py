@@ -76,6 +76,10 @@ class Store:
     def _path(self, kind: str, key: str) -> str:
         return f"{self._folder}/{kind}/{key[:2]}/{key[2:]}"
 
+    def holds(self, kind: str) -> bool:
+        """Whether there is any value of KIND on disk."""
+        return os.path.isdir(f"{self._folder}/{kind}")  # noqa: PTH112 - as in get
+
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         """The value, or None when there is none or it is damaged. Callers must not change what they get."""
         held = self._memory.get((kind, key))

@@ -3,8 +3,8 @@
 Today a pool of processes. A distributed engine plugs in here, so nothing above assumes one machine: functions take and
 return plain values and find shared results in the store that they are given.
 
-Workers are forked where the system allows it (no second start-up, shared memory) and die with their parent, so a killed
-render leaves nothing running behind it.
+Workers are forked where the system allows it and no Node runs yet (no second start-up, shared memory), and die with
+their parent, so a killed render leaves nothing running behind it.
 """
 
 from __future__ import annotations
@@ -51,21 +51,28 @@ class Executor:
         if self._pool is not None:
             self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    def alone(self, count: int) -> bool:
+        """Whether `map` works COUNT items off in this process."""
+        return self.jobs == 1 or count < SMALL
+
+    def map(self, function: Callable[[T], R], items: Sequence[T], *, worth: int = 1) -> Iterator[R]:
         """FUNCTION of each item. An exception of one ends the iteration with it.
 
-        Raises GpustackError when a worker was killed, which is what systems do when memory runs out.
+        WORTH: so many items are worth a process; with less than twice as many, one does it all. Raises GpustackError
+        when a worker was killed, which is what systems do when memory runs out.
         """
-        if self.jobs == 1 or len(items) < SMALL:
+        if self.alone(len(items)):
             yield from map(function, items)
             return
         if self._pool is None:
-            method = "fork" if sys.platform == "linux" else "spawn"
+            # A forked worker would talk to its parent's Node, and all of them at once, where there is one already.
+            method = "fork" if sys.platform == "linux" and "jsii" not in sys.modules else "spawn"
             self._pool = ProcessPoolExecutor(
                 self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),)
             )
+        chunk = len(items) if len(items) < 2 * worth else max(1, min(16, len(items) // (4 * self.jobs)))
         try:
-            yield from self._pool.map(function, items, chunksize=max(1, min(16, len(items) // (4 * self.jobs))))
+            yield from self._pool.map(function, items, chunksize=chunk)
         except BrokenProcessPool as error:
             what = "a process of this render was killed"
             why = "most likely by the system, because memory ran out"

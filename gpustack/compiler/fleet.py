@@ -11,27 +11,35 @@ Four steps, each mapped over the executor:
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..model import Finding, FindingsError, GpustackError, InputError, Location
 from ..policy.load import display
-from . import output
+from . import node, output
 from .cache import Store, digest
 from .executor import Executor
 from .folders import locked
-from .stack import compile_stack, finding_of, plain, stored_stack
+from .judge import Decisions, GroupedFinding, also, due, group
+from .stack import RefusedError, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.load import Loaded, Memo
+    from ..policy.waivers import Waiver
+
+__all__ = ["GroupedFinding", "Outcome", "Project", "Source", "also", "render", "stale"]
 
 Progress = Callable[[str, int, int], None]
 """Told (step, done, total) as a render goes on."""
+
+STACKS_PER_NODE = 20
+"""Stacks that are worth a Node: one takes as long to start as ten stacks to compile, and 100 MB with its Python."""
 
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
@@ -39,12 +47,16 @@ RACY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Where a render reads and writes. `root` is what file names in messages and headers are relative to."""
+    """Where a render reads and writes. `root` is what file names in messages and headers are relative to.
+
+    `today` is the day by which waivers expire and findings begin to count; None: none does.
+    """
 
     root: Path
     out: Path
     store: Store
     jobs: int | None = None
+    today: datetime.date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,7 @@ class Source:
     """A policy file: the cluster it describes and the key of its effective spec.
 
     `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
+    `findings` are of the rules that look at who wrote what, whenever they count.
     """
 
     path: Path
@@ -60,14 +73,7 @@ class Source:
     name: str
     key: str
     spec: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedFinding:
-    """A finding, located in the first of the clusters that it is about."""
-
-    finding: Finding
-    clusters: tuple[str, ...]
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,17 @@ class Outcome:
 
 
 def sources(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
-    """Steps 1: every policy file as a Source. Raises InputError with the errors of all files."""
+    """Step 1: every policy file as a Source. Raises InputError with the errors of all files."""
+    found, errors = read_sources(project, paths, executor, progress)
+    if errors:
+        raise InputError(*errors)
+    return found
+
+
+def read_sources(
+    project: Project, paths: Sequence[Path], executor: Executor, progress: Progress
+) -> tuple[list[Source], list[Finding]]:
+    """The policies that can be used, in the order of PATHS, and what is wrong with the others."""
     _MEMOS.pop(project.store, None)
     found: list[Source] = []
     errors: list[Finding] = []
@@ -93,27 +109,27 @@ def sources(project: Project, paths: Sequence[Path], executor: Executor, progres
             fresh.append((project, path, stamp))
         else:
             found.append(known)
+    if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
+        node.start_early()  # nothing was ever synthesised here, so something will be
     for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
         if isinstance(result, Source):
             found.append(result)
         else:
             errors += [finding for finding in result if finding not in errors]
         progress("reading", done, len(paths))
-    if errors:
-        raise InputError(*errors)
     order = {path: position for position, path in enumerate(paths)}
     found.sort(key=lambda source: order[source.path])
-    refuse_twins(found)
-    return found
+    return found, errors or twins(found)
 
 
-def refuse_twins(found: Iterable[Source]) -> None:
-    """Two files that describe one cluster would overwrite each other in dist/."""
+def twins(found: Iterable[Source]) -> list[Finding]:
+    """What is wrong where two files describe one cluster: they would overwrite each other in dist/."""
     first: dict[str, Source] = {}
+    findings = []
     for source in found:
         other = first.setdefault(source.name, source)
         if other is not source:
-            raise InputError(
+            findings.append(
                 Finding(
                     "GPU020",
                     "error",
@@ -124,6 +140,7 @@ def refuse_twins(found: Iterable[Source]) -> None:
                     remedy="give each cluster its own metadata.name",
                 )
             )
+    return findings
 
 
 def name_location(source: Source) -> Location:
@@ -160,7 +177,8 @@ def _known(project: Project, path: Path, stamp: str) -> Source | None:
     entry = project.store.get("source", stamp) if stamp else None
     if entry is None or project.store.get("stack", entry["key"]) is None:
         return None
-    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"])
+    findings = tuple(finding_of(item) for item in entry["findings"])
+    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"], findings=findings)
 
 
 def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
@@ -169,11 +187,14 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         loaded = load_policy(path, project.root, project.store)
     except GpustackError as error:
         return error.findings
+    from ..checks.rule import rules_over
+    from ..checks.subjects import Written
     from ..policy.load import spec_key
 
-    return Source(
-        path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), loaded.spec.model_dump_json(exclude_none=True)
-    )
+    written = Written(loaded.spec, loaded.merged)
+    findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
+    text = loaded.spec.model_dump_json(exclude_none=True)
+    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), text, findings)
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
@@ -193,77 +214,139 @@ def compile_sources(
 ) -> tuple[list[GroupedFinding], int]:
     """Step 2: compile each distinct spec once; returns what the rules say and the number of stacks that were compiled.
 
-    Raises FindingsError with the located errors of all clusters.
+    Raises FindingsError with the located errors of all clusters, and InputError for waivers that can't be read.
+    """
+    decisions = Decisions(read_waivers(project, [source.path for source in found]), project.today)
+    judgement = judge_sources(project, found, decisions, executor, progress)
+    errors = [item for item in judgement.findings if item.finding.severity == "error"]
+    if errors:
+        raise FindingsError(*(also(item) for item in errors))
+    return judgement.findings, judgement.stacks
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say about all clusters, and the number of stacks that were compiled for it."""
+
+    findings: list[GroupedFinding]
+    stacks: int
+
+
+def judge_sources(
+    project: Project,
+    found: Sequence[Source],
+    decisions: Decisions,
+    executor: Executor,
+    progress: Progress,
+    *,
+    complete: bool = True,
+    notes: bool = False,
+) -> Judgement:
+    """Compile each distinct spec once, and remember the sources whose specs compile.
+
+    Not COMPLETE: other policies could not be read, so a waiver may be about them. NOTES: locate notes too.
     """
     by_key: dict[str, list[Source]] = {}
     for source in found:
         by_key.setdefault(source.key, []).append(source)
-    todo = [(project.store, key, same[0].spec) for key, same in by_key.items() if same[0].spec]
+    todo = [(project.store, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
     results: dict[str, list[Finding]] = {}
-    for done, (key, findings) in enumerate(executor.map(_compile, todo), 1):
+    refused: set[str] = set()
+    for done, (key, findings, good) in enumerate(executor.map(_compile, todo, worth=STACKS_PER_NODE), 1):
         results[key] = [finding_of(item) for item in findings]
+        refused.update(() if good else [key])
         progress("compiling", done, len(todo))
     for key in by_key.keys() - results.keys():
         entry = project.store.get("stack", key) or {"findings": []}
         results[key] = [finding_of(item) for item in entry["findings"]]
-    grouped = group((source, finding) for source in found for finding in results[source.key])
+    told = (
+        (source, decisions.waive(source.path.parent, source.name, finding))
+        for source in found
+        for finding in (*source.findings, *results[source.key])
+        if due(finding, project.today)
+    )
+    grouped = group(told)
+    places: dict[Path, Loaded | None] = {}
     located = [
-        GroupedFinding(locate(project, same[0], finding), tuple(source.name for source in same))
+        GroupedFinding(locate(project, same[0], finding, places, notes=notes), tuple(source.name for source in same))
         for finding, same in grouped
     ]
-    errors = [item for item in located if item.finding.severity == "error"]
-    if errors:
-        raise FindingsError(*(also(item) for item in errors))
+    remember(project, [source for source in found if source.key not in refused])
+    located += [GroupedFinding(finding, ()) for finding in complaints(found, decisions, refused, complete)]
+    return Judgement(located, len(todo))
+
+
+def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str], complete: bool) -> list[Finding]:
+    """What is wrong with the waivers beside FOUND. Of the stacks REFUSED, not everything was looked at."""
+    judged: dict[Path, list[Source]] = {}
+    for source in found:
+        judged.setdefault(source.path.parent, []).append(source)
+    whole = [
+        folder for folder, same in judged.items() if complete and decisions.covers(folder) and is_whole(folder, same)
+    ]
+    return decisions.complaints(
+        {folder: [source.name for source in same] for folder, same in judged.items()},
+        {folder: [source.name for source in judged[folder] if source.key in refused] for folder in whole},
+    )
+
+
+def is_whole(folder: Path, found: Iterable[Source]) -> bool:
+    """Whether FOUND are all the policies in FOLDER."""
+    from ..policy.load import policy_files
+
+    return {source.path.name for source in found} >= {path.name for path in policy_files(folder, folder.name)}
+
+
+def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Waiver, ...]]:
+    """The waivers that lie beside PATHS, by folder. Raises InputError."""
+    from ..policy.load import WAIVERS
+    from ..policy.waivers import waivers_of
+
+    folders = dict.fromkeys(path.parent for path in paths)
+    found = {folder: waivers_of(folder, display(folder / WAIVERS, project.root)) for folder in folders}
+    return {folder: waivers for folder, waivers in found.items() if waivers}
+
+
+def remember(project: Project, found: Iterable[Source]) -> None:
+    """Let the store know which effective specs the bytes of FOUND stand for."""
     layers: dict[Path, str] = {}
     for source in found:
         # Somebody may have saved the file between the look at its bytes and the reading of it.
         if source.spec and source.stamp and stamp_of(source.path, project.root, layers) == source.stamp:
-            project.store.put("source", source.stamp, {"name": source.name, "key": source.key})
-    return located, len(todo)
+            findings = [plain(finding) for finding in source.findings]
+            project.store.put("source", source.stamp, {"name": source.name, "key": source.key, "findings": findings})
 
 
-def _compile(item: tuple[Store, str, str]) -> tuple[str, list[list[str]]]:
-    store, key, text = item
+def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
+    """What the rules say about a spec, and whether it compiled."""
+    store, key, text, tolerated = item
     from ..policy.spec import ClusterPolicySpec
 
     try:
-        findings = list(compile_stack(ClusterPolicySpec.model_validate_json(text), key, store).findings)
-    except FindingsError as error:
-        findings = error.findings
-    return key, [plain(finding) for finding in findings]
+        stack = compile_stack(ClusterPolicySpec.model_validate_json(text), key, store, tolerated)
+    except RefusedError as error:
+        return key, [plain(finding) for finding in (*error.findings, *error.beside)], False
+    return key, [plain(finding) for finding in stack.findings], True
 
 
-def group(items: Iterable[tuple[Source, Finding]]) -> list[tuple[Finding, list[Source]]]:
-    """Equal findings once, with all the sources that they are about."""
-    grouped: dict[Finding, list[Source]] = {}
-    for source, finding in items:
-        grouped.setdefault(finding, []).append(source)
-    return list(grouped.items())
+def locate(
+    project: Project, source: Source, finding: Finding, places: dict[Path, Loaded | None], *, notes: bool = False
+) -> Finding:
+    """FINDING with the place in the files of SOURCE where its value was written; PLACES holds what was loaded for that.
 
-
-def locate(project: Project, source: Source, finding: Finding) -> Finding:
-    """FINDING with the place in the files of SOURCE where its value was written.
-
-    Notes go without: nobody waits for them.
+    Without NOTES, notes go without: nobody waits for them.
     """
-    if finding.location is not None or not finding.path or finding.severity == "note":
+    if finding.location is not None or not finding.path or (finding.severity == "note" and not notes):
         return finding
     from ..policy.place import place
 
-    try:
-        return place(load_policy(source.path, project.root, project.store), finding)
-    except GpustackError:
-        return finding
-
-
-def also(item: GroupedFinding) -> Finding:
-    """The finding, with the other clusters that it is about in its first sentence."""
-    if len(item.clusters) == 1:
-        return item.finding
-    finding, others = item.finding, item.clusters[1:]
-    names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-    what = f"{finding.what} (also in {names})"
-    return Finding(finding.rule, finding.severity, what, finding.path, finding.location, finding.why, finding.remedy)
+    if source.path not in places:
+        try:
+            places[source.path] = load_policy(source.path, project.root, project.store)
+        except GpustackError:
+            places[source.path] = None
+    loaded = places[source.path]
+    return place(loaded, finding) if loaded else finding
 
 
 def render(
@@ -305,10 +388,17 @@ def rendered(project: Project, source: Source) -> output.Rendering:
     stack = stored_stack(source.key, project.store)
     if stack is None:
         loaded = load_policy(source.path, project.root, project.store)
-        stack = compile_stack(loaded.spec, source.key, project.store)
+        stack = compile_stack(loaded.spec, source.key, project.store, judged_already())
     head = output.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
     return output.Rendering(source.name, source.display, stack.minor, files)
+
+
+def judged_already() -> frozenset[str]:
+    """All rules: whoever writes what a stack renders to has been told what they say."""
+    from ..checks.rule import all_rules
+
+    return frozenset(rule.id for rule in all_rules())
 
 
 def _write(item: tuple[Project, Source]) -> output.Change:

@@ -21,16 +21,17 @@ Seen = list[tuple[str, int]]
 """Files as they look from outside: name, size, modification time and inode in one; the change time."""
 
 
-def walk(root: Path) -> Iterator[Path]:
-    """Every file and symbolic link below ROOT, if there is one; links are not followed.
+def walk(root: Path) -> Iterator[str]:
+    """The names of every file and symbolic link below ROOT, if there is one, from there on; links are not followed.
 
     Raises OSError where a folder can't be read: what isn't seen would not be carried over.
     """
     if not root.exists():
         return
     for folder, folders, names in os.walk(root, onerror=_raise):
-        yield from (Path(folder, name) for name in names)
-        yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())
+        below = f"{folder}/"[len(str(root)) + 1 :]
+        yield from (f"{below}{name}" for name in names)
+        yield from (f"{below}{name}" for name in folders if os.path.islink(f"{folder}/{name}"))  # noqa: PTH114 - a str
 
 
 def _raise(error: OSError) -> None:
@@ -53,9 +54,8 @@ def scan(root: Path) -> Seen:
     return sorted(seen)
 
 
-def carry(old: Path, new: Path) -> None:
-    """Take a file over into the new folder; a copy where the file system has no hard links."""
-    new.parent.mkdir(parents=True, exist_ok=True)
+def carry(old: str, new: str) -> None:
+    """Take a file over into a new folder, which is there; a copy where the file system has no hard links."""
     try:
         os.link(old, new, follow_symlinks=False)
     except OSError as error:

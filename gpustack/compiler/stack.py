@@ -2,26 +2,23 @@
 
 Components first: a component whose inputs (and Kubernetes version) were seen before, in this run, in another worker or
 last month, is taken from the store. Only the others are synthesised, validated and written as text. The stack itself is
-the list of its components' keys with the findings that need the whole: rules over the spec, and cross-references.
+the list of its components' keys with what the rules find: over the spec, over each object, over the whole render.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import kubernetes
-from ..checks import dra_exclusions as _dra  # noqa: F401 - registers rules
-from ..checks import drivers as _drivers  # noqa: F401 - as above
-from ..checks import openshift as _openshift  # noqa: F401 - as above
-from ..checks import policy as _rules  # noqa: F401 - as above
-from ..checks import sandbox as _sandbox  # noqa: F401 - as above
-from ..checks.references import Needed, Provided, missing, needed, provided
-from ..checks.rule import RULES
+from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
-from ..model import Finding, FindingsError, Resource
+from ..model import Body, Finding, FindingsError, Resource
 from . import node
 from .cache import Store, digest
 
@@ -30,9 +27,12 @@ if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A rendered object as text, and where it goes: stage/<name>.yaml."""
+Result = dict[str, Any]
+"""What the store has of a component, see `component_result`."""
+
+
+class File(NamedTuple):
+    """A rendered object as text, and where it goes: stage/<name>.yaml. (A fleet has 75,000 of them.)"""
 
     path: str
     text: str
@@ -42,7 +42,7 @@ class File:
 class Stack:
     """What an effective spec renders to, for Kubernetes `minor` ("1.34").
 
-    `findings` are warnings and notes; an error would have been raised.
+    `findings` are what the rules say, whenever it counts; errors among them are of rules that were tolerated, or dated.
     """
 
     key: str
@@ -51,25 +51,78 @@ class Stack:
     findings: tuple[Finding, ...]
 
 
-def compile_stack(spec: ClusterPolicySpec, key: str, store: Store) -> Stack:
-    """Compile SPEC, whose content KEY names. Raises FindingsError with every error that was found."""
+class RefusedError(FindingsError):
+    """A spec that can't be compiled, or that a rule refuses. `beside` is what else the rules had to say by then."""
+
+    beside: tuple[Finding, ...] = ()
+
+
+def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Container[str] = ()) -> Stack:
+    """Compile SPEC, whose content KEY names.
+
+    Raises RefusedError with every error that was found. Errors of the rules TOLERATED, and those that count on some
+    days only, are left to the caller, who knows of waivers and the date: they are among the stack's findings.
+    """
     known = stored_stack(key, store)
     if known is not None:
+        refuse(known.findings, tolerated)
         return known
     minor = kubernetes.minor(spec.cluster.kubernetesVersion)
-    findings = [finding for rule in RULES.values() for finding in rule.findings(spec)]
-    refuse(findings)
-    components = component_results(spec, minor, store)
-    results = list(components.values())
-    have = [Provided(*item) for result in results for item in result["provides"]]
-    need = [Needed(*item) for result in results for item in result["needs"]]
-    references = [reference.model_dump() for reference in spec.references or ()]
-    findings += missing(have, need, references, spec.cluster.namespace)
-    refuse(findings)
-    files = joined(results)
+    findings = [finding for rule in rules_over("spec") for finding in rule.findings(spec)]
+    try:
+        refuse(findings, tolerated)
+        components = component_results(spec, minor, store)
+        files = joined(list(components.values()))
+        findings += object_findings(spec, components.values())
+        findings += render_findings(spec, minor, list(components.values()))
+        findings.sort(key=lambda finding: finding.rule)
+        refuse(findings, tolerated)
+    except FindingsError as error:
+        refused = RefusedError(*error.findings)
+        refused.beside = tuple(finding for finding in findings if finding not in error.findings)
+        raise refused from None
     found = [plain(finding) for finding in findings]
     store.put("stack", key, {"minor": minor, "components": list(components), "findings": found})
     return Stack(key, minor, files, tuple(findings))
+
+
+def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Iterator[Finding]:
+    """What the rules over single objects found when the components RESULTS were synthesised, with places in the policy
+    instead of places in the object.
+    """
+    own = spec.cluster.namespace
+    for result in results:
+        for identity, item in result["findings"]:
+            finding, path = finding_of(item), ""
+            if result["section"] == "extraObjects":
+                index = [named(body, own) for body in spec.extraObjects].index(tuple(identity))
+                below = f".{finding.path}" if finding.path and not finding.path.startswith("[") else finding.path
+                path = f"spec.extraObjects[{index}]{below}"
+            elif result["section"] in type(spec).model_fields:
+                path = f"spec.{result['section']}"
+            yield dataclasses.replace(finding, path=path)
+
+
+def named(body: Body, namespace: str) -> tuple[str, str, str]:
+    """Kind, namespace (of NAMESPACE unless it says another) and name of an object in a policy."""
+    meta = body["metadata"]
+    return body["kind"], meta.get("namespace") or namespace, meta["name"]
+
+
+def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Result]) -> Iterator[Finding]:
+    """What the rules over the whole render say."""
+    from ..checks.references import Needed, Provided
+    from ..checks.subjects import Render
+
+    def load() -> list[Resource]:
+        bodies = (json.loads(result["bodies"]) for result in results)
+        return [Resource(body, stage, origin) for items in bodies for stage, origin, body in items]
+
+    have = [Provided(*item) for result in results for item in result["provides"]]
+    need = [Needed(*item) for result in results for item in result["needs"]]
+    render = Render(spec, minor, have, need, load)
+    for rule in rules_over("render"):
+        yield from rule.findings(render)
 
 
 def stored_stack(key: str, store: Store) -> Stack | None:
@@ -84,30 +137,40 @@ def stored_stack(key: str, store: Store) -> Stack | None:
     return Stack(key, entry["minor"], files, tuple(finding_of(item) for item in entry["findings"]))
 
 
-def plain(finding: Finding) -> list[str]:
+def plain(finding: Finding) -> list[Any]:
     """A finding without its location, which belongs to a file and not to a spec, for the store."""
-    return [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
+    found = [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
+    if finding.inside or finding.since or finding.until:
+        return [*found, finding.inside, *(day.isoformat() if day else None for day in (finding.since, finding.until))]
+    return found
 
 
-def finding_of(item: list[Any]) -> Finding:
+def finding_of(item: Sequence[Any]) -> Finding:
     """The reverse of `plain`."""
-    rule, severity, what, path, why, remedy = item
-    return Finding(rule, severity, what, path=path, why=why, remedy=remedy)
+    rule, severity, what, path, why, remedy, *more = item
+    finding = Finding(rule, severity, what, path=path, why=why, remedy=remedy)
+    if not more:
+        return finding
+    inside, *days = more
+    since, until = (datetime.date.fromisoformat(day) if day else None for day in days)
+    return dataclasses.replace(finding, inside=tuple(inside) if inside else None, since=since, until=until)
 
 
-def refuse(findings: list[Finding]) -> None:
-    """Raise FindingsError with the errors among FINDINGS, if there are any."""
+def refuse(findings: Iterable[Finding], tolerated: Container[str] = ()) -> None:
+    """Raise FindingsError with the errors among FINDINGS, if one of them counts on every day and is not of a rule
+    TOLERATED.
+    """
     errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
+    if any(not (error.since or error.until or error.rule in tolerated) for error in errors):
         raise FindingsError(*errors)
 
 
-def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, dict[str, Any]]:
+def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, Result]:
     """The results of SPEC's components by their keys; what the store doesn't have is computed and given to it.
 
     Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
     """
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, Result] = {}
     absent: list[tuple[Entry, Inputs, str]] = []
     errors: list[Finding] = []
     for entry in REGISTRY:
@@ -126,13 +189,19 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
             try:
-                results[key] = component_result(synthesised[entry.id], minor, spec.cluster.namespace)
+                results[key] = component_result(entry, synthesised[entry.id], minor, spec.cluster.namespace)
             except FindingsError as error:
                 errors += error.findings
             else:
                 store.put("component", key, results[key])
     refuse(errors)
     return results
+
+
+def section(entry: Entry) -> str:
+    """The name that a section of the policy has if the component ENTRY has one: dcgm_exporter -> dcgmExporter."""
+    first, *rest = entry.module.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[Resource]]]:
@@ -146,16 +215,23 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[R
     return synthesise
 
 
-def component_result(resources: list[Resource], minor: str, namespace: str) -> dict[str, Any]:
-    """What the store keeps of a component: its files, what they provide and what they need."""
+def component_result(entry: Entry, resources: list[Resource], minor: str, namespace: str) -> Result:
+    """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
+    objects say (with the object), and its bodies as one text, which few ask for.
+    """
+    from ..checks.references import needed, provided
     from .emit import emit
     from .validate import validate
 
     refuse([finding for resource in resources for finding in validate(resource.body, minor)])
+    found = ((resource, rule.findings(resource)) for resource in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
+        "section": section(entry),
+        "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in found for finding in hits],
+        "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }
 
 

@@ -29,5 +29,5 @@ def synthesise(planned: Sequence[tuple[Entry, Inputs]]) -> dict[str, list[Resour
         if previous is not None:
             component.node.add_dependency(previous)
         previous = component
-        found[entry.id] = component.resources()
+        found[entry.id] = component.take()
     return found

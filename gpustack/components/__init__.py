@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .driver import Driver as Driver
     from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
     from .kata_device_plugin import KataDevicePlugin as KataDevicePlugin
+    from .kata_manager import KataManager as KataManager
     from .kubevirt import KubeVirt as KubeVirt
     from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 import cdk8s
@@ -32,7 +33,7 @@ class Manifest(cdk8s.ApiObject):
             f"{body['kind']}-{where}{meta['name']}",
             api_version=body["apiVersion"],
             kind=body["kind"],
-            metadata=cdk8s.ApiObjectMetadata(name=meta["name"], namespace=meta.get("namespace")),
+            metadata=metadata(meta["name"], meta.get("namespace")),
         )
         self._body = body
         self._stage = KIND_STAGE.get(body["kind"], stage)
@@ -43,6 +44,19 @@ class Manifest(cdk8s.ApiObject):
 
     def resource(self, origin: str) -> Resource:
         return Resource(self._body, self._stage, origin)
+
+    def forget(self) -> None:
+        """Let go of the body."""
+        self._body = {}
+
+
+@lru_cache(maxsize=4096)
+def metadata(name: str, namespace: str | None) -> cdk8s.ApiObjectMetadata:
+    """Name and namespace as cdk8s wants them; a value, so equal ones are shared.
+
+    Making one takes as long as telling Node about the object: cdk8s checks the type of each of its fields.
+    """
+    return cdk8s.ApiObjectMetadata(name=name, namespace=namespace)
 
 
 class Component(Construct, Generic[I]):
@@ -66,3 +80,13 @@ class Component(Construct, Generic[I]):
         """What this component rendered, without asking Node."""
         origin = type(self).__name__
         return [manifest.resource(origin) for manifest in self._manifests]
+
+    def take(self) -> list[Resource]:
+        """`resources`, for the last time: the construct lets go of them.
+
+        jsii keeps every construct as long as the process lives, and a fleet has a hundred thousand.
+        """
+        taken = self.resources()
+        for manifest in self._manifests:
+            manifest.forget()
+        return taken

@@ -15,11 +15,12 @@ from .daemonset import daemonset
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
 from .inputs.common import Common
-from .inputs.dcgm_exporter import DcgmExporterInputs, Monitor
-from .kube import PRIVILEGED_SCC, access, grant, rule, service, service_monitor
+from .inputs.dcgm_exporter import DcgmExporterInputs, Monitor, Relabelling
+from .kube import PRIVILEGED_SCC, access, config_map, grant, rule, service, service_monitor
 from .pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
 from .prometheus_rules import accelerator_metrics
 from .scc import scc
+from .scripts import entrypoint, script
 from .validation import toolkit_wait
 
 NAME = "nvidia-dcgm-exporter"
@@ -41,7 +42,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         yield from access(
             NAME,
             common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", "configmaps" if common.traits.exporter_without_pods else "configmaps pods", "get list")],
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", readable(common), "get list")],
             labels=LABELS,
         )
         if common.openshift:
@@ -58,6 +59,8 @@ class DcgmExporter(Component[DcgmExporterInputs]):
             kind=inputs.service_type,
             traffic=inputs.service_traffic,
         )
+        if inputs.relabelling:
+            yield config_map(NAME, common.namespace, {"entrypoint.sh": script("dcgm-exporter-relabel")}, labels=LABELS)
         if inputs.monitor:
             yield monitor(common, inputs.monitor)
         if inputs.rules:
@@ -71,6 +74,11 @@ class DcgmExporter(Component[DcgmExporterInputs]):
             pod_annotations=inputs.annotations,
             gpu_container=NAME,
         )
+
+
+def readable(common: Common) -> str:
+    """What the exporter's Role lets it read in its namespace."""
+    return "configmaps" if common.traits.exporter_without_pods else "configmaps pods"
 
 
 def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
@@ -117,6 +125,7 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
     if inputs.common.traits.dcgm_probes:
         main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
         main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
+    init = [toolkit_wait(inputs.common, Volume.host("run-nvidia", "/run/nvidia"))]
     resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))
     main.mount(resources, "/var/lib/kubelet/pod-resources", read_only=True)
     if inputs.metrics_config:
@@ -125,17 +134,35 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
     if inputs.job_mapping_dir:
         jobs = Volume.host("hpc-job-mapping", inputs.job_mapping_dir, "DirectoryOrCreate")
         main.mount(jobs, inputs.job_mapping_dir, read_only=True)
+    secrets = [*inputs.common.validation.pull_secrets, *inputs.pull_secrets]
+    if inputs.relabelling:
+        init.append(relabel(inputs.relabelling, resources))
+        secrets += inputs.relabelling.pull_secrets
     return Pod(
         NAME,
         {},
         [main],
-        init=[toolkit_wait(inputs.common, Volume.host("run-nvidia", "/run/nvidia"))],
+        init=init,
         host_pid=inputs.host_pid,
         host_network=inputs.host_network,
-        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
+        pull_secrets=unique(secrets),
         automount_token=needs_token(inputs) if inputs.common.traits.exporter_pod_metadata else None,
         config_digest=inputs.metrics_digest,
     )
+
+
+def relabel(by: Relabelling, resources: Volume) -> Container:
+    """An init container that makes the kubelet's list readable under SELinux (operator-releases.md 6.8)."""
+    container = Container(
+        "init-pod-nvidia-node-status-exporter",
+        by.image,
+        by.pull_policy,
+        command=["/bin/entrypoint.sh"],
+        env=Env({"NVIDIA_DISABLE_REQUIRE": "true"}),
+        security=PRIVILEGED,
+    )
+    container.mount(entrypoint(NAME), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    return container.mount(resources, "/var/lib/kubelet/pod-resources")
 
 
 def counters_path(inputs: DcgmExporterInputs) -> str:

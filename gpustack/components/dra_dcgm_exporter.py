@@ -56,9 +56,7 @@ def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
     )
     if inputs.monitor:
         yield dcgm_exporter.monitor(inputs.common, inputs.monitor, NAME)
-    body = daemonset(
-        inputs.common, NAME, pod(inputs), deploy="dcgm-exporter-dra", pod_annotations=inputs.annotations
-    )
+    body = daemonset(inputs.common, NAME, pod(inputs), deploy="dcgm-exporter-dra", pod_annotations=inputs.annotations)
     body["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
     yield body
 

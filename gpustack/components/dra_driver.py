@@ -1,9 +1,9 @@
 """NVIDIA's DRA driver: allocates GPUs by claims, and memory shared between nodes by ComputeDomains (operator.md 11.2).
 
 A kubelet plugin runs on every node, with one container per kind of device; a controller turns ComputeDomains into the
-daemons that carry them. With `gpuCluster` it is the operator's. Beside a device plugin, which the operator doesn't have,
-only the parts of compute domains are there, under the same names, so that a cluster that later moves to `gpuCluster`
-keeps its objects.
+daemons that carry them. With `gpuCluster` it is the operator's. Beside a device plugin, which the operator can't, only
+the parts of compute domains are there, under the same names, so that a cluster that later moves to `gpuCluster` keeps
+its objects.
 
 What the driver may do is in dra_rights.py.
 """
@@ -180,7 +180,9 @@ def kubelet_plugin(
         resources=program.resources,
     )
     if program.port:
-        container.startup = grpc_probe(program.port, "liveness", periodSeconds=1, timeoutSeconds=10, failureThreshold=600)
+        container.startup = grpc_probe(
+            program.port, "liveness", periodSeconds=1, timeoutSeconds=10, failureThreshold=600
+        )
         container.liveness = grpc_probe(
             program.port, "liveness", periodSeconds=alive_every, timeoutSeconds=10, failureThreshold=3
         )

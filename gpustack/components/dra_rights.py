@@ -1,12 +1,13 @@
 """What the DRA driver may do: RBAC, and the admission policy that holds each node to its own devices.
 
-Each right is one that the driver's programs use, so there are fewer than the operator grants. The kubelet plugin changes
-its node's labels only for compute domains, and looks for pods only where its MPS daemons are on; the controller needs
-leases only to elect a leader. `get list watch` stay together where a program keeps a cache of a kind.
+Each right is one that the driver's programs use, so there are fewer than the operator grants. The kubelet plugin
+changes its node's labels only for compute domains, and looks for pods only where its MPS daemons are on; the controller
+needs leases only to elect a leader. `get list watch` stay together where a program keeps a cache of a kind.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 
 from ..model import Body
@@ -42,12 +43,12 @@ def rights(
         ],
         labels=plugin,
     )
-    account = {"account": KUBELET_PLUGIN, "namespace": namespace, "labels": plugin}
+    here = functools.partial(grant_here, account=KUBELET_PLUGIN, namespace=namespace, labels=plugin)
     if inputs.gpus:
-        yield from grant_here(f"{KUBELET_PLUGIN}-driver-validation", [rule("apps", "daemonsets", "list")], **account)
+        yield from here(f"{KUBELET_PLUGIN}-driver-validation", [rule("apps", "daemonsets", "list")])
     if inputs.gpus and mps:
         deployments = rule("apps", "deployments", f"{READ} create update patch delete")
-        yield from grant_here(f"{KUBELET_PLUGIN}-mps", [deployments, rule("", "pods", "list")], **account)
+        yield from here(f"{KUBELET_PLUGIN}-mps", [deployments, rule("", "pods", "list")])
     if inputs.controller:
         yield from controller_rights(namespace, inputs.controller, controller)
         yield from daemon_rights(namespace, {**driver, "app.kubernetes.io/component": "compute-domain-daemon"})
@@ -117,9 +118,7 @@ def only_own_slices(namespace: str) -> Iterator[Body]:
                     }
                 ]
             },
-            "matchConditions": [
-                {"name": "isRestrictedUser", "expression": f'request.userInfo.username == "{user}"'}
-            ],
+            "matchConditions": [{"name": "isRestrictedUser", "expression": f'request.userInfo.username == "{user}"'}],
             "variables": [
                 {
                     "name": "userNodeName",
@@ -136,10 +135,10 @@ def only_own_slices(namespace: str) -> Iterator[Body]:
                     "ServiceAccountTokenPodNodeInfo must be enabled",
                 },
                 {
-                    "expression": "variables.userNodeName == variables.objectNodeName || variables.allNodesValue == true "
-                    "|| variables.nodeSelectorValue != null",
-                    "messageExpression": "\"this user running on node '\"+variables.userNodeName+\"' may not modify "
-                    "cluster or node resourceslices\"",
+                    "expression": "variables.userNodeName == variables.objectNodeName || "
+                    "variables.allNodesValue == true || variables.nodeSelectorValue != null",
+                    "messageExpression": '"this user running on node \'"+variables.userNodeName+"\' may not modify '
+                    'cluster or node resourceslices"',
                 },
             ],
         },

@@ -7,7 +7,7 @@ Kubernetes itself: a driver can't be replaced under running workloads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..model import Body
 from .component import Component
@@ -37,12 +37,8 @@ class Driver(Component[DriverInputs]):
         )
         if common.openshift:
             yield scc(NAME, common.namespace)
-        yield config_map(
-            ENTRYPOINT,
-            common.namespace,
-            {"startup-probe.sh": script("driver-startup-probe")},
-            labels={"app": DAEMONSET, **component(settings)},
-        )
+        if common.traits.driver_probe_script:
+            yield startup_probe(common, {"app": DAEMONSET, **component(settings)})
         if any(each.trusted_ca for each in (settings, *(pool.settings for pool in inputs.pools))):
             yield trusted_authorities(common.namespace)
         others = [pool.owner for pool in inputs.pools]
@@ -50,6 +46,12 @@ class Driver(Component[DriverInputs]):
             yield driver_daemonset(common, settings, target, others)
         for pool in inputs.pools:
             yield driver_daemonset(common, pool.settings, pool.pod)
+
+
+def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
+    """The ConfigMap with the script that tells whether the driver is up; with LABELS."""
+    text = script("driver-startup-probe" if common.traits.driver_daemons_status else "driver-startup-probe-plain")
+    return config_map(ENTRYPOINT, common.namespace, {"startup-probe.sh": text}, labels=labels)
 
 
 def rights(common: Common) -> list[Body]:
@@ -61,7 +63,7 @@ def rights(common: Common) -> list[Body]:
         rule("", "nodes", "get list patch update watch"),
         rule("", "pods", "get list watch"),
         rule("", "pods/eviction", "create"),
-        rule("resource.k8s.io", "resourceclaims", "get list"),
+        *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
         rule("apps", "daemonsets", "get"),
     ]
     return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..catalog.traits import Traits
 from ..model import Body
 from ..policy.ownership import OWNER
 from .daemonset import host_root
@@ -37,7 +38,9 @@ HOST_MANAGER = "vgpu-host-manager"
 COMPONENT = "app.kubernetes.io/component"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DIGEST = "DRIVER_CONFIG_DIGEST"
-READY_FILES = "/run/nvidia/validations/.driver-ctr-ready /run/nvidia/validations/.driver-daemons-status"
+READY, DAEMONS = "/run/nvidia/validations/.driver-ctr-ready", "/run/nvidia/validations/.driver-daemons-status"
+CHECKS = f"[ -e /sys/module/nvidia/refcnt ] && nvidia-smi && touch {READY}"
+"""The startup probe of releases that have no script for it."""
 
 
 def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Pod:
@@ -45,7 +48,7 @@ def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Seq
 
     It stays away from nodes whose driver is one of OTHERS.
     """
-    init, main = manager(common, settings), driver(settings, target)
+    init, main = manager(common, settings), driver(common.traits, settings, target)
     sidecars = builders(settings, target, main)
     found = Pod(
         target.account,
@@ -58,9 +61,10 @@ def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Seq
         pull_secrets=unique(settings.pull_secrets),
         grace_period=120 if settings.type == HOST_MANAGER else None,
     )
-    digest = config_digest(found)
-    for container in (init, main, *sidecars):
-        container.env.set(DIGEST, digest)
+    if common.traits.driver_digest:
+        digest = config_digest(found)
+        for container in (init, main, *sidecars):
+            container.env.set(DIGEST, digest)
     return found
 
 
@@ -110,7 +114,7 @@ def manager(common: Common, settings: DriverSettings) -> Container:
     return container.mount(HOST_SYS, "/sys").mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
 
 
-def driver(settings: DriverSettings, target: DriverPod) -> Container:
+def driver(traits: Traits, settings: DriverSettings, target: DriverPod) -> Container:
     """The container that installs the driver and then stays, with its daemons, for as long as the driver is loaded."""
     container = Container(
         MAIN,
@@ -118,7 +122,7 @@ def driver(settings: DriverSettings, target: DriverPod) -> Container:
         settings.pull_policy,
         command=["nvidia-driver"],
         args=settings.args or ["init"],
-        env=environment(settings, target),
+        env=environment(traits, settings, target),
         env_from=secret_env(settings),
         security=PRIVILEGED_S0,
         resources=settings.resources,
@@ -126,9 +130,11 @@ def driver(settings: DriverSettings, target: DriverPod) -> Container:
     if settings.type == HOST_MANAGER:
         mount_host_manager(container)
     else:
-        container.startup = exec_probe(["sh", PROBE], **{**STARTUP, **settings.startup})
-        container.pre_stop = ["/bin/sh", "-c", f"rm -f {READY_FILES}"]
-    mount_node(container, host_sources=settings.host_mofed or settings.host_sources)
+        check = ["sh", PROBE] if traits.driver_probe_script else ["sh", "-c", CHECKS]
+        container.startup = exec_probe(check, **{**STARTUP, **settings.startup})
+        files = f"{READY} {DAEMONS}" if traits.driver_daemons_status else READY
+        container.pre_stop = ["/bin/sh", "-c", f"rm -f {files}"]
+    mount_node(container, traits, host_sources=settings.host_mofed or settings.host_sources)
     mount_files(container, "driver", target)
     if settings.trusted_ca:
         mount_authorities(container)
@@ -156,7 +162,7 @@ STARTUP = {
 """A driver takes minutes to build: 20 of them, then the container is restarted."""
 
 
-def environment(settings: DriverSettings, target: DriverPod) -> Env:
+def environment(traits: Traits, settings: DriverSettings, target: DriverPod) -> Env:
     """The driver's settings. The policy's env wins over features, and what the cluster is over it (operator.md 5.2).
 
     That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3).
@@ -166,7 +172,8 @@ def environment(settings: DriverSettings, target: DriverPod) -> Env:
     env.set("KERNEL_MODULE_TYPE", settings.module_type)
     if settings.module_type == "open":
         env.set("OPEN_KERNEL_MODULES_ENABLED", True)
-    announce(env, target)
+    if traits.driver_announces_modules:
+        announce(env, target)
     version: Pairs = (("OPENSHIFT_VERSION", settings.openshift_version),) if settings.openshift_version else ()
     if settings.type:
         rdma_env(env.update(version).update(settings.env), settings)

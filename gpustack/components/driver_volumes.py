@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..catalog.traits import Traits
 from ..model import Body
 from .inputs.driver_files import Files, Part
 from .inputs.driver_settings import DriverPod
@@ -24,12 +25,13 @@ OS_RELEASE = Volume.host("host-os-release", "/etc/os-release")
 FIRMWARE_PATH = Volume.host("firmware-search-path", "/sys/module/firmware_class/parameters/path")
 FIRMWARE = Volume.host("nv-firmware", "/run/nvidia/driver/lib/firmware", "DirectoryOrCreate")
 NETWORK_SOURCES = "/run/mellanox/drivers/usr/src"
+MEMORY_ONLINE = "/sys/devices/system/memory/auto_online_blocks"
 
 TRUSTED_CA, TRUSTED_CA_KEY = "gpu-operator-trusted-ca", "ca-bundle.crt"
 INJECT = "config.openshift.io/inject-trusted-cabundle"
 
 
-def mount_node(container: Container, *, host_sources: bool) -> None:
+def mount_node(container: Container, traits: Traits, *, host_sources: bool) -> None:
     """Give the driver's CONTAINER what it needs of the node; HOST_SOURCES as in `network_sources`."""
     fabric_manager = Volume.host("run-nvidia-fabricmanager", "/run/nvidia-fabricmanager", "DirectoryOrCreate")
     topology_daemon = Volume.host("run-nvidia-topologyd", "/run/nvidia-topologyd", "DirectoryOrCreate")
@@ -39,9 +41,14 @@ def mount_node(container: Container, *, host_sources: bool) -> None:
     container.mount(OS_RELEASE, "/host-etc/os-release", read_only=True)
     container.mount(network_sources(host=host_sources), NETWORK_SOURCES, propagation="HostToContainer")
     container.mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
-    container.mount(Volume.host("host-sys-devices-system", "/sys/devices/system", "Directory"), "/sys/devices/system")
+    if traits.driver_sees_system_devices:
+        devices = Volume.host("host-sys-devices-system", "/sys/devices/system", "Directory")
+        container.mount(devices, "/sys/devices/system")
+    else:
+        container.mount(Volume.host("sysfs-memory-online", MEMORY_ONLINE), MEMORY_ONLINE)
     mount_firmware(container)
-    container.mount(STARTUP_PROBE, PROBE, sub_path="startup-probe.sh")
+    if traits.driver_probe_script:
+        container.mount(STARTUP_PROBE, PROBE, sub_path="startup-probe.sh")
 
 
 def network_sources(*, host: bool) -> Volume:

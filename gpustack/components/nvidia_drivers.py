@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from ..model import Body
 from .component import Component
 from .daemonset import daemonset
-from .driver import driver_labels, rights
+from .driver import driver_labels, rights, startup_probe
 from .driver_pod import HOST_MANAGER, MAIN, component, pod
-from .driver_volumes import ENTRYPOINT, trusted_authorities
+from .driver_volumes import trusted_authorities
 from .inputs.common import Common
 from .inputs.driver_settings import DriverPod
 from .inputs.nvidia_drivers import NvidiaDriverInputs, NvidiaDriversInputs
-from .kube import PRIVILEGED_SCC, access, config_map
+from .kube import PRIVILEGED_SCC, access
 from .scc import scc
-from .scripts import script
 
 STATE = {"nvidia.com/gpu-operator.state": "state-driver"}
 """The operator's label on everything that belongs to an NVIDIADriver."""
@@ -35,12 +34,8 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
         common = inputs.common
         settings = [driver.settings for driver in inputs.drivers]
         on_nodes = next((each for each in settings if each.type != HOST_MANAGER), settings[0])
-        yield config_map(
-            ENTRYPOINT,
-            common.namespace,
-            {"startup-probe.sh": script("driver-startup-probe")},
-            labels={**component(on_nodes), **STATE},
-        )
+        if common.traits.driver_probe_script:
+            yield startup_probe(common, {**component(on_nodes), **STATE})
         if any(each.trusted_ca for each in settings):
             yield trusted_authorities(common.namespace, STATE)
         for driver in inputs.drivers:

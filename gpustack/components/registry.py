@@ -62,6 +62,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("dcgm-exporter", "dcgm_exporter", "DcgmExporter"),
     Entry("mig-manager", "mig_manager", "MigManager"),
     Entry("node-status-exporter", "node_status_exporter", "NodeStatusExporter"),
+    Entry("kata-manager", "kata_manager", "KataManager"),
     Entry("cc-manager", "cc_manager", "CcManager"),
     Entry("sandbox-validator", "sandbox_validator", "SandboxValidator"),
     Entry("vgpu-device-manager", "vgpu_device_manager", "VgpuDeviceManager"),

@@ -94,10 +94,11 @@ def environment(inputs: ToolkitInputs) -> Env:
     return env.update(inputs.env)
 
 
-def configure_runtime(common: Common, main: Container) -> None:
+def configure_runtime(common: Common, main: Container, *, drop_in_files: bool = True) -> None:
     """Mount the runtime's files into MAIN and rewrite the paths in its environment to where they are mounted.
 
-    With the NRI plugin the toolkit leaves the runtime's configuration alone and needs nothing but the NRI socket.
+    Without DROP_IN_FILES it is to change the main configuration alone, as the Kata manager does. With the NRI plugin
+    the toolkit leaves the runtime's configuration alone and needs nothing but the NRI socket.
     """
     env = main.env.set("RUNTIME", common.runtime)
     if common.nri:
@@ -111,7 +112,7 @@ def configure_runtime(common: Common, main: Container) -> None:
     config = env.get(files.config_env) or env.get("RUNTIME_CONFIG") or files.config
     config = mount_folder(main, f"{common.runtime}-config", config, runtimes.CONFIG_DIR, "DirectoryOrCreate")
     env.set("RUNTIME_CONFIG", config).set(files.config_env, config)
-    if files.drop_in:
+    if files.drop_in and drop_in_files:
         drop_in = env.get("RUNTIME_DROP_IN_CONFIG") or files.drop_in
         env.set("RUNTIME_DROP_IN_CONFIG_HOST_PATH", drop_in)
         volume = f"{common.runtime}-drop-in-config"

@@ -60,7 +60,7 @@ def pod(inputs: VfioManagerInputs) -> Pod:
         main.mount(Volume.host("host-lib-modules", "/lib/modules", "Directory"), "/lib/modules", read_only=True)
     else:
         source = Volume.config_map(NAME, NAME, mode=0o700)
-        main.mount(source, SCRIPT, sub_path="vfio-manage.sh")
+        main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh")
     if not common.traits.vfio_manager_unbinds:
         # One word with blanks in it, which no program is called: nothing is unbound, as with that release's operator.
         main.pre_stop = [f"{program} unbind --all"]

@@ -80,12 +80,15 @@ class ClusterFacts(Section):
     changes."""
     containerRuntime: ContainerRuntime | None = None
     """Container runtime of the nodes: `containerd`, `cri-o` or `docker`, with the version if you like:
-    `containerd://1.7.27`. Absent: containerd."""
+    `containerd://1.7.27`. Absent: containerd; on OpenShift always CRI-O."""
     namespace: DnsLabel = "gpu-operator"
-    """Namespace that everything namespaced is rendered into. Absent: gpu-operator."""
+    """Namespace that everything namespaced is rendered into. Absent: gpu-operator; on OpenShift nvidia-gpu-operator."""
     monitoring: bool | None = None
     """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent:
-    false."""
+    false; on OpenShift true."""
+    networkOperator: bool | None = None
+    """Whether NVIDIA's network operator, which brings the driver of network cards, is in the cluster. For checks of
+    RDMA. Absent: not known."""
     openshift: OpenShift | None = None
     """What is particular to OpenShift. Absent: the cluster is not OpenShift, unless `platform` says so."""
     registryMap: RegistryMap = mapping()

@@ -22,7 +22,9 @@ SHARED = ("daemonsets", "dcgm", "dcgmExporter", "hostPaths")
 """Sections that both kinds have. Of hostPaths, GPUCluster has no `rootFS`; a rule speaks up where one is set."""
 
 
-def gpu_cluster(written: dict[str, Any], below: Sequence[Part], user: Sequence[Part], release: str | None) -> list[Part]:
+def gpu_cluster(
+    written: dict[str, Any], below: Sequence[Part], user: Sequence[Part], release: str | None
+) -> list[Part]:
     """The parts below a `gpuCluster` that the policy has; none where it has none. WRITTEN is what USER merges to.
 
     BELOW are the defaults that hold for every cluster of the release and platform.

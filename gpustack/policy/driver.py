@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from .base import Section, section
+from .forms import refuse
 from .operand import DriverManager, Probe, Workload
 from .types import AtLeast0, IntOrPercent, ObjectName
 
-ModuleType = Literal["auto", "open", "proprietary"]
+
+
+def _not_precompiled(value: Any) -> Any:
+    if value == "precompiled":
+        what = "'precompiled' is no type of kernel modules: auto, open or proprietary"
+        raise refuse("module_type", what, "set usePrecompiled: true, and version to a branch such as \"595\"")
+    return value
+
+
+ModuleType = Annotated[Literal["auto", "open", "proprietary"], BeforeValidator(_not_precompiled)]
 
 
 class Rdma(Section):

@@ -40,7 +40,7 @@ def open_policy(document: Document) -> Envelope:
             finding(
                 document,
                 ("metadata", "name"),
-                "GPU012",
+                "GPU017",
                 "the policy has no metadata.name",
                 f"add `metadata: {{name: {pathlib.PurePath(document.file).stem}}}`",
                 why="it is the cluster's name, and the name of its folder in dist/",

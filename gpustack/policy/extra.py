@@ -35,6 +35,10 @@ def _manifest(body: dict[str, Any]) -> dict[str, Any]:
         raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
     if not re.fullmatch(r"(?!\.\.?$)[^/%\x00-\x1f]+", str(name)):
         raise refuse("extra_object", f"{name!r} is no name of a Kubernetes object", "leave out '/' and '%'")
+    if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):
+        raise refuse("extra_object", f"{body['apiVersion']!r} is no apiVersion", "write v1, apps/v1 or the like")
+    if not isinstance(body["metadata"].get("namespace", ""), str | None):
+        raise refuse("extra_object", "metadata.namespace is no text", "write the name of a namespace, in quotes")
     return {key: _without_nulls(value) for key, value in body.items() if value is not None}
 
 

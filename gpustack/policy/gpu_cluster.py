@@ -17,7 +17,9 @@ from .forms import Form, absent
 from .operand import EnvVar, ImageSource, ResourceRequirements
 from .types import HostPath, Port
 
-FEATURE_GATE = Form("feature_gate", "feature gate", "a name such as MPSSupport: letters and digits", r"[A-Za-z][A-Za-z0-9]*")
+FEATURE_GATE = Form(
+    "feature_gate", "feature gate", "a name such as MPSSupport: letters and digits", r"[A-Za-z][A-Za-z0-9]*"
+)
 FeatureGates = Annotated[dict[Annotated[str, FEATURE_GATE], bool], BeforeValidator(absent)]
 
 

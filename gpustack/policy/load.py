@@ -15,7 +15,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.defaults import assemble
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 LAYERS = "layers"
 """The folder beside the policies that holds the layers."""
+WAIVERS = "waivers.yaml"
+"""The file beside the policies that is none: waivers.py reads it."""
+
+KEPT_SPECS = 100
+"""Valid specs that a `Memo` keeps, the newest. Clusters share few specs, or none: then all would be kept in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,12 @@ class Memo:
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
 
 
-def load(path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None) -> Loaded:
+def load(
+    path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None, overrides: dict[str, Any] | None = None
+) -> Loaded:
     """Load the policy file PATH. Files below ROOT are called by their path from there, others by their name.
 
-    Raises InputError with everything that is wrong, where reading can go on after a mistake.
+    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. Raises InputError with everything that is wrong, where reading can go on after a mistake.
     """
     memo = memo if memo is not None else Memo()
     policy = open_policy(_document(path, root, memo))
@@ -64,7 +71,8 @@ def load(path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None) ->
         memo.layers[folder] = Layers(folder, lambda file: display(file, root))
     layers = memo.layers[folder].of(policy)
     own = Part("policy", policy.document.file, policy.spec, ("spec",), policy.document.text)
-    merged, findings = assemble([*(layer.part for layer in layers), own])
+    asked = [Part("policy", "the command line", overrides)] if overrides else []
+    merged, findings = assemble([*(layer.part for layer in layers), own, *asked])
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
     spec = _validated(merged, memo, findings)
@@ -79,8 +87,8 @@ def load(path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None) ->
 def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
     """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
 
-    Raises InputError (GPU015) where two files are about the same cluster, or a layer lies among the policies. A file
-    that can't be read is returned too: whoever loads it learns why.
+    Raises InputError where two files are about the same cluster (GPU020), or a layer lies among the policies (GPU015). A
+    file that can't be read is returned too: whoever loads it learns why.
     """
     memo = memo if memo is not None else Memo()
     root = root if root is not None else folder.parent
@@ -153,6 +161,8 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
         known = {finding.path for finding in findings}
         findings += [found for found in diagnose(error, merged) if found.path not in known]
         return None
+    if len(memo.specs) >= KEPT_SPECS:
+        del memo.specs[next(iter(memo.specs))]
     memo.specs[key] = spec
     return spec
 
@@ -191,7 +201,7 @@ def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
             Finding("GPU001", "error", what, "", Location(name), f"the system says: {reason}", remedy)
         ) from None
     named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
-    return [folder / file for file in sorted(named)]
+    return [folder / file for file in sorted(named) if file != WAIVERS]
 
 
 def _stray_layer(document: Document, path: pathlib.Path) -> Finding:
@@ -210,7 +220,7 @@ def _same_name(name: str, first: Document, second: Document) -> Finding:
     return finding(
         second,
         ("metadata", "name"),
-        "GPU015",
+        "GPU020",
         f"{first.file} and {second.file} are both about the cluster {name}",
         "give one of them another metadata.name, or delete the file that is not used",
         why=f"they would be rendered into the same folder; the other name is at {other}",

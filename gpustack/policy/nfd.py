@@ -61,7 +61,7 @@ class Nfd(ImageSource):
 
     enabled: bool | None = None
     """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor.
-    Absent: true."""
+    On OpenShift it asks the operator of OpenShift's catalogue for an instance. Absent: true; on OpenShift false."""
     nodefeaturerules: bool | None = None
     """Whether the rule is rendered along that labels nodes by the loaded kernel modules of GPUDirect and GDRCopy, also
     where the cluster brings node feature discovery. Absent: false."""

@@ -14,6 +14,7 @@ from .types import (
     AtLeast0,
     AtLeast1,
     ContainerRuntime,
+    CudaVersion,
     DnsLabel,
     IntOrPercent,
     LabelKey,
@@ -127,6 +128,8 @@ class NodePool(Section):
     Absent: not known."""
     gpusPerNode: AtLeast1 | None = None
     """How many GPUs a node has. Absent: not known."""
+    cuda: CudaVersion | None = None
+    """Newest CUDA that workloads there need, in quotes: "13.0". For checks of the driver. Absent: not known."""
     workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
     """What the nodes serve, with `sandboxWorkloads.enabled`. Absent: `sandboxWorkloads.defaultWorkload`."""
     vgpu: Vgpu = section()
@@ -134,7 +137,8 @@ class NodePool(Section):
     sharing: Sharing = section()
     """How GPUs are shared between pods. Absent: one pod per GPU."""
     driver: DriverSettings | None = None
-    """What is different about the driver of these nodes. Absent: nothing."""
+    """What is different about the driver of these nodes; an `image` with a path is a whole reference. Absent:
+    nothing."""
     upgrade: PoolUpgrade | None = None
     """When and how fast nodes are taken out of service. Absent: as `driver.upgradePolicy` says."""
 

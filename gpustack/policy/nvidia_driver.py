@@ -72,11 +72,12 @@ class NvidiaDriver(Workload):
     """A driver for some of the cluster's nodes."""
 
     name: DnsSubdomain
-    """Name of the driver; it becomes part of the names of its objects."""
+    """Name of the driver, at most 63 characters: it becomes part of the names of its objects and a label of its
+    nodes."""
     default: bool | None = None
     """Whether it serves the nodes that no other driver selects. Absent: false."""
     driverType: Literal["gpu", "vgpu", "vgpu-host-manager"] | None = None
-    """Data-centre driver, vGPU guest driver or vGPU host driver. Absent: gpu."""
+    """Data-centre driver, vGPU guest driver or vGPU host driver. Images of the last two are your own. Absent: gpu."""
     kernelModuleType: ModuleType | None = None
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool | None = None

@@ -1,7 +1,8 @@
 """Where a finding of a rule was caused: from a policy path to a line in the file that wrote the value.
 
 Rules work on the effective spec and name a path ("spec.nodePools[0].kernel"). The value may come from the cluster's
-file, a layer or a default; a missing one has no place of its own, so its nearest written parent is shown.
+file, a layer or a default; a missing one has no place of its own, so its nearest written parent is shown. Where the
+value is a text with a configuration in it, the finding may name a line of that text (`inside`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpustack.model import Finding, Location, Path
+from gpustack.policy.positions import inside_scalar
 
 if TYPE_CHECKING:
     from gpustack.policy.load import Loaded
@@ -44,7 +46,10 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
         where = cause[0].locate(cause[1]) if cause and cause[0].text is not None else Location(part.file)
     else:
         value = node(part.clean, own)
-        where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
+        if finding.inside is not None and exact and isinstance(value, str):
+            where = inside_scalar(part.text, part.file, part.at + own, *finding.inside)
+        else:
+            where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
     return dataclasses.replace(finding, location=where)
 
 

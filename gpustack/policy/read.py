@@ -41,8 +41,8 @@ def read(path: pathlib.Path, display: str) -> Document:
 
 def parse(text: str, file: str) -> dict[str, Any]:
     """Return the mapping that TEXT holds. Raises InputError, see `read`."""
-    nodes = compose(text, file)
-    if not nodes:
+    found = value(text, file)
+    if found is None:
         refuse(
             "GPU008",
             f"{file} is empty",
@@ -50,11 +50,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
             "it holds no value, at most comments",
             "write a policy into it, or delete it",
         )
-    if len(nodes) > 1:
-        _refuse_second(nodes[1], text, file)
-    root = nodes[0]
-    check_expansion(root, text, file)
-    data = Builder(text, file).build(root)
+    root, data = found
     if not isinstance(data, dict):
         sort = "a list" if isinstance(data, list) else "a single value"
         refuse(
@@ -67,6 +63,17 @@ def parse(text: str, file: str) -> dict[str, Any]:
             else "check that this is the file you meant; a key needs a colon and a space after it",
         )
     return data
+
+
+def value(text: str, file: str) -> tuple[Node, Any] | None:
+    """Return the value that TEXT holds and its node, None where it holds none. Raises InputError, see `read`."""
+    nodes = compose(text, file)
+    if not nodes:
+        return None
+    if len(nodes) > 1:
+        _refuse_second(nodes[1], text, file)
+    check_expansion(nodes[0], text, file)
+    return nodes[0], Builder(text, file).build(nodes[0])
 
 
 def _refuse_second(node: Node, text: str, file: str) -> None:

@@ -149,6 +149,13 @@ KUBERNETES_VERSION = Form(
 OPENSHIFT_VERSION = Form(
     "openshift_version", "OpenShift version", "such as 4.18 or 4.18.1", r"4\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?"
 )
+CUDA_VERSION = Form(
+    "cuda_version",
+    "CUDA version",
+    "major and minor version in quotes, such as 13.0 or 12.8",
+    r"[1-9][0-9]?\.[0-9]{1,2}",
+    hints=((r"^[0-9]+$", "write the minor version too, such as 13.0"), (r"\..*\.", "leave out the patch: 12.8")),
+)
 RUNTIME = Form(
     "container_runtime",
     "container runtime",
@@ -213,6 +220,7 @@ TimeZone = Annotated[str, TIME_ZONE]
 Release = Annotated[str, RELEASE]
 KubernetesVersion = Annotated[str, KUBERNETES_VERSION]
 OpenShiftVersion = Annotated[str, OPENSHIFT_VERSION]
+CudaVersion = Annotated[str, CUDA_VERSION]
 ContainerRuntime = Annotated[str, RUNTIME]
 OperatingSystem = Annotated[str, OS]
 MigProfile = Annotated[str, MIG_PROFILE]

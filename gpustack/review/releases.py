@@ -127,3 +127,16 @@ def descriptions() -> dict[str, str]:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(text, ast.Expr):
             found[line.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
     return found
+
+
+def object_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, list[str]]:
+    """Files of two renders that differ: removed, added, changed, and those whose pods restart."""
+    changed = [path for path in before.keys() & after.keys() if before[path] != after[path]]
+    workloads = ("daemonset-", "deployment-")
+    rolls = [path for path in changed if path.partition("/")[2].startswith(workloads)]
+    return {
+        "removed": sorted(before.keys() - after.keys()),
+        "added": sorted(after.keys() - before.keys()),
+        "changed": sorted(set(changed) - set(rolls)),
+        "rolls": sorted(rolls),
+    }

@@ -125,6 +125,8 @@ def _spec(rng: random.Random) -> Spec:
         exporter["env"] = [{"name": "DCGM_EXPORTER_INTERVAL", "value": str(rng.choice((5000, 10000, 15000, 60000)))}]
     if exporter:
         spec["dcgmExporter"] = exporter
+    if any("mig" in pool.get("sharing", {}) for pool in spec["nodePools"]):
+        spec["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
     if rng.random() < 0.1:
         spec["daemonsets"] = {"labels": {"example.com/cost-centre": f"cc-{rng.randint(100, 130)}"}}
     return spec

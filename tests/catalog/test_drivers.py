@@ -145,17 +145,6 @@ def test_kernel_module_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "faults"),
-    [("570.124.06", 1), ("570.148.08", 1), ("570.158.01", 1), ("570.172.08", 0), ("575.57.08", 1), ("580.126.20", 0)],
-)
-def test_known_faults(version: str, faults: int) -> None:
-    """A driver with a known fault says so, and what to use; its neighbours don't."""
-    found = drivers.known_faults(version)
-    assert len(found) == faults
-    assert all("; use " in text for text in found)
-
-
-@pytest.mark.parametrize(
     ("version", "kernel", "tag"),
     [
         ("595.91.07", None, "595.91.07-ubuntu22.04"),

@@ -95,6 +95,7 @@ EXPECTED: dict[str, Tree] = {
         }
     },
     "kind-and-nvkind": HOST_DRIVER,
+    "kubeone": {},
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, Ran, document
+from tests.project import REFUSED, Project, Ran, document
 
 VALIDATOR = "operands/daemonset-nvidia-operator-validator.yaml"
 
@@ -149,13 +149,16 @@ def test_json(rendered: Project) -> None:
     assert (done.code, done.err) == (3, "")
     document = done.json
     assert document["exit"] == 3
-    assert [(cluster["name"], cluster["written"]) for cluster in document["clusters"]] == [("a", [VALIDATOR]), ("b", [])]
+    assert [(cluster["name"], cluster["written"]) for cluster in document["clusters"]] == [
+        ("a", [VALIDATOR]),
+        ("b", []),
+    ]
     assert stale(rendered, "b", "--format", "json").json["exit"] == 0
 
 
 def test_errors_come_before_staleness(rendered: Project) -> None:
     """A policy that can't be used is exit 4, one that is refused exit 2, whatever dist/ looks like."""
-    rendered.policy("a", gpuCluster={})
+    rendered.policy("a", **REFUSED)
     assert stale(rendered).code == 2
     rendered.write("policies/a.yaml", document("ClusterPolicy", "a", {}))
     assert stale(rendered).code == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -142,8 +142,10 @@ def test_policies_behind_a_link(clusters: Project, tmp_path: Path) -> None:
 def test_full_standard_output(clusters: Project) -> None:
     """What can't be printed is exit 4 and a sentence, not a crash at the very end."""
     command = [sys.executable, "-m", "gpustack", "version"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=clusters.environment())
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=clusters.environment()
+        )
     assert done.returncode == 4
     assert done.stderr.startswith("error GPU923: the system refuses: No space left")
     assert "Traceback" not in done.stderr
@@ -167,15 +169,12 @@ def test_two_renders_at_once(clusters: Project, tmp_path: Path) -> None:
     """Renders that start together into one folder end well, also with caches of their own, and leave what one alone
     would."""
     good = rendered(clusters)
-    ended: list[Ran] = []
-    threads = [
-        threading.Thread(target=lambda n=n: ended.append(clusters.spawn("render", env={"GPUSTACK_CACHE": str(tmp_path / n)})))  # type: ignore[misc]
-        for n in "xyz"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    def render(cache: str) -> Ran:
+        return clusters.spawn("render", env={"GPUSTACK_CACHE": str(tmp_path / cache)})
+
+    with ThreadPoolExecutor(3) as threads:
+        ended = list(threads.map(render, "xyz"))
     assert [done.code for done in ended] == [0, 0, 0], [done.err for done in ended]
     assert clusters.tree() == good
     assert sorted(path.name for path in clusters.dist.iterdir()) == [".index", "a", "b"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, policy
+from tests.project import REFUSED, Project, policy
 
 
 def test_renders_all_policies(project: Project) -> None:
@@ -132,7 +132,9 @@ def test_a_layer_is_no_policy(project: Project) -> None:
     assert "kind: PolicyLayer" in done.err
 
 
-@pytest.mark.parametrize("word", ["no.yaml", "policies/no.yaml", "/no/such/file.yaml", "policies/", "a" * 5000 + ".yaml"])
+@pytest.mark.parametrize(
+    "word", ["no.yaml", "policies/no.yaml", "/no/such/file.yaml", "policies/", "a" * 5000 + ".yaml"]
+)
 def test_a_file_that_is_none(project: Project, word: str) -> None:
     """A path that leads to no file is exit 4, whatever is wrong with it."""
     project.policy("a")
@@ -157,7 +159,7 @@ def test_nothing_is_written_when_one_policy_is_wrong(project: Project) -> None:
     project.policy("a")
     project.policy("b", nonsense=1)
     project.policy("c", cluster={"kubernetesVersion": "1.2"})
-    project.policy("d", gpuCluster={})
+    project.policy("d", **REFUSED)
     done = project.run("render")
     assert done.code == 4
     assert "policies/b.yaml" in done.err

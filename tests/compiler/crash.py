@@ -2,7 +2,8 @@
 
 A program of its own, because it forks: `python -m tests.compiler.crash FOLDER SCENARIO`. For every n, a child does what
 the scenario says and is killed (SIGKILL) right before its n-th access to the file system; then the folder must hold the
-old state or the new one, and doing the work again must give the new one. Prints the number of deaths, or what was wrong.
+old state or the new one, and doing the work again must give the new one. Prints the number of deaths, or what was
+wrong.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def replace(out: Path) -> None:
 
 def step_aside(out: Path) -> None:
     """Write over an older render where the system can't exchange two folders in one call."""
-    folders.atomic_exchange = lambda first, second: False  # type: ignore[assignment]
+    folders.atomic_exchange = lambda first, second: False
     replace(out)
 
 
@@ -129,11 +130,11 @@ def main(folder: Path, scenario: str) -> int:
         out = folder / f"step-{step}"
         shutil.copytree(before, out, symlinks=True)
         if not killed(out, work, step):
-            print(step)
+            sys.stdout.write(f"{step}\n")
             return 0
         problem = wrong(out, scenario, old, new)
         if problem:
-            print(f"killed at step {step}: {problem}")
+            sys.stdout.write(f"killed at step {step}: {problem}\n")
             return 1
     return 1
 

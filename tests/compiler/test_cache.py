@@ -102,17 +102,18 @@ def test_a_disk_that_refuses(store: Store, monkeypatch: pytest.MonkeyPatch, step
     class Full(io.BytesIO):
         write = refuse
 
+    def full(descriptor: int, mode: str) -> Full:
+        os.close(descriptor)
+        return Full()
+
     with monkeypatch.context() as patch:
         if step == "open":
-            patch.setattr(cache.os, "open", refuse)
+            patch.setattr(os, "open", refuse)
         elif step == "replace":
-            patch.setattr(cache.os, "replace", refuse)
+            patch.setattr(os, "replace", refuse)
         else:
-            opened: list[int] = []
-            patch.setattr(cache, "open", lambda descriptor, mode: opened.append(descriptor) or Full(), raising=False)
+            patch.setattr(cache, "open", full, raising=False)
         store.put("kind", "key1", VALUE)
-    if step == "write":
-        os.close(opened[0])
     assert store.get("kind", "key1") == VALUE
     assert fresh(store).get("kind", "key1") is None
     assert [path for path in store.root.rglob("*") if path.is_file()] == []
@@ -182,12 +183,24 @@ def test_digest_of_odd_text() -> None:
 
 def test_own_files(tmp_path: Path) -> None:
     """Every file of the package counts; what Python, editors and wheels put beside them doesn't."""
-    for name in ("a.py", "data/b.yaml", "data/sub/c.sh", "__pycache__/a.pyc", "schemas/x.json", ".hidden", "data/.x.swp"):
+    for name in (
+        "a.py",
+        "data/b.yaml",
+        "data/sub/c.sh",
+        "__pycache__/a.pyc",
+        "schemas/x.json",
+        ".hidden",
+        "data/.x.swp",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / ".#lock").symlink_to("nowhere")
     (tmp_path / "#link.py").symlink_to("nowhere")
-    assert [path.relative_to(tmp_path).as_posix() for path in own_files(tmp_path)] == ["a.py", "data/b.yaml", "data/sub/c.sh"]
+    assert [path.relative_to(tmp_path).as_posix() for path in own_files(tmp_path)] == [
+        "a.py",
+        "data/b.yaml",
+        "data/sub/c.sh",
+    ]
 
 
 def test_own_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,8 @@ def test_small_work_stays_here() -> None:
 
 
 def test_available_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processors that this process may use count, not those of the machine; that is also how many jobs there are."""
+    """The processors that this process may use count, not those of the machine; that is also how many jobs there
+    are."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 9}, raising=False)
     assert available_cpus() == Executor().jobs == 3
     monkeypatch.delattr(os, "sched_getaffinity")
@@ -83,7 +84,8 @@ def test_available_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_errors_propagate(project: Project, jobs: int) -> None:
-    """An error of an item ends the iteration with that very error, findings and all; the results before it are there."""
+    """An error of an item ends the iteration with that very error, findings and all; the results before it are
+    there."""
     body = f"""
     got = []
     try:
@@ -130,7 +132,9 @@ def test_workers_die_with_their_parent(how: signal.Signals) -> None:
 """
     command = [sys.executable, "-c", HEAD + body]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as parent:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as parent:
         try:
             assert parent.stdout is not None
             workers = [int(parent.stdout.readline()) for _ in range(2)]
@@ -150,3 +154,24 @@ def test_workers_die_with_their_parent(how: signal.Signals) -> None:
     while any(map(alive, workers)) and time.monotonic() < end:
         time.sleep(0.01)
     assert not any(map(alive, workers))
+
+
+def test_a_process_with_a_node(project: Project) -> None:
+    """A program that has used cdk8s already can render a fleet in several processes: each has a Node of its own."""
+    for number in range(SMALL + 1):
+        project.policy(f"c{number:02}", daemonsets={"labels": {"node": f"{number}"}})
+    code = """
+if __name__ == "__main__":
+    import sys
+    from gpustack.compiler import node
+    node.configure()
+    import cdk8s
+    chart = cdk8s.Chart(cdk8s.App(), "mine")
+    from gpustack.cli import main
+    code = main(["render", "--jobs", "2", "--no-cache"])
+    cdk8s.ApiObject(chart, "x", api_version="v1", kind="ConfigMap")
+    sys.exit(code)
+"""
+    done = project.python(code)
+    assert (done.code, done.err) == (0, "")
+    assert f"{SMALL + 1} changed" in done.out

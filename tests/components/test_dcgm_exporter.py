@@ -187,3 +187,26 @@ def test_policy() -> None:
     off = from_spec(spec(dcgmExporter={"hpcJobMapping": {"directory": "/x"}}))
     assert off is not None
     assert off.job_mapping_dir == ""
+
+
+def test_relabelling_for_selinux() -> None:
+    """On OpenShift, releases before v26.3.0 make the kubelet's folder readable first, with an image of their own and
+    its credentials (operator-releases.md 6.8, row 18)."""
+    cluster = {"platform": "openshift", "kubernetesVersion": "1.33"}
+    section = {"initContainer": {"imagePullSecrets": ["own"]}}
+    old = from_spec(spec("v25.10.1", cluster=cluster, operator=section))
+    assert old is not None
+    bodies = render(DcgmExporter, old)
+    found = pod_of(bodies, NAME)
+    init = container(found, "init-pod-nvidia-node-status-exporter")
+    assert (init["image"], init["command"]) == ("nvcr.io/nvidia/cuda:13.0.1-base-ubi9", ["/bin/entrypoint.sh"])
+    assert mounts(found, "init-pod-nvidia-node-status-exporter").keys() == {
+        "/bin/entrypoint.sh",
+        "/var/lib/kubelet/pod-resources",
+    }
+    assert found["imagePullSecrets"] == [{"name": "own"}]
+    assert "/var/lib/kubelet/pod-resources" in bodies[f"ConfigMap/{NAME}"]["data"]["entrypoint.sh"]
+    for new in (spec(cluster=cluster), spec("v25.10.1", cluster={"kubernetesVersion": "1.33"})):
+        inputs = from_spec(new)
+        assert inputs is not None
+        assert inputs.relabelling is None

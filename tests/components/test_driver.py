@@ -8,8 +8,8 @@ import pytest
 
 from gpustack.components import Driver
 from gpustack.components.inputs.driver import DriverInputs
-from gpustack.components.inputs.driver_settings import DriverPod, DriverSettings, Manager, Module
 from gpustack.components.inputs.driver_files import Files, HostFile
+from gpustack.components.inputs.driver_settings import DriverPod, DriverSettings, Manager, Module
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render
 

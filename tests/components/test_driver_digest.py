@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpustack.components.driver_pod import config_digest, pod
-from gpustack.components.inputs.driver_settings import DriverPod, DriverSettings, Manager, Module
 from gpustack.components.inputs.driver_files import Files, HostFile
+from gpustack.components.inputs.driver_settings import DriverPod, DriverSettings, Manager, Module
 from gpustack.components.pod import Pod
 from tests.components.common import common
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-from gpustack.checks.references import Provided, missing, needed
+from gpustack.checks.references import Needed, needed
 from gpustack.compiler.validate import validate
-from gpustack.components import registry
+from gpustack.components.inputs.common import Inputs
 from gpustack.components.scc import ACCESS, scc
-from tests.components.common import render, spec
+from tests.fidelity import coverage
 
-ON = {"enabled": True}
-EVERYTHING_ON: dict[str, Any] = {
-    "cluster": {"platform": "openshift", "openshift": {"version": "4.18.1"}, "namespace": "gpus"},
-    "nodePools": [{"name": "a", "os": "rhcos4.18"}],
-    "nodeStatusExporter": ON,
-    "dcgm": ON,
-}
 HOST = {
     "nvidia-driver": "PID",
     "nvidia-gpu-feature-discovery": "PID",
@@ -102,39 +93,65 @@ def test_other_names_and_accounts() -> None:
     ]
 
 
-@pytest.mark.parametrize("entry", registry.REGISTRY, ids=lambda entry: entry.id)
-def test_components_yield_theirs_on_openshift_only(entry: registry.Entry) -> None:
-    """Every component that has a constraint renders it on OpenShift, for its own account, and nowhere else."""
-    if "scc(" not in inspect.getsource(import_module(f"gpustack.components.{entry.module}")):
-        pytest.skip("has no constraint of its own (1.4)")
-    elsewhere = {key: value for key, value in EVERYTHING_ON.items() if key != "cluster"}
-    for sections, expected in ((EVERYTHING_ON, 1), (elsewhere, 0)):
-        inputs = entry.inputs(spec(**sections))
-        if inputs is None:
-            pytest.skip("is off without sections of its own")
-        bodies = render(entry.type(), inputs)
-        found = [body for name, body in bodies.items() if name.startswith("SecurityContextConstraints/")]
-        assert len(found) >= expected
-        assert bool(found) is bool(expected)
-        for body in found:
-            for user in body["users"]:
-                assert f"ServiceAccount/{user.rpartition(':')[2]}" in bodies
+def constraints(component: str, inputs: Inputs) -> dict[str, list[str]]:
+    """The accounts of each constraint that COMPONENT renders; every one of them is an account that it renders too."""
+    bodies = coverage.bodies(component, inputs)
+    accounts = {body["metadata"]["name"] for body in bodies if body["kind"] == "ServiceAccount"}
+    found = {}
+    for body in bodies:
+        if body["kind"] == "SecurityContextConstraints":
+            found[body["metadata"]["name"]] = [user.rpartition(":")[2] for user in body["users"]]
+            assert accounts.issuperset(found[body["metadata"]["name"]])
+    return found
 
 
-def test_constraints_of_the_usual_components() -> None:
-    """Driver, validator, GFD, DCGM, exporters and MIG manager have one; plugin and toolkit have none (1.4)."""
-    found: set[str] = set()
-    for entry in registry.REGISTRY:
-        inputs = entry.inputs(spec(**EVERYTHING_ON))
-        if inputs is not None:
-            bodies = render(entry.type(), inputs)
-            found |= {name.partition("/")[2] for name in bodies if name.startswith("SecurityContextConstraints/")}
-    usual = "driver operator-validator gpu-feature-discovery dcgm dcgm-exporter mig-manager node-status-exporter"
-    assert found == {f"nvidia-{name}" for name in usual.split()}
+@pytest.mark.parametrize("kind", coverage.PREFIX)
+def test_components_yield_theirs_on_openshift_only(kind: str) -> None:
+    """Every component that has a constraint renders it on OpenShift, for its own accounts, and nowhere else."""
+    for policy in coverage.policies(kind):
+        elsewhere, openshift = ({**policy.spec, "cluster": cluster} for cluster in clusters(policy.spec["cluster"]))
+        for component, inputs in coverage.Policy.of(policy.name, elsewhere).inputs.items():
+            assert constraints(component, inputs) == {}, component
+        found: dict[str, list[str]] = {}
+        for component, inputs in coverage.Policy.of(policy.name, openshift).inputs.items():
+            found |= constraints(component, inputs)
+        assert {name for name in found if "-driver-" not in name} >= EXPECTED[kind], policy.name
+
+
+def clusters(cluster: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same cluster, as one that is no OpenShift and as one that is."""
+    plain = {key: value for key, value in cluster.items() if key != "openshift"}
+    return plain, {**plain, "openshift": {"version": "4.21.1"}}
+
+
+EXPECTED = {
+    "ClusterPolicy": {
+        f"nvidia-{name}"
+        for name in "driver operator-validator gpu-feature-discovery dcgm dcgm-exporter mig-manager "
+        "node-status-exporter".split()
+    },
+    "NVIDIADriver": {"nvidia-operator-validator"},
+    "GPUCluster": {"nvidia-dra-driver", "nvidia-dra-validator", "nvidia-dcgm-dra", "nvidia-dcgm-exporter-dra"},
+}
+"""What is there at least. Device plugin and toolkit have none (1.4)."""
+
+
+def test_machines_have_theirs() -> None:
+    """With virtual machines, and with Kata containers, each further component has its own (1.4)."""
+    found = {}
+    for policy in coverage.policies("ClusterPolicy"):
+        openshift = {**policy.spec, "cluster": clusters(policy.spec["cluster"])[1]}
+        names: dict[str, list[str]] = {}
+        for component, inputs in coverage.Policy.of(policy.name, openshift).inputs.items():
+            names |= constraints(component, inputs)
+        found[policy.name] = {name.removeprefix("nvidia-") for name in names}
+    shared = {"vgpu-manager", "vgpu-device-manager", "sandbox-validator", "vfio-manager"}
+    assert found["virtual machines"] >= shared | {"sandbox-device-plugin"}
+    assert found["kata"] >= shared | {"kata-sandbox-device-plugin", "cc-manager"}
+    assert not found["containers"] & (shared | {"cc-manager"})
 
 
 def test_the_account_must_exist() -> None:
     """A constraint for a misspelt account helps nobody, and the API server takes it: so it is a cross-reference."""
-    need = list(needed(scc("nvidia-dcgm", "gpus")))
-    assert [finding.rule for finding in missing([], need, [], "gpus")] == ["GPU201"]
-    assert list(missing([Provided("ServiceAccount", "gpus", "nvidia-dcgm")], need, [], "gpus")) == []
+    by = "SecurityContextConstraints/nvidia-dcgm: users"
+    assert list(needed(scc("nvidia-dcgm", "gpus"))) == [Needed("ServiceAccount", "gpus", "nvidia-dcgm", by)]

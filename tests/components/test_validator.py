@@ -10,7 +10,7 @@ import pytest
 
 from gpustack.components import OperatorValidator
 from gpustack.components.inputs.validator import ValidatorInputs, features
-from gpustack.components.validation import UNLESS_HOST_DRIVER
+from gpustack.components.validation import FLAGS, UNLESS_HOST_DRIVER
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec, validation
 
@@ -63,16 +63,43 @@ def test_features_are_not_checked_where_the_node_brings_the_driver(
     tool = tmp_path / "nvidia-validator"
     tool.write_text("#!/bin/sh\necho checked\n")
     tool.chmod(0o755)
-    text = UNLESS_HOST_DRIVER.replace("/run/nvidia/validations", str(tmp_path))
+    assert ran(tmp_path, "nvidia-fs") == checked
+
+
+def ran(node: Path, feature: str) -> bool:
+    """Whether the check of FEATURE looks for its module on NODE."""
+    text = UNLESS_HOST_DRIVER.format(flag=FLAGS[feature]).replace("/run/nvidia/validations", str(node))
     done = subprocess.run(
         ["/bin/sh", "-c", text],
         capture_output=True,
         text=True,
         check=True,
         timeout=5,
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        env={"PATH": f"{node}:/usr/bin:/bin"},
     )
-    assert ("checked" in done.stdout) == checked
+    return "checked" in done.stdout
+
+
+@pytest.mark.parametrize(("said", "checked"), [("GDS_ENABLED: true", True), ("GDS_ENABLED: false", False), ("", True)])
+def test_features_are_not_checked_where_the_nodes_driver_has_none(tmp_path: Path, said: str, checked: bool) -> None:
+    """Drivers of a cluster differ: what the node's own says decides; one that says nothing is checked (14)."""
+    (tmp_path / "driver-ready").write_text("IS_HOST_DRIVER=false\n")
+    (tmp_path / ".driver-ctr-ready").write_text(f"GDRCOPY_ENABLED: true\n{said}\n" if said else "")
+    tool = tmp_path / "nvidia-validator"
+    tool.write_text("#!/bin/sh\necho checked\n")
+    tool.chmod(0o755)
+    assert ran(tmp_path, "nvidia-fs") == checked
+
+
+def test_features_of_several_drivers() -> None:
+    """A module that any driver for containers loads is checked, whoever describes the drivers (10)."""
+    pools = [{"name": "a"}, {"name": "b", "driver": {"rdma": {"enabled": True}}}]
+    assert features(spec(nodePools=pools)) == ("nvidia-peermem",)
+    crd = {"useNvidiaDriverCRD": True}
+    listed = [{"name": "a"}, {"name": "b", "gdrcopy": {"enabled": True}}]
+    assert features(spec(drivers=listed, driver=crd, gds={"enabled": True})) == ("gdrcopy",)
+    host = {"name": "c", "driverType": "vgpu-host-manager", "gdrcopy": {"enabled": True}}
+    assert features(spec(drivers=[host], driver=crd)) == ()
 
 
 def test_env_of_each_check() -> None:

@@ -23,7 +23,9 @@ def test_every_component_has_a_page() -> None:
     assert [path.name for path, text in ALL.items() if not about(text)] == ["index.md"]
 
 
-@pytest.mark.parametrize(("path", "wanted"), list(pages()), ids=lambda value: value.name if isinstance(value, Path) else "")
+@pytest.mark.parametrize(
+    ("path", "wanted"), list(pages()), ids=lambda value: value.name if isinstance(value, Path) else ""
+)
 def test_generated_parts_are_current(path: Path, wanted: str) -> None:
     """Fields are those of the models, differences those of the deviations: python tools/make_docs.py writes them."""
     assert path.read_text(encoding="utf-8") == wanted

@@ -46,10 +46,13 @@ GENERIC: Mapping[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy in which fields are tried, as its author writes it, and the inputs of the components that are on."""
+    """A policy in which fields are tried: as its author writes it, as it is compiled, and the inputs of the components
+    that are on.
+    """
 
     name: str
     spec: Tree
+    effective: ClusterPolicySpec = field(repr=False)
     inputs: dict[str, Inputs] = field(repr=False)
 
     @classmethod
@@ -60,7 +63,7 @@ class Policy:
             raise GpustackError(*findings)
         effective = ClusterPolicySpec.model_validate(merged.spec)
         found = {entry.id: inputs for entry in REGISTRY if (inputs := entry.inputs(effective)) is not None}
-        return cls(name, spec, found)
+        return cls(name, spec, effective, found)
 
 
 @functools.cache
@@ -72,7 +75,7 @@ def settings() -> Tree:
 
 @functools.cache
 def policies(kind: str) -> tuple[Policy, ...]:
-    """The policies in which fields of KIND are tried, in this order; each says more than the one that it is based on."""
+    """The policies in which fields of KIND are tried, in this order; each says more than what it is based on."""
     specs: dict[str, Tree] = {}
     for name, entry in settings()["policies"].items():
         specs[name] = copy.deepcopy(specs[entry["based_on"]]) if "based_on" in entry else {}

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gpustack.catalog.fields import kinds, leaves
+from gpustack.checks.rule import rules_over
 
 from . import coverage
 
@@ -31,9 +32,21 @@ def test_field(kind: str, path: str) -> None:
         assert coverage.effect(kind, path) is not None, "it has no effect: render it, or say in no-effect.yaml why not"
 
 
+@pytest.mark.parametrize("kind", [*kinds(), "pages"])
+def test_policies_are_accepted(kind: str) -> None:
+    """Fields are tried in policies that no rule refuses: what can't be rendered says nothing about a field."""
+    for policy in coverage.policies(kind):
+        found = [finding for rule in rules_over("spec") for finding in rule.findings(policy.effective)]
+        assert [finding.what for finding in found if finding.severity == "error"] == [], policy.name
+
+
 def test_all_fields_are_tried() -> None:
     """The lists of fields are whole: as many as the operator's API has in v26.7.0."""
-    assert {kind: len(leaves(kind)) for kind in kinds()} == {"ClusterPolicy": 391, "NVIDIADriver": 123, "GPUCluster": 104}
+    assert {kind: len(leaves(kind)) for kind in kinds()} == {
+        "ClusterPolicy": 391,
+        "NVIDIADriver": 123,
+        "GPUCluster": 104,
+    }
 
 
 @pytest.mark.parametrize("kind", kinds())

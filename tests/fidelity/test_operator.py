@@ -11,23 +11,13 @@ import yaml
 
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import compile_stack
-from gpustack.model import GpustackError
 from gpustack.policy.load import load, spec_key
 
 from .cases import case, names
 from .facts import Deviation, differences, facts_of
 
-RELEASE = "v26.7.0"
-NOT_YET = {
-    "openshift": "OpenShift",
-    "sandbox": "workloads in virtual machines",
-    "kata": "workloads in virtual machines",
-    "nvidiadriver": "per-pool drivers",
-    "gpucluster": "dynamic resource allocation",
-    "29-overrides-resources-env-args": "workloads in virtual machines",
-    "30-overrides-kata": "workloads in virtual machines",
-}
-"""Cases that need what is not rendered yet, by a part of their name: gpustack must refuse them with these words."""
+RELEASES = ("v26.7.0", "v26.3.1", "v25.10.1")
+CASES = [(release, name) for release in RELEASES for name in names(release)]
 
 
 def read_deviations() -> list[Deviation]:
@@ -36,54 +26,40 @@ def read_deviations() -> list[Deviation]:
     return [Deviation(**entry) for entry in entries]
 
 
-def missing_feature(name: str) -> str | None:
-    """What the case NAME needs that is not rendered yet, in words, or None."""
-    return next((words for part, words in NOT_YET.items() if part in name), None)
-
-
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """One store for the session: cases share most components."""
     return Store(tmp_path_factory.mktemp("store"), own_digest())
 
 
-def render(name: str, folder: Path, store: Store) -> list[dict[str, Any]]:
-    """The objects that the policy of case NAME renders to."""
+def render(release: str, name: str, folder: Path, store: Store) -> list[dict[str, Any]]:
+    """The objects that the policy of case NAME of RELEASE renders to."""
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(case(RELEASE, name).policy), encoding="utf-8")
+    path.write_text(yaml.safe_dump(case(release, name).policy), encoding="utf-8")
     loaded = load(path, root=folder)
     stack = compile_stack(loaded.spec, spec_key(loaded.merged), store)
     return [yaml.load(file.text, yaml.CSafeLoader) for file in stack.files]
 
 
-@pytest.mark.parametrize("name", [name for name in names(RELEASE) if missing_feature(name) is None])
-def test_renders_what_the_operator_creates(name: str, tmp_path: Path, store: Store) -> None:
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_renders_what_the_operator_creates(release: str, name: str, tmp_path: Path, store: Store) -> None:
     """Every fact of every object is equal, but for the deviations that are listed with a reason."""
-    rendered = facts_of(render(name, tmp_path, store))
-    assert differences(name, case(RELEASE, name).facts, rendered, read_deviations()) == []
-
-
-@pytest.mark.parametrize("name", [name for name in names(RELEASE) if missing_feature(name) is not None])
-def test_refuses_what_it_does_not_render_yet(name: str, tmp_path: Path, store: Store) -> None:
-    """A policy that asks for more than this version renders is refused by name, never rendered in part."""
-    with pytest.raises(GpustackError) as refused:
-        render(name, tmp_path, store)
-    words = str(missing_feature(name))
-    assert any(finding.rule == "GPU101" and words in finding.what for finding in refused.value.findings)
+    rendered = facts_of(render(release, name, tmp_path, store))
+    assert differences(name, case(release, name).facts, rendered, read_deviations()) == []
 
 
 def test_every_deviation_is_needed(tmp_path: Path, store: Store) -> None:
     """A deviation that no case needs is out of date; one without a reason is none."""
     deviations = read_deviations()
-    for name in (name for name in names(RELEASE) if missing_feature(name) is None):
-        differences(name, case(RELEASE, name).facts, facts_of(render(name, tmp_path, store)), deviations)
+    for release, name in CASES:
+        differences(name, case(release, name).facts, facts_of(render(release, name, tmp_path, store)), deviations)
     assert [deviation.path for deviation in deviations if not deviation.used or not deviation.reason.strip()] == []
 
 
 @pytest.fixture
 def case_01() -> dict[str, dict[str, Any]]:
     """Facts of the first case, to be changed."""
-    return {name: dict(facts) for name, facts in case(RELEASE, names(RELEASE)[0]).facts.items()}
+    return {name: dict(facts) for name, facts in case(RELEASES[0], names(RELEASES[0])[0]).facts.items()}
 
 
 def test_a_difference_is_found(case_01: dict[str, dict[str, Any]]) -> None:

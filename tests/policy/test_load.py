@@ -351,7 +351,7 @@ def test_a_policy_has_a_name(fleet: Fleet) -> None:
     for metadata, line in (("", 1), ("metadata: {}\n", 3), ("metadata:\n", 3)):
         text = HEAD.format(kind="ClusterPolicy", name="x").replace("metadata: {name: x}\n", metadata) + PINS
         (found,) = fleet.refused(fleet.file("eu-1.yaml", text))
-        assert (found.rule, found.path) == ("GPU012", "metadata.name")
+        assert (found.rule, found.path) == ("GPU017", "metadata.name")
         assert found.location is not None
         assert found.location.line == line
         assert "eu-1" in found.remedy
@@ -461,7 +461,7 @@ def test_two_files_about_one_cluster_are_refused(fleet: Fleet) -> None:
     with pytest.raises(InputError) as caught:
         discover(fleet.folder, root=fleet.folder)
     (found,) = caught.value.findings
-    assert found.rule == "GPU015"
+    assert found.rule == "GPU020"
     assert "a.yaml" in found.what
     assert "b.yaml" in found.what
     assert found.location == Location("b.yaml", 3, 18, "metadata: {name: x}")

@@ -41,7 +41,7 @@ FROM_THE_CHART = {
     for key in ("create", "data")
 }
 OF_OURS = {
-    *("release", "cluster", "nodePools", "nfd", "extraObjects", "references", "drivers", "gpuCluster"),
+    *("release", "cluster", "nodePools", "nfd", "extraObjects", "references", "drivers", "gpuCluster", "computeDomains"),
     *("reconciler", "gitops", "alerts", "dashboards", "tenancy", "kubevirt"),
 }
 

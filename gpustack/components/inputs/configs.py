@@ -205,6 +205,11 @@ def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
     return inline(spec, spec.vgpuDeviceManager.config, VGPU) if on else InEffect("")
 
 
+def config_text(value: Any) -> str:
+    """Plain data as the text of a configuration file."""
+    return emit_value(value)
+
+
 def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
     """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name."""
     if config.data and config.create is not False:

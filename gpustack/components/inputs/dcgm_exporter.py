@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .common import Inputs, OperandInputs, dumped, operand, prometheus_rules
+from ...catalog.releases import release
+from .common import Inputs, OperandInputs, dumped, image, on_openshift, operand, prometheus_rules
 from .configs import metrics_map
 
 if TYPE_CHECKING:
@@ -24,13 +25,21 @@ class Monitor(Inputs):
     labels: dict[str, str] = {}
 
 
+class Relabelling(Inputs):
+    """The image of the init container that lets the exporter read the kubelet's folder under SELinux."""
+
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+
+
 class DcgmExporterInputs(OperandInputs):
     """What the exporter collects and how it is reached.
 
     `host_engine`: DCGM runs stand-alone. `metrics_config`: a ConfigMap, "" for the image's own list of counters;
     `metrics_digest` names its content where that is known, so that a change of it restarts the pods. `job_mapping_dir`
-    is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor, `rules`: OpenShift's Prometheus records GPU metrics under its own
-    names.
+    is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor. `rules`: OpenShift's
+    Prometheus records GPU metrics under its own names.
     """
 
     host_engine: bool = False
@@ -47,6 +56,7 @@ class DcgmExporterInputs(OperandInputs):
     service_traffic: str = ""
     monitor: Monitor | None = None
     rules: bool = False
+    relabelling: Relabelling | None = None
 
 
 def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
@@ -71,6 +81,19 @@ def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
         service_traffic=service.internalTrafficPolicy or "",
         monitor=monitor(spec),
         rules=prometheus_rules(spec),
+        relabelling=relabelling(spec),
+    )
+
+
+def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
+    """None but on OpenShift, with a release that does so (operator-releases.md 6.8)."""
+    if not on_openshift(spec) or release(spec.release).traits.exporter_without_relabelling:
+        return None
+    section = spec.operator.initContainer
+    return Relabelling(
+        image=image(spec, section, "operator.initContainer"),
+        pull_policy=section.imagePullPolicy or "",
+        pull_secrets=tuple(section.imagePullSecrets),
     )
 
 

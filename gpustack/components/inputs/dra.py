@@ -1,4 +1,4 @@
-"""Inputs that the components of a `gpuCluster` share: its sections in the places where a policy without DRA has them."""
+"""Inputs that the components of a `gpuCluster` share: its sections in the places where other policies have them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Inputs of NVIDIA's DRA driver: whole, as `gpuCluster` has it, or its compute domains alone, beside a device plugin."""
+"""Inputs of NVIDIA's DRA driver: the whole of it for a `gpuCluster`, or compute domains beside a device plugin."""
 
 from __future__ import annotations
 
 import dataclasses
-import posixpath
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import gpus, releases
@@ -131,9 +130,9 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
 
     Decided: labels that nodes have of their own, from the pool's `nodeSelector` and architecture. Rejected:
 
-    - nvidia.com/gpu.clique, which tells exactly the nodes that are in an NVLink partition. GFD takes it away whenever it
-      stops, and it stops for every driver reload and MIG change; without GFD the plugin itself sets it and removes it
-      when it stops. Either way the plugin would be taken off nodes whose pods still hold claims.
+    - nvidia.com/gpu.clique, which tells exactly the nodes that are in an NVLink partition. GFD takes it away whenever
+      it stops, and it stops for every driver reload and MIG change; without GFD the plugin itself sets it and removes
+      it when it stops. Either way the plugin would be taken off nodes whose pods still hold claims.
     - nvidia.com/gpu.deploy.device-plugin or .client, which every container node has. A driver reload takes pods with
       these labels off the node first; kubelet needs the plugin until the last pod has given its claim back.
     - nvidia.com/gpu.deploy.dra-driver, because only nodes of a `gpuCluster` get it.
@@ -168,5 +167,6 @@ def nowhere() -> Finding:
         "computeDomains is on, and no node pool has GPUs that share memory between nodes",
         path="spec.computeDomains.enabled",
         why=f"of the GPUs that gpustack knows, only {' and '.join(known)} are joined by NVLink across nodes",
-        remedy="leave out spec.computeDomains, or correct nodePools[].gpuProduct; a pool without gpuProduct counts as one that can",
+        remedy="leave out spec.computeDomains, or correct nodePools[].gpuProduct; a pool without gpuProduct counts as "
+        "one that can",
     )

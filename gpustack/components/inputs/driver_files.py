@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...catalog.drivers import OsFamily, os_family
+from ...catalog.releases import release
 from ...model import Finding, FindingsError
-from .common import Inputs
+from .common import Inputs, on_openshift
 from .driver_pools import System
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def subscriptions(spec: ClusterPolicySpec, os: System, *, crio: bool) -> tuple[H
     """
     if spec.driver.usePrecompiled:
         return ()
-    if os.id == "rhel" and not (crio or spec.cluster.openshift or spec.driver.repoConfig.configMapName):
+    sources = spec.driver.repoConfig.configMapName and release(spec.release).traits.repo_replaces_subscription
+    if os.id == "rhel" and not (crio or on_openshift(spec) or sources):
         return RHEL
     return SUSE if os.id in SUSE_IDS else ()
 

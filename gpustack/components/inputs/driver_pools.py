@@ -179,8 +179,8 @@ def sanitised(kernel: str) -> str:
     return re.sub(r"[-.]*\.[-.]*", ".", text).strip(".")
 
 
-def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer = DRIVER) -> Finding:
-    """The finding that nothing tells which image pool INDEX needs."""
+def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer | None = DRIVER) -> Finding:
+    """The finding that nothing tells which image pool INDEX needs of WHO; None is one of `drivers`."""
     path = f"spec.nodePools[{index}].os"
     what = f"the os {error.name!r} of node pool {pool} has no version" if error.name else f"node pool {pool} has no os"
     example = error.nearest[0] if error.name and error.nearest else "ubuntu22.04"
@@ -190,8 +190,8 @@ def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer = DRIVER)
         f"{what}, so there is no driver image for its nodes",
         path=path,
         why="driver images are built for one operating system, and their tags end in its name",
-        remedy=f"set {path} to ID and VERSION_ID of /etc/os-release in one word, such as {example}; "
-        f"where the node's image brings the driver, set spec.{who.section}.enabled: false",
+        remedy=f"set {path} to ID and VERSION_ID of /etc/os-release in one word, such as {example}"
+        + (f"; where the node's image brings the driver, set spec.{who.section}.enabled: false" if who else ""),
     )
 
 

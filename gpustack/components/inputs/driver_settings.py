@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...catalog.releases import release
 from ...model import Finding
 from .common import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
 from .driver_files import SUSE_IDS, SUSE_MODULES, Files, HostFile, files, subscriptions
@@ -94,7 +95,8 @@ def settings(spec: ClusterPolicySpec) -> DriverSettings:
     """The part of SPEC's section `driver` that does not depend on the node."""
     driver = spec.driver
     manager, probe, rdma = driver.manager, driver.startupProbe, bool(driver.rdma.enabled)
-    secrets = [*(manager.imagePullSecrets or ()), *(driver.imagePullSecrets or ())]
+    foreign = () if release(spec.release).traits.no_foreign_pull_secrets else spec.validator.imagePullSecrets
+    secrets = [*(foreign or ()), *(manager.imagePullSecrets or ()), *(driver.imagePullSecrets or ())]
     for section in (spec.gds, spec.gdrcopy):
         secrets += (section.imagePullSecrets or ()) if section.enabled else ()
     return DriverSettings(
@@ -138,7 +140,7 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
 def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool) -> DriverPod:
     """The images and files of the DaemonSet for TARGET."""
     host_files = subscriptions(spec, target.os, crio=crio)
-    if target.kernel and target.os.id in SUSE_IDS:
+    if target.kernel and target.os.id in SUSE_IDS and release(spec.release).traits.driver_suse_modules:
         host_files = (*host_files, SUSE_MODULES)
     return DriverPod(
         name=target.name,

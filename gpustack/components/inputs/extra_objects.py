@@ -26,16 +26,36 @@ class ExtraObjectsInputs(Inputs):
 
 
 def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
-    """The policy's extraObjects; a namespaced one without a namespace goes where the stack is. Secrets are refused."""
+    """The policy's extraObjects; a namespaced one without a namespace goes where the stack is.
+
+    Secrets are refused, and two objects of one name.
+    """
     found: list[dict[str, Any]] = []
+    seen: dict[tuple[str, ...], int] = {}
     for position, item in enumerate(spec.extraObjects or ()):
         body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
         if body["kind"] == "Secret" and body["apiVersion"] == "v1":
             raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
         if body["kind"] not in CLUSTER_SCOPED and not body["metadata"].get("namespace"):
             body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
+        group, meta = str(body["apiVersion"]).rpartition("/")[0], body["metadata"]
+        first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
+        if first != position:
+            raise FindingsError(twice(first, position, f"{body['kind']} {meta['name']}"))
         found.append(body)
     return ExtraObjectsInputs(objects=tuple(found)) if found else None
+
+
+def twice(first: int, second: int, what: str) -> Finding:
+    """The finding for an object that the policy brings along twice."""
+    return Finding(
+        "GPU204",
+        "error",
+        f"two objects are called {what}",
+        path=f"spec.extraObjects[{second}]",
+        why=f"one would overwrite the other in the cluster; the first is spec.extraObjects[{first}]",
+        remedy="rename one of the two, or leave it out",
+    )
 
 
 def secret_refused(position: int, name: str) -> Finding:

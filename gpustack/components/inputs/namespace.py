@@ -10,8 +10,8 @@ from .common import Inputs, on_openshift, prometheus_rules
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
-FOREIGN = ("default", "kube-", "openshift-")
-"""Namespaces that belong to the cluster: rendering one would let a prune delete it."""
+FOREIGN = ("kube-", "openshift-")
+"""Namespaces that begin so belong to the cluster, as `default` does: rendering one would let a prune delete it."""
 
 OPENSHIFT_NAMESPACE = "nvidia-gpu-operator"
 """OpenShift's catalogue installs into it, so it is the stack's alone. Any other may be shared with pods that should not
@@ -38,7 +38,7 @@ class NamespaceInputs(Inputs):
 def from_spec(spec: ClusterPolicySpec) -> NamespaceInputs | None:
     """The inputs for SPEC, or None where the namespace is the cluster's own."""
     name = spec.cluster.namespace
-    if name.startswith(FOREIGN):
+    if name == "default" or name.startswith(FOREIGN):
         return None
     preset = platform(spec.cluster.platform or "generic")
     dra = spec.gpuCluster is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import kubernetes, releases
 from ...policy.nfd import OPEN_NAMESPACES, reserved
 from .common import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
+from .dra import as_policy
 
 if TYPE_CHECKING:
     from ...policy.nfd import NfdPart
@@ -131,7 +132,7 @@ def installation(spec: ClusterPolicySpec) -> Installation:
         pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
         own_node_only=tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE,
         master=part(section.master, "master", [CONTROL_PLANE]),
-        worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(spec.daemonsets.tolerations)]),
+        worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(as_policy(spec).daemonsets.tolerations)]),
         gc=part(section.gc, "gc", []),
     )
 

@@ -39,9 +39,9 @@ def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) 
     for index in pools:
         pool = spec.nodePools[index]
         try:
-            system = parse(pool.os or "", spec.release or "")
+            system = system_of(spec, pool.os or "")
         except UnknownOS as error:
-            findings.append(unknown_os(index, pool.name, error))
+            findings.append(unknown_os(index, pool.name, error, None))
         else:
             kernel = pool.kernel or "" if driver.usePrecompiled else ""
             rhcos = pool.ostreeVersion or "" if by_rhcos else ""
@@ -53,6 +53,12 @@ def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) 
     if findings:
         raise FindingsError(*findings)
     return list(found.values())
+
+
+def system_of(spec: ClusterPolicySpec, os: str) -> System:
+    """The system called OS; older releases have images for `drivers` by its whole version. UnknownOS as in `parse`."""
+    system = parse(os, spec.release or "")
+    return system if release(spec.release or "").traits.driver_short_tags else system._replace(tag=os)
 
 
 def target_of(

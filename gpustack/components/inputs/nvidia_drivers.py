@@ -258,7 +258,7 @@ def relocated(finding: Finding, index: int) -> Finding:
 
     def moved(text: str) -> str:
         for before, after in MOVED:
-            text = re.sub(rf"\bspec\.{re.escape(before)}(?!enabled: false$)", f"spec.drivers[{index}].{after}", text)
+            text = text.replace(f"spec.{before}", f"spec.drivers[{index}].{after}")
         return text
 
     return dataclasses.replace(finding, path=moved(finding.path), remedy=moved(finding.remedy))

@@ -1,0 +1,33 @@
+"""The container toolkit's images: which tags there are, and on which systems what they install can run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gpustack.catalog import _data, _versions
+
+_TAG = re.compile(r"(v?\d+\.\d+\.\d+)(?:-(?!rc)([A-Za-z][\w.]*))?")
+
+
+def suffix(tag: str) -> tuple[str, str] | None:
+    """The version and the suffix of TAG: v1.17.8-ubuntu20.04 is ("v1.17.8", "ubuntu20.04"); None where it has none."""
+    found = _TAG.fullmatch(tag)
+    return (found[1], found[2]) if found and found[2] else None
+
+
+def has_tag(version: str, suffix: str) -> bool | None:
+    """Whether there are images of VERSION with SUFFIX; None where nothing is known of the suffix."""
+    condition = _facts()["suffixes"].get(suffix)
+    return _versions.satisfies(version, condition) if condition else None
+
+
+def runs_on_ancient(tag: str) -> bool | None:
+    """Whether the programs of TAG run with the C library of Amazon Linux 2 and EL 7; None where its version isn't said."""
+    found = _TAG.match(tag)
+    return _versions.satisfies(found[1], _facts()["ancient_systems"]) if found else None
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("toolkit")
+    return facts

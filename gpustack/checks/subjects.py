@@ -1,0 +1,72 @@
+"""What rules look at when the effective spec alone does not say enough: who wrote it, and what was rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..model import Body, Resource
+from ..policy.place import parse
+
+if TYPE_CHECKING:
+    from ..policy.layers import Merged, OriginKind
+    from ..policy.spec import ClusterPolicySpec
+    from .gaps import Gaps
+    from .references import Needed, Provided
+
+
+@dataclass(frozen=True)
+class Written:
+    """The effective spec of one cluster, and who wrote which value of it."""
+
+    spec: ClusterPolicySpec
+    merged: Merged
+
+    def by(self, path: str) -> OriginKind | None:
+        """Who wrote the value at PATH ("spec.driver.version"): release, platform, derived, layer or policy.
+
+        For a mapping or a list, whoever wrote the highest-ranking part of it. None where nobody wrote anything.
+        """
+        steps = parse(path)
+        origin = self.merged.origin(steps[1:] if steps[:1] == ("spec",) else steps)
+        return origin.kind if origin else None
+
+    def by_user(self, path: str) -> bool:
+        """Whether the value at PATH was written by a person: in the cluster's policy or in a layer."""
+        return self.by(path) in {"layer", "policy"}
+
+
+@dataclass(frozen=True)
+class Render:
+    """What an effective spec renders to, for Kubernetes `minor` ("1.34"); with the objects that its objects provide and
+    name (references.py), which cost nothing to look at.
+    """
+
+    spec: ClusterPolicySpec
+    minor: str
+    provided: Sequence[Provided]
+    needed: Sequence[Needed]
+    load: Callable[[], Sequence[Resource]] = field(repr=False)
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """All objects, in the order in which components are applied. Read only: others are shown the same bodies."""
+        return tuple(self.load())
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What objects name and nobody provides."""
+        from .gaps import missing
+
+        references = [reference.model_dump() for reference in self.spec.references or ()]
+        return missing(self.provided, self.needed, references, self.spec.cluster.namespace)
+
+    @cached_property
+    def pods(self) -> tuple[tuple[Resource, Body], ...]:
+        """The workloads among the objects, each with its PodSpec."""
+        from .references import pod_template
+
+        found = ((resource, pod_template(resource.body)) for resource in self.resources)
+        return tuple((resource, template["spec"]) for resource, template in found if template is not None)

@@ -1,0 +1,133 @@
+"""gpustack capacity: which extended resources the nodes of each pool will advertise."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..model import Finding, GpustackError, InputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..review.capacity import PoolCapacity, Range, Total
+
+Pools = tuple["PoolCapacity", ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "policies",
+        nargs="*",
+        metavar="CLUSTER|FILE",
+        help="a cluster's name, a glob, or a policy file anywhere (default: all)",
+    )
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..review.capacity import totals
+
+    clusters = list(counted(common.select(options.policies)))
+    fleet = totals(dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools in clusters for pool in pools)
+    if options.format == "json":
+        documents = [as_data(name, pools, totals(pools)) for name, pools in clusters]
+        print(json.dumps({"version": 1, "clusters": documents, "total": totals_data(fleet)}, indent=1))
+        return 0
+    for name, pools in clusters:
+        print("\n".join([name, *lines(pools), *totals_lines("total", totals(pools))]), end="\n\n")
+    if len(clusters) > 1:
+        print("\n".join([f"{len(clusters)} clusters", *totals_lines("total", fleet)]))
+    return 0
+
+
+def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
+    """The name and the pools of each cluster. Raises InputError with what is wrong with all policies."""
+    from ..policy.load import Memo, load
+    from ..review.capacity import capacity
+
+    memo, findings, found = Memo(), list[Finding](), list[tuple[str, Pools]]()
+    for path in paths:
+        try:
+            loaded = load(path, root=Path.cwd(), memo=memo)
+        except GpustackError as error:
+            findings += [finding for finding in error.findings if finding not in findings]
+        else:
+            found.append((loaded.name, capacity(loaded.spec)))
+    if findings:
+        raise InputError(*findings)
+    yield from found
+
+
+def lines(pools: Pools) -> Iterator[str]:
+    """The pools of a cluster, each with its resources."""
+    for pool in pools:
+        yield f"  {pool.name}: {described(pool)}"
+        width = max((len(name) for name in pool.per_node), default=0)
+        for name, count in pool.per_node.items():
+            each = "unknown" if count is None else str(count)
+            yield f"    {name:<{width}}  {each:>7} a node  {ranged(pool.total[name]):>7} in total"
+        for reason in pool.unknown:
+            yield f"    unknown: {reason}"
+    if not pools:
+        yield "  unknown: the policy has no node pools"
+
+
+def described(pool: PoolCapacity) -> str:
+    """Nodes and GPUs of a pool in words."""
+    nodes = "nodes" if pool.nodes is None else f"{ranged(pool.nodes)} {'node' if pool.nodes == (1, 1) else 'nodes'}"
+    product = pool.product or "GPU, which the policy doesn't name"
+    gpus = f"{pool.gpus or '?'} x {product}"
+    return f"{nodes} with {gpus}"
+
+
+def ranged(count: Range | None) -> str:
+    """A number, or its bounds."""
+    if count is None:
+        return "unknown"
+    low, high = count
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def totals_lines(title: str, found: Mapping[str, Total]) -> Iterator[str]:
+    """What all pools advertise together."""
+    width = max((len(name) for name in found), default=0)
+    if found:
+        yield f"  {title}"
+    for name, total in found.items():
+        more = f" and {len(total.without) - 3} more" if len(total.without) > 3 else ""
+        pools = ", ".join(total.without[:3]) + more
+        beside = "" if not total.without else f" ({pools})" if total.known is None else f", beside what {pools} has"
+        yield f"    {name:<{width}}  {ranged(total.known)}{beside}"
+
+
+def as_data(name: str, pools: Pools, total: Mapping[str, Total]) -> dict[str, Any]:
+    """A cluster for --format json; null stands for a number that isn't known."""
+    return {
+        "name": name,
+        "pools": [
+            {
+                "name": pool.name,
+                "gpuProduct": pool.product,
+                "nodes": bounds(pool.nodes),
+                "gpusPerNode": pool.gpus,
+                "perNode": dict(pool.per_node),
+                "total": {resource: bounds(count) for resource, count in pool.total.items()},
+                "unknown": list(pool.unknown),
+            }
+            for pool in pools
+        ],
+        "total": totals_data(total),
+    }
+
+
+def totals_data(found: Mapping[str, Total]) -> dict[str, Any]:
+    """Sums by resource, and the pools that they are without."""
+    return {name: {**(bounds(total.known) or {}), "without": list(total.without)} for name, total in found.items()}
+
+
+def bounds(count: Range | None) -> dict[str, int] | None:
+    return None if count is None else {"min": count[0], "max": count[1]}

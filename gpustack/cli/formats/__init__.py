@@ -1,0 +1,53 @@
+"""What `gpustack lint` found, in the formats that other programs read: a module each, with `write(report) -> str`.
+
+They return text. Printing it, and writing it to a file, is the verb's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from importlib import import_module
+
+from ...compiler.lint import Lint
+from ...model import Finding
+
+FORMATS = {
+    "text": "for people: the line, why it matters and what to do",
+    "json": "all that there is to know, versioned",
+    "sarif": "SARIF 2.1.0, which code scanning services show",
+    "github": "annotations of GitHub Actions",
+    "junit": "JUnit, which CI servers show: a test suite for each cluster",
+}
+SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found, and how the verb ends: `failing` are the severities of what makes it fail."""
+
+    lint: Lint
+    failing: tuple[str, ...]
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.lint.unusable:
+            return 4
+        return 2 if any(self.fails(item.finding) for item in self.lint.findings) else 0
+
+    def fails(self, finding: Finding) -> bool:
+        """Whether FINDING is one that the verb fails for."""
+        return finding.severity in self.failing
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity; those that were waived count for themselves."""
+        found = Counter("waived" if item.finding.waived else item.finding.severity for item in self.lint.findings)
+        return {name: found[name] for name in (*SEVERITIES, "waived")}
+
+
+def write(name: str, report: Report) -> str:
+    """REPORT in the format NAME, one of FORMATS, with a line end."""
+    text: str = import_module(f"{__name__}.{name}").write(report)
+    return text

@@ -1,0 +1,12 @@
+"""A JSON document, like that of the other verbs: keys are only ever added."""
+
+from __future__ import annotations
+
+from ..text import document, plain
+from . import Report
+
+
+def write(report: Report) -> str:
+    """Exit code, clusters, counts, and the findings with the clusters that each is about."""
+    findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in report.lint.findings]
+    return document(report.code, findings, clusters=list(report.lint.clusters), counts=report.counts) + "\n"

@@ -1,0 +1,55 @@
+"""JUnit's XML as CI servers read it: a test suite for each cluster, a test case for each of its findings.
+
+What makes the verb fail is a failure, what was waived is skipped, anything else passes and has its text as output. A
+cluster without findings has one case that passes, so that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from ...model import Finding
+from ..text import text
+from . import Report
+
+
+def write(report: Report) -> str:
+    """The document."""
+    by_suite: dict[str, list[Finding]] = {name: [] for name in report.lint.clusters}
+    for item in report.lint.findings:
+        place = item.finding.location
+        for name in item.clusters or (place.file if place else "policies",):
+            by_suite.setdefault(name, []).append(item.finding)
+    root = ElementTree.Element("testsuites", name="gpustack lint")
+    for name, findings in by_suite.items():
+        root.append(suite(name, findings, report))
+    for key in ("tests", "failures", "skipped"):
+        root.set(key, str(sum(int(child.get(key, "0")) for child in root)))
+    ElementTree.indent(root, " ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree.Element:
+    """The suite of cluster NAME."""
+    found = ElementTree.Element("testsuite", name=name, errors="0")
+    for finding in findings:
+        title = f"{finding.rule} {finding.path}".strip()
+        case = ElementTree.SubElement(found, "testcase", classname=name, name=title)
+        if report.fails(finding):
+            failure = ElementTree.SubElement(case, "failure", message=clean(finding.what), type=finding.severity)
+            failure.text = clean(text(finding))
+        elif finding.waived:
+            ElementTree.SubElement(case, "skipped", message=clean(f"waived by {finding.waived}"))
+        else:
+            ElementTree.SubElement(case, "system-out").text = clean(text(finding))
+    if not len(found):
+        ElementTree.SubElement(found, "testcase", classname=name, name="no findings")
+    for key, value in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
+        found.set(key, str(len(found.findall(value))))
+    return found
+
+
+def clean(words: str) -> str:
+    """WORDS without what XML 1.0 has no way to write."""
+    return "".join(c if c >= " " or c in "\t\n" else "?" for c in words if c not in "\ufffe\uffff")

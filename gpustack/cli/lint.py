@@ -1,0 +1,63 @@
+"""gpustack lint: what the rules say about policies. Nothing is written but the reports that are asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ..compiler.lint import lint
+from ..model import Finding, OutputError
+from . import common
+from .formats import FORMATS, SEVERITIES, Report, write
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_policies(parser)
+    common.add_today(parser)
+    parser.add_argument("--format", choices=list(FORMATS), default="text", help="how to print the findings")
+    parser.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=target,
+        metavar="FORMAT=PATH",
+        help=f"write them to a file as well, in another format perhaps: {', '.join(FORMATS)}; may be repeated",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=[*SEVERITIES, "never"],
+        default="error",
+        help="the least severity that makes exit code 2 (default: error)",
+    )
+    parser.set_defaults(out="dist")
+
+
+def target(text: str) -> tuple[str, Path]:
+    """FORMAT=PATH in its two parts."""
+    name, _, path = text.partition("=")
+    if name not in FORMATS or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FORMAT=PATH, with one of {', '.join(FORMATS)}")
+    return name, Path(path)
+
+
+def run(options: argparse.Namespace) -> int:
+    paths = common.select(options.policies)
+    with common.project(options) as project:
+        found = lint(project, paths, common.progress_line(options))
+    failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
+    report = Report(found, failing)
+    for name, path in options.report:
+        save(path, write(name, report))
+    sys.stdout.write(write(options.format, report))
+    return report.code
+
+
+def save(path: Path, text: str) -> None:
+    """Write a report, and the folders above it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        what = f"the report {path} can't be written: {error.strerror or error}"
+        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --report")) from None

@@ -1,0 +1,222 @@
+"""gpustack mig: what a GPU can be cut into, layouts that fit, and pictures of what a cluster's GPUs are cut into."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..model import Finding, FindingsError, InputError, OutputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..catalog.gpus import Product
+    from ..catalog.mig import MigLayout, MigProfile
+
+BEST = "most compute slices used, then most memory, then fewest instances"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = verbs.add_parser("list", help="the MIG profiles of a GPU")
+    plan = verbs.add_parser("plan", help="all layouts that hold what you want and leave no room; the best first")
+    for below in (listing, plan):
+        below.add_argument("product", metavar="PRODUCT", help="as in the label nvidia.com/gpu.product: NVIDIA-H200")
+    plan.add_argument(
+        "--want", default="", metavar="PROFILE=N,...", help="instances that one GPU has to hold: 1g.10gb=4,3g.40gb=1"
+    )
+    show = verbs.add_parser("show", help="draw the GPUs of each pool of a cluster")
+    show.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
+    show.add_argument("--svg", metavar="FILE", help="write the picture as SVG as well, - for standard output alone")
+    for below in (listing, plan, show):
+        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.action == "show":
+        return show(options)
+    found = product(options.product)
+    return listed(found, options) if options.action == "list" else planned(found, options)
+
+
+def product(name: str) -> Product:
+    """The product called NAME, in whatever case; refused where there is none, or it takes no MIG."""
+    from ..catalog import gpus
+
+    known = {one.lower(): one for one in gpus.products()}
+    try:
+        found = gpus.product(known.get(name.lower(), name))
+    except gpus.UnknownProduct as error:
+        near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
+        remedy = f"{near}Write the node's label nvidia.com/gpu.product"
+        raise InputError(Finding("GPU026", "error", f"no GPU product is called {name!r}", remedy=remedy)) from None
+    if not found.mig_capable:
+        why = "only some boards of Ampere, Hopper and Blackwell can be divided"
+        raise FindingsError(Finding("GPU303", "error", f"{found.name} takes no MIG", why=why))
+    return found
+
+
+def listed(found: Product, options: argparse.Namespace) -> int:
+    from ..catalog import gpus, mig
+
+    profiles, shape = gpus.mig_profiles(found), mig.geometry(found.group)
+    if options.format == "json":
+        size = {"computeSlices": shape.compute_slices, "memorySlices": shape.memory_slices} if shape else None
+        document = {"product": found.name, "board": found.group, "geometry": size, "uncertain": found.uncertain}
+        print(json.dumps({"version": 1, **document, "profiles": [as_data(one) for one in profiles]}, indent=1))
+        return 0
+    known = f"{shape.compute_slices} compute slices, {shape.memory_slices} memory slices" if shape else ""
+    print(f"{found.name} ({found.board}): {known or 'where instances may stand is not known'}")
+    if found.uncertain:
+        print(f"not sure: {found.uncertain}; `nvidia-smi mig -lgip` on a node tells")
+    if not profiles:
+        print("its profiles are not known: `nvidia-smi mig -lgip` on a node prints them")
+        return 0
+    print()
+    heads = ("profile", "id", "max", "GiB", "SMs", "slices", "memory", "starts at", "resource (strategy mixed)")
+    rows: list[tuple[str, ...]] = [heads, *(row(one) for one in profiles)]
+    widths = [max(len(line[column]) for line in rows) for column in range(len(rows[0]))]
+    for line in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    for one in profiles:
+        if one.alias:
+            print(f"{one.name} is {one.alias} with older drivers")
+    return 0
+
+
+def row(profile: MigProfile) -> tuple[str, ...]:
+    """A profile as cells; a dash for what isn't known."""
+    from ..catalog.mig import resource_name
+
+    numbers = (profile.id, profile.max, profile.memory_gib, profile.multiprocessors, profile.slices, profile.size)
+    ids, most, gib, multiprocessors, slices, size = ("-" if number is None else str(number) for number in numbers)
+    starts = ",".join(str(start) for start in profile.starts) or "-"
+    return profile.name, ids, most, gib, multiprocessors, slices, size, starts, resource_name(profile.name)
+
+
+def as_data(profile: MigProfile) -> dict[str, Any]:
+    """A profile for --format json."""
+    from ..catalog.mig import config_name, resource_name
+
+    return {
+        "name": profile.name,
+        "alias": profile.alias,
+        "id": profile.id,
+        "max": profile.max,
+        "computeSlices": profile.slices,
+        "memorySlices": profile.size,
+        "starts": list(profile.starts),
+        "memoryGiB": profile.memory_gib,
+        "multiprocessors": profile.multiprocessors,
+        "resource": resource_name(profile.name),
+        "config": config_name(profile.name),
+    }
+
+
+def planned(found: Product, options: argparse.Namespace) -> int:
+    from ..catalog import mig, mig_solver
+
+    wanted = layout(found, options.want)
+    shape = mig.geometry(found.group)
+    if shape is None:
+        what = f"where MIG instances may stand on {found.name} isn't known, so there is nothing to plan with"
+        remedy = f"see `gpustack mig list {found.name}` for its profiles, or try on a node: nvidia-smi mig -cgi"
+        raise InputError(Finding("GPU026", "error", what, remedy=remedy))
+    reason = mig_solver.explain(found.group, wanted)
+    if reason is not None:
+        part = mig_solver.largest_part(found.group, wanted)
+        remedy = f"ask for less, such as --want {argument(part)}"
+        raise FindingsError(Finding("GPU302", "error", f"that doesn't fit: {reason}", remedy=remedy))
+    complete = mig_solver.completions(found.group, wanted)
+    rows = [(one, *mig_solver.used(found.group, one)) for one in complete]
+    if options.format == "json":
+        document = {"version": 1, **plan_data(found, wanted), "layouts": [plan_row(*one) for one in rows]}
+        print(json.dumps(document, indent=1))
+        return 0
+    print(f"{found.name}: {wanted}, and as much beside it as fits")
+    print(f"best first: {BEST}\n\ncompute  memory  instances  layout")
+    for one, compute, memory in rows:
+        of_compute, of_memory = f"{compute}/{shape.compute_slices}", f"{memory}/{shape.memory_slices}"
+        print(f"{of_compute:>7}  {of_memory:>6}  {one.instances:>9}  {one}")
+    from ..review.mig_picture import of_layout, terminal
+
+    print(f"\n{terminal([of_layout('the best:', found.group, complete[0])])}")
+    print(f"sharing: {{mig: {{layout: {written(complete[0])}}}}}")
+    return 0
+
+
+def layout(found: Product, text: str) -> MigLayout:
+    """The layout that TEXT asks for; refused where it is none, or has a profile of another board."""
+    from ..catalog import gpus
+    from ..catalog.mig import IllegalProfile, MigLayout
+
+    try:
+        wanted = MigLayout.parse(text)
+        for name, _ in wanted.counts:
+            gpus.mig_profile(found, name)
+    except IllegalProfile as error:
+        raise InputError(Finding("GPU026", "error", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1")) from None
+    except gpus.UnknownProfile as error:
+        known = ", ".join(one.name for one in gpus.mig_profiles(found)) or "none that are known"
+        what = f"{found.name} has no MIG profile {error.name}"
+        raise FindingsError(Finding("GPU301", "error", what, remedy=f"its profiles: {known}")) from None
+    return wanted
+
+
+def plan_data(found: Product, wanted: MigLayout) -> dict[str, Any]:
+    """What was asked for, and how the answers are sorted."""
+    return {"product": found.name, "board": found.group, "want": wanted.as_dict(), "bestFirst": BEST}
+
+
+def plan_row(one: MigLayout, compute: int, memory: int) -> dict[str, Any]:
+    """A layout for --format json."""
+    return {"layout": one.as_dict(), "computeSlices": compute, "memorySlices": memory, "instances": one.instances}
+
+
+def written(one: MigLayout) -> str:
+    """A layout as a policy writes it."""
+    return "{" + ", ".join(f"{name}: {count}" for name, count in one.as_dict().items()) + "}"
+
+
+def argument(one: MigLayout) -> str:
+    """A layout as --want takes it."""
+    return ",".join(f"{name}={count}" for name, count in one.as_dict().items())
+
+
+def show(options: argparse.Namespace) -> int:
+    from ..policy.load import load
+    from ..review import mig_picture
+
+    loaded = load(common.select_one(options.cluster), root=Path.cwd())
+    drawings = mig_picture.of_spec(loaded.spec)
+    picture = mig_picture.svg(f"MIG layouts of {loaded.name}", drawings) if options.svg else ""
+    if options.svg == "-":
+        sys.stdout.write(picture)
+        return 0
+    if options.svg:
+        save(Path(options.svg), picture)
+    if options.format == "json":
+        document = {"version": 1, "cluster": loaded.name, "gpus": [drawing_data(one) for one in drawings]}
+        print(json.dumps(document, indent=1))
+    elif drawings:
+        print(f"{loaded.name}\n\n{mig_picture.terminal(drawings)}", end="")
+    else:
+        print(f"{loaded.name} has no node pool")
+    return 0
+
+
+def drawing_data(drawing: Any) -> dict[str, Any]:
+    """A drawing for --format json: a placement of each instance, in memory slices."""
+    places = [{"profile": one.profile, "start": one.start, "size": one.size} for one in drawing.placements]
+    return {"gpus": drawing.caption, "what": drawing.detail, "memorySlices": drawing.slices, "placements": places}
+
+
+def save(path: Path, text: str) -> None:
+    """Write a picture."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        what = f"the picture {path} can't be written: {error.strerror or error}"
+        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --svg")) from None

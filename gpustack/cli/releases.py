@@ -1,0 +1,107 @@
+"""gpustack releases: which releases there are, and what a step from one to another changes."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..model import Finding, InputError
+from . import common
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    verbs.add_parser("list", help="releases that gpustack renders, oldest first")
+    diff = verbs.add_parser("diff", help="images, defaults, fields and behaviour that change between two releases")
+    diff.add_argument("before", metavar="FROM", help="a release, such as v26.3.3")
+    diff.add_argument("after", metavar="TO", help="a release, such as v26.7.0")
+    diff.add_argument("cluster", metavar="CLUSTER|FILE", nargs="?", help="also what that does to this cluster")
+    diff.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+    diff.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..catalog import releases
+
+    if options.action == "list":
+        for name in releases.names():
+            found = releases.release(name)
+            print(f"{name}  {found.date}  driver {found.image('driver').version}")
+        return 0
+    for name in (options.before, options.after):
+        known(name)
+    from ..review.releases import compare
+
+    diff = compare(options.before, options.after)
+    objects = cluster_changes(options) if options.cluster else None
+    if options.format == "json":
+        print(json.dumps({"version": 1, **dataclasses.asdict(diff), "cluster": objects}, indent=1))
+    else:
+        print("\n".join(text(diff, options, objects)))
+    return 0
+
+
+def known(name: str) -> None:
+    """Refuse a release that the catalogue lacks, naming the nearest."""
+    from ..catalog import releases
+
+    try:
+        releases.release(name)
+    except releases.UnknownRelease as error:
+        near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
+        remedy = f"{near}gpustack releases list names all"
+        raise InputError(Finding("GPU026", "error", f"no release is called {name!r}", remedy=remedy)) from None
+
+
+def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:
+    """The comparison for people: first what flips without being asked for."""
+    before, after = diff.driver_branches
+    yield f"{options.before} -> {options.after}" + (f" (driver branch {before} -> {after})" if before != after else "")
+    flips = [change for change in diff.defaults if change.flips]
+    sections = [
+        ("Defaults that flip: what runs changes although no policy does", [row(change) for change in flips]),
+        ("Other defaults", [row(change) for change in diff.defaults if not change.flips]),
+        ("Images", [row(change) for change in diff.images]),
+        ("Behaviour", list(diff.behaviour)),
+        ("Fields that the other release does not know", [change.path for change in diff.fields]),
+    ]
+    if objects is not None:
+        names = {"rolls": "pods restart", "changed": "changed", "added": "added", "removed": "removed"}
+        sections += [(f"{options.cluster}: {words}", objects[key]) for key, words in names.items()]
+    for title, rows in sections:
+        if rows:
+            yield f"\n{title}:"
+            yield from (f"  {line}" for line in rows)
+
+
+def row(change: Any) -> str:
+    """One change on a line."""
+    return f"{change.path}: {shown(change.before)} -> {shown(change.after)}"
+
+
+def shown(value: Any) -> str:
+    """A value as in a policy; nothing is a dash."""
+    return "-" if value is None else value if isinstance(value, str) and value else json.dumps(value)
+
+
+def cluster_changes(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Objects of the cluster that differ between the two releases, by what happens to them."""
+    from ..compiler import node
+    from ..compiler.stack import compile_stack
+    from ..policy.load import load, spec_key
+    from ..review.releases import object_changes
+
+    path = common.select_one(options.cluster)
+    node.configure(os.environ)
+    files: list[dict[str, str]] = []
+    with common.store(options) as store:
+        for release in (options.before, options.after):
+            loaded = load(path, root=Path.cwd(), overrides={"release": release})
+            stack = compile_stack(loaded.spec, spec_key(loaded.merged), store)
+            files.append({file.path: file.text for file in stack.files})
+    return object_changes(*files)

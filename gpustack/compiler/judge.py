@@ -1,0 +1,129 @@
+"""What rules found becomes what a person is told: the date and the waivers are applied, and equal findings grouped.
+
+Everything before this is pure and kept; here is the only place that knows which day it is and what a team decided to
+live with. A waived finding is a note that says who waived it and why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ..model import Finding
+from ..policy.waivers import Waiver
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedFinding:
+    """A finding, located in the first of the clusters that it is about. One about no cluster has none."""
+
+    finding: Finding
+    clusters: tuple[str, ...]
+
+
+def due(finding: Finding, today: datetime.date | None) -> bool:
+    """Whether FINDING counts TODAY. Where nobody says which day it is, only what counts on all days does."""
+    if today is None:
+        return finding.since is None and finding.until is None
+    return (finding.since is None or finding.since <= today) and (finding.until is None or today < finding.until)
+
+
+def group(items: Iterable[tuple[S, Finding]]) -> list[tuple[Finding, list[S]]]:
+    """Equal findings once, with everything that they are about."""
+    grouped: dict[Finding, list[S]] = {}
+    for about, finding in items:
+        grouped.setdefault(finding, []).append(about)
+    return list(grouped.items())
+
+
+def also(item: GroupedFinding) -> Finding:
+    """The finding, with the other clusters that it is about in its first sentence."""
+    if len(item.clusters) < 2:
+        return item.finding
+    others = item.clusters[1:]
+    names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+    return dataclasses.replace(item.finding, what=f"{item.finding.what} (also in {names})")
+
+
+class Decisions:
+    """The waivers of the folders that policies lie in, on the day TODAY (None: none of them ever expires).
+
+    `waive` applies them and remembers which were of use; `complaints` is asked last.
+    """
+
+    def __init__(self, waivers: Mapping[Path, Iterable[Waiver]], today: datetime.date | None) -> None:
+        self.today = today
+        self._waivers = {folder: list(listed) for folder, listed in waivers.items()}
+        self._used: set[int] = set()
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The ids of the rules that may be waived somewhere."""
+        return frozenset(waiver.rule for listed in self._waivers.values() for waiver in listed)
+
+    def covers(self, folder: Path) -> bool:
+        """Whether there are waivers for the policies in FOLDER."""
+        return bool(self._waivers.get(folder))
+
+    def waive(self, folder: Path, cluster: str, finding: Finding) -> Finding:
+        """FINDING about CLUSTER, whose policy is in FOLDER: as it is, or as a note where somebody waived it."""
+        covering = [
+            waiver
+            for waiver in self._waivers.get(folder, ())
+            if not self._expired(waiver) and waiver.covers(cluster, finding)
+        ]
+        if not covering:
+            return finding
+        self._used.update(map(id, covering))
+        return dataclasses.replace(finding, severity="note", waived=covering[0].words)
+
+    def complaints(self, judged: Mapping[Path, Iterable[str]], partly: Mapping[Path, Iterable[str]]) -> list[Finding]:
+        """What is wrong with the waivers: expired, or of no use.
+
+        JUDGED are the clusters of each folder; an expired waiver counts where it names one of them. PARTLY has the
+        folders of which all clusters are among these, each with the clusters that some rules did not get to see: a
+        waiver that names one of them may be of use.
+        """
+        found = []
+        for folder, listed in self._waivers.items():
+            names = list(judged.get(folder, ()))
+            for waiver in listed:
+                if self._expired(waiver):
+                    if any(map(waiver.names, names)):
+                        found.append(expired(waiver))
+                elif id(waiver) not in self._used and folder in partly and not any(map(waiver.names, partly[folder])):
+                    found.append(unused(waiver))
+        return found
+
+    def _expired(self, waiver: Waiver) -> bool:
+        return self.today is not None and waiver.expires < self.today
+
+
+def expired(waiver: Waiver) -> Finding:
+    """The finding for a waiver whose time is over."""
+    return Finding(
+        "GPU031",
+        "error",
+        f"the waiver of {waiver.rule} expired on {waiver.expires}",
+        location=waiver.location,
+        why=f"{waiver.owner} gave the reason: {waiver.reason}",
+        remedy=f"do what {waiver.rule} asks for, or decide anew and write another day under expires",
+    )
+
+
+def unused(waiver: Waiver) -> Finding:
+    """The finding for a waiver that covers nothing."""
+    from ..checks.rule import all_rules
+
+    what = f"the waiver of {waiver.rule} covers nothing"
+    why = f"no cluster that it names has a finding of {waiver.rule} at a path that it covers"
+    if waiver.rule not in {rule.id for rule in all_rules()}:
+        why = f"{waiver.rule} is no rule: what can't be read or rendered is refused in any case"
+    remedy = "delete it: what it was for is gone; or correct rule, clusters or path"
+    return Finding("GPU032", "error", what, location=waiver.location, why=why, remedy=remedy)

@@ -1,0 +1,240 @@
+"""Pictures of MIG layouts: where each instance stands on the memory slices of its GPU, for a terminal and as SVG.
+
+Solves: whether two layouts leave the same room is seen at once in a picture and hardly in numbers. A picture shows one
+possible placement; the driver may choose another one.
+
+The same layout always gives the same bytes. Instances differ in pattern and label, not in colour alone; the SVG has a
+title and a description, and follows the reader's light or dark scheme.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+from ..catalog import gpus, mig, mig_solver
+from ..catalog.mig import MigLayout, Placement
+from ..policy.mig_layouts import Group, choice, groups, product_of, source
+
+if TYPE_CHECKING:
+    from ..policy.node_pools import NodePool
+    from ..policy.spec import ClusterPolicySpec
+
+COLUMNS = 96
+"""Characters that a drawing in a terminal may take; names that need more are listed below it."""
+
+WIDTH, BAR, LINE, MARGIN, GAP = 720, 44, 18, 20, 22
+"""Measures of the SVG, in its own units: a bar's width and height, the height of a line of words, border and gap."""
+
+WORDS = 100
+"""Characters of a line in the SVG."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One GPU, or several that are cut alike: CAPTION says which, DETAIL what they hold.
+
+    `slices` is the number of memory slices; 0 where there is nothing to draw (a whole GPU, or an unknown geometry).
+    """
+
+    caption: str
+    detail: str
+    slices: int = 0
+    placements: tuple[Placement, ...] = ()
+
+
+def of_layout(caption: str, board: str, layout: Mapping[str, int] | MigLayout) -> Drawing:
+    """The drawing of LAYOUT on BOARD. UnknownProfile for a profile that the board doesn't have."""
+    wanted = layout if isinstance(layout, MigLayout) else MigLayout.of(layout)
+    shape = mig.geometry(board)
+    if shape is None:
+        return Drawing(caption, f"{wanted}; where instances stand on {board} isn't known")
+    places = mig_solver.placements(board, wanted)
+    if places is None:
+        return Drawing(caption, f"doesn't fit: {mig_solver.explain(board, wanted)}")
+    compute, memory = mig_solver.used(board, wanted)
+    detail = (
+        f"{wanted}: {compute} of {shape.compute_slices} compute slices, {memory} of {shape.memory_slices} memory slices"
+    )
+    return Drawing(caption, detail, shape.memory_slices, places)
+
+
+def of_spec(spec: ClusterPolicySpec) -> list[Drawing]:
+    """The GPUs of each pool of SPEC."""
+    names = source(spec)
+    found: list[Drawing] = []
+    for pool in spec.nodePools:
+        chosen = choice(spec, pool, names)
+        made = [Group(None, None)] if chosen is None else groups(chosen.elements, pool) if chosen.elements else None
+        if made is None:
+            name = chosen.name if chosen else ""
+            found.append(Drawing(f"{pool.name}: {_product(pool)}", f"what the MIG layout {name} does isn't known"))
+        found += [_of_group(pool, group, made or []) for group in made or ()]
+    return found
+
+
+def _of_group(pool: NodePool, group: Group, made: Sequence[Group]) -> Drawing:
+    product = product_of(pool)
+    caption = f"{pool.name}: {_gpus(pool, group, made)}{_product(pool)}"
+    if group.layout is None or (product is not None and not product.mig_capable):
+        return Drawing(caption, "whole" if product is None or product.mig_capable else "whole; this GPU takes no MIG")
+    wanted = MigLayout.of(group.layout)
+    if product is None or not gpus.mig_profiles(product):
+        return Drawing(caption, f"{wanted}; the GPU isn't known, so there is nothing to draw")
+    try:
+        return of_layout(caption, product.group, wanted)
+    except gpus.UnknownProfile as error:
+        return Drawing(caption, f"{wanted}: {error}")
+
+
+def _gpus(pool: NodePool, group: Group, made: Sequence[Group]) -> str:
+    if len(made) == 1:
+        return f"{pool.gpusPerNode} x " if pool.gpusPerNode else "every "
+    if group.indices is None:
+        return "the other GPUs, "
+    many = "GPUs" if len(group.indices) > 1 else "GPU"
+    return f"{many} {_ranges(group.indices)}, "
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0, 1, 2, 5 as "0-2, 5"."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+
+
+def _product(pool: NodePool) -> str:
+    return pool.gpuProduct or "GPU that the policy doesn't name"
+
+
+def terminal(drawings: Sequence[Drawing]) -> str:
+    """DRAWINGS as lines of ASCII, each with its caption."""
+    return "\n\n".join("\n".join([drawing.caption, *_lines(drawing)]) for drawing in drawings) + "\n"
+
+
+def _lines(drawing: Drawing) -> Iterator[str]:
+    yield f"  {drawing.detail}"
+    if not drawing.slices:
+        return
+    cell = max([6, *(-(-(len(place.profile) + 3) // place.size) for place in drawing.placements)])
+    keys = cell * drawing.slices > COLUMNS
+    cell = 6 if keys else cell
+    spans = list(_spans(drawing))
+    yield "  " + "".join(f"{number:<{cell}}" for number in range(drawing.slices)).rstrip()
+    edge = "+" + "".join(("." if not name else "-") * (size * cell - 1) + "+" for name, size in spans)
+    labels = [chr(ord("a") + place) if keys else name for place, (name, _) in enumerate(spans)]
+    row = "|" + "".join(
+        f" {label if name else '':<{size * cell - 2}}|" for label, (name, size) in zip(labels, spans, strict=True)
+    )
+    yield from (f"  {line}" for line in (edge, row, edge))
+    if keys:
+        yield "  " + ", ".join(f"{label} {name}" for label, (name, _) in zip(labels, spans, strict=True) if name)
+
+
+def _spans(drawing: Drawing) -> Iterator[tuple[str, int]]:
+    """Instances and gaps from left to right: profile, "" for a gap, and memory slices."""
+    at = 0
+    for place in drawing.placements:
+        if place.start > at:
+            yield "", place.start - at
+        yield place.profile, place.size
+        at = place.start + place.size
+    if at < drawing.slices:
+        yield "", drawing.slices - at
+
+
+def svg(title: str, drawings: Sequence[Drawing]) -> str:
+    """DRAWINGS below one another, as an SVG document called TITLE."""
+    description = ". ".join(f"{drawing.caption}: {drawing.detail}" for drawing in drawings)
+    body, top = "", MARGIN
+    for drawing in drawings:
+        text, bottom = _bar(drawing, top)
+        body += text
+        top = bottom + GAP
+    height = top - GAP + MARGIN
+    size = f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height}" width="{WIDTH + 2 * MARGIN}" height="{height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="mig-title mig-desc">\n'
+        f'<title id="mig-title">{escape(title)}</title>\n<desc id="mig-desc">{escape(description)}</desc>\n'
+        f"{STYLE}{PATTERNS}"
+        f'<rect class="ground" width="100%" height="100%"/>\n{body}</svg>\n'
+    )
+
+
+def _bar(drawing: Drawing, top: int) -> tuple[str, int]:
+    """The words and the bar of DRAWING from TOP on, and where they end."""
+    lines = [f'<text class="caption" x="{MARGIN}" y="{top + 12}">{escape(drawing.caption)}</text>\n']
+    top += LINE + 2
+    for words in textwrap.wrap(drawing.detail, WORDS):
+        lines.append(f'<text class="detail" x="{MARGIN}" y="{top + 10}">{escape(words)}</text>\n')
+        top += LINE
+    at = 0
+    for name, size in _spans(drawing) if drawing.slices else ():
+        x, width = MARGIN + WIDTH * at // drawing.slices, WIDTH * size // drawing.slices
+        at += size
+        what = f"<title>{escape(name or 'unused')}, memory slices {at - size} to {at - 1}</title>"
+        box = f'x="{x}" y="{top}" width="{width}" height="{BAR}" rx="3"'
+        lines.append(f'<rect class="{f"g{name[0]}" if name else "unused"}" {box}>{what}</rect>\n')
+        if name:
+            wide, middle = 7 * len(name) + 8, x + width // 2
+            box = f'x="{middle - wide // 2}" y="{top + 13}" width="{wide}" height="18" rx="3"'
+            lines.append(
+                f'<rect class="label" {box}/><text class="name" x="{middle}" y="{top + 26}">{escape(name)}</text>\n'
+            )
+    return "".join(lines), top + (BAR if drawing.slices else 0)
+
+
+STYLE = """<style>
+.ground { fill: #ffffff }
+.caption { font: 600 14px system-ui, sans-serif; fill: #1b1f24 }
+.detail { font: 13px system-ui, sans-serif; fill: #4a5159 }
+.name { font: 600 12px ui-monospace, monospace; fill: #1b1f24; text-anchor: middle }
+.label { fill: #ffffff }
+.g1, .g2, .g3, .g4, .g7 { stroke: #1b1f24; stroke-width: 1.5 }
+.g1 { fill: url(#mig-dots) }
+.g2 { fill: url(#mig-rising) }
+.g3 { fill: url(#mig-level) }
+.g4 { fill: url(#mig-crossed) }
+.g7 { fill: url(#mig-upright) }
+.unused { fill: none; stroke: #6b737c; stroke-dasharray: 4 4 }
+.p1 { fill: #cfe3fb } .p2 { fill: #fbe3b8 } .p3 { fill: #cdeccd } .p4 { fill: #f6d3dd } .p7 { fill: #e0d7f5 }
+.ink { stroke: #1b1f24; stroke-opacity: .45; fill: none }
+.dot { fill: #1b1f24; fill-opacity: .45 }
+@media (prefers-color-scheme: dark) {
+.ground, .label { fill: #14181d }
+.caption, .name { fill: #eef1f4 }
+.detail { fill: #b4bcc5 }
+.g1, .g2, .g3, .g4, .g7 { stroke: #eef1f4 }
+.unused { stroke: #8d96a0 }
+.p1 { fill: #1d4670 } .p2 { fill: #6b4d10 } .p3 { fill: #1f5a2b } .p4 { fill: #6d2440 } .p7 { fill: #47337d }
+.ink { stroke: #eef1f4 }
+.dot { fill: #eef1f4 }
+}
+</style>
+"""
+"""Contrast of text is above 7 in both schemes; a pattern tells sizes apart where colours don't."""
+
+
+def _pattern(name: str, slices: int, ink: str) -> str:
+    return (
+        f'<pattern id="mig-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        f'<rect class="p{slices}" width="8" height="8"/>{ink}</pattern>\n'
+    )
+
+
+PATTERNS = (
+    "<defs>\n"
+    + _pattern("dots", 1, '<circle class="dot" cx="4" cy="4" r="1.2"/>')
+    + _pattern("rising", 2, '<path class="ink" d="M-2 2 2 -2M0 8 8 0M6 10 10 6"/>')
+    + _pattern("level", 3, '<path class="ink" d="M0 4H8"/>')
+    + _pattern("crossed", 4, '<path class="ink" d="M0 0 8 8M0 8 8 0"/>')
+    + _pattern("upright", 7, '<path class="ink" d="M4 0V8"/>')
+    + "</defs>\n"
+)

@@ -1,0 +1,132 @@
+"""Rules over the effective spec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpustack.catalog import releases
+from gpustack.checks import policy as rules
+from gpustack.checks.rule import all_rules
+from gpustack.model import Finding
+from gpustack.policy.spec import ClusterPolicySpec
+from tests.components.common import spec
+
+POOL = {"name": "p", "os": "ubuntu22.04"}
+ASKED: dict[str, dict[str, Any]] = {
+    "reconciler": {"reconciler": {"replicas": 2}},
+    "alerts": {"alerts": {"x": 1}},
+    "dashboards": {"dashboards": {}},
+    "tenancy": {"tenancy": {"priorityClass": {}}},
+    "kubevirt": {"kubevirt": {}},
+    "gitops": {"gitops": {"argocd": {}}},
+    "gpuCluster": {"gpuCluster": {}},
+    "drivers": {"drivers": [{"name": "d"}]},
+    "driver.useNvidiaDriverCRD": {"driver": {"useNvidiaDriverCRD": True}},
+    "sandboxWorkloads.enabled": {"sandboxWorkloads": {"enabled": True}},
+    "cluster.crds": {"cluster": {"crds": {"x.example.com": "own"}}},
+    "cluster.platform": {"cluster": {"platform": "openshift"}},
+    "nodePools[0].upgrade": {"nodePools": [{**POOL, "upgrade": {"maxUnavailable": 1}}]},
+    "nodePools[0].driver": {"nodePools": [{**POOL, "driver": {"kernelModuleType": "open"}}]},
+    "nodePools[0].workload": {"nodePools": [{**POOL, "workload": "vm-vgpu"}]},
+}
+"""What asks for each field that is not rendered, as long as it isn't. A line too many does no harm."""
+
+
+def found(rule: str, policy: ClusterPolicySpec) -> list[Finding]:
+    """What RULE says about POLICY."""
+    (chosen,) = (each for each in all_rules() if each.id == rule)
+    return list(chosen.findings(policy))
+
+
+UNRENDERED = [path for path, _, _ in rules.unrendered(spec(nodePools=[POOL]))]
+
+
+@pytest.mark.parametrize("path", UNRENDERED)
+def test_what_is_not_rendered_is_refused(path: str) -> None:
+    """A field that has an effect and isn't rendered is an error at its own path, in words, with what to do; alone it is
+    the only one."""
+    (finding,) = found("GPU101", spec(**{"nodePools": [POOL], **ASKED[path]}))
+    assert (finding.path, finding.severity) == (f"spec.{path}", "error")
+    assert finding.what.endswith("not rendered by this version of gpustack")
+    assert f"leave out spec.{path}" in finding.remedy
+
+
+@pytest.mark.parametrize("release", releases.names())
+def test_defaults_are_accepted(release: str) -> None:
+    """What a release's chart switches on under parents that are off has no effect, and passes without a word: a policy
+    that says nothing gets neither errors nor notes about what it has not said."""
+    policy = spec(release, nodePools=[POOL])
+    said = [finding for rule in all_rules() if rule.over == "spec" for finding in rule.findings(policy)]
+    assert {finding.rule for finding in said} <= {"GPU105"}
+
+
+def test_all_that_is_asked_for_is_refused_at_once() -> None:
+    """Several such fields are several findings."""
+    pools = [{**POOL, "name": f"p{number}", "upgrade": {"maxUnavailable": 1}} for number in range(2)]
+    paths = [finding.path for finding in found("GPU101", spec(nodePools=pools, dashboards={}, gitops={"x": 1}))]
+    assert paths == ["spec.dashboards", "spec.gitops", "spec.nodePools[0].upgrade", "spec.nodePools[1].upgrade"]
+
+
+@pytest.mark.parametrize(
+    ("cdi", "toolkit", "needs"),
+    [
+        (True, True, []),
+        (False, True, ["cdi.enabled"]),
+        (True, False, ["toolkit.enabled"]),
+        (False, False, ["cdi.enabled", "toolkit.enabled"]),
+    ],
+)
+def test_nri(cdi: bool, toolkit: bool, needs: list[str]) -> None:
+    """The NRI plugin needs CDI and the container toolkit (operator.md 15); each that is off is an error."""
+    policy = spec(cdi={"enabled": cdi, "nriPluginEnabled": True}, toolkit={"enabled": toolkit})
+    assert [finding.what for finding in found("GPU102", policy)] == [f"the NRI plugin needs {path}" for path in needs]
+    assert found("GPU102", spec(cdi={"enabled": cdi}, toolkit={"enabled": toolkit})) == []
+
+
+def test_driver_without_pools() -> None:
+    """A driver that no pool says an operating system for is a warning, as nothing is rendered for it."""
+    assert [finding.severity for finding in found("GPU103", spec())] == ["warning"]
+    assert found("GPU103", spec(nodePools=[POOL])) == []
+    assert found("GPU103", spec(driver={"enabled": False})) == []
+
+
+IDLE: dict[str, dict[str, Any]] = {
+    "operator.annotations": {"operator": {"annotations": {"a": "b"}}},
+    "operator.labels": {"operator": {"labels": {"a": "b"}}},
+    "operator.defaultRuntime": {"operator": {"defaultRuntime": "docker"}},
+    "operator.initContainer": {"operator": {"initContainer": {"image": "x"}}},
+    "operator.metrics": {"operator": {"metrics": {"serviceMonitor": {"interval": "7s"}}}},
+    "psp.enabled": {"psp": {"enabled": True}},
+    "cdi.default": {"cdi": {"default": True}},
+    "driver.useOpenKernelModules": {"driver": {"useOpenKernelModules": True}},
+    "dcgm.hostPort": {"dcgm": {"hostPort": 5555}},
+    "toolkit.args": {"toolkit": {"args": ["-x"]}},
+    "gds.args": {"gds": {"args": ["-x"]}},
+    "gdrcopy.args": {"gdrcopy": {"args": ["-x"]}},
+}
+"""Fields that nothing acts on (releases.yaml deprecated_or_noop_fields, operator.md 5.2 and 15)."""
+
+
+@pytest.mark.parametrize("path", IDLE)
+def test_fields_without_effect(path: str) -> None:
+    """What the policy says in vain is a note, not silence and not an error; what it doesn't say is none."""
+    policy = spec(nodePools=[POOL], **IDLE[path])
+    assert [(finding.path, finding.severity) for finding in found("GPU104", policy)] == [(f"spec.{path}", "note")]
+    assert found("GPU104", spec(nodePools=[POOL])) == []
+
+
+def test_upgrade_policy() -> None:
+    """That nobody carries out the driver's upgrade policy is a note where there is a driver and a policy."""
+    on = {"upgradePolicy": {"autoUpgrade": True}}
+    assert len(found("GPU105", spec(driver=on))) == 1
+    assert found("GPU105", spec(driver={**on, "enabled": False})) == []
+    assert found("GPU105", spec(driver={"upgradePolicy": {"autoUpgrade": False}})) == []
+
+
+def test_every_rule_has_a_remedy_and_a_docstring() -> None:
+    """Rules tell what to do, and their functions say what they are for."""
+    for rule in all_rules():
+        assert rule.check.__doc__
+        assert rule.id.startswith("GPU")

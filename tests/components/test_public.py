@@ -1,0 +1,100 @@
+"""The constructs in a cdk8s app of somebody else's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cdk8s
+import pytest
+import yaml
+
+import gpustack.components
+from gpustack.components import DevicePlugin
+from gpustack.components.component import Component, Manifest
+from gpustack.components.inputs.device_plugin import DevicePluginInputs
+from gpustack.components.registry import REGISTRY
+from gpustack.model import KIND_STAGE, STAGES
+from tests.components.common import common
+from tests.project import ROOT, Project
+
+
+def test_example(tmp_path: Path) -> None:
+    """The example app runs as it stands and writes the plugin's objects beside the user's own, each whole and once,
+    with what others need before them."""
+    command = [sys.executable, str(ROOT / "examples/own_app/main.py"), str(tmp_path / "out")]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=Project(tmp_path, tmp_path).environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (file,) = (tmp_path / "out").iterdir()
+    bodies = list(yaml.safe_load_all(file.read_text()))
+    names = [f"{body['kind']}/{body['metadata']['name']}" for body in bodies]
+    assert sorted(names) == [
+        "ClusterRole/nvidia-device-plugin",
+        "ClusterRoleBinding/nvidia-device-plugin",
+        "ConfigMap/gpu-sharing",
+        "ConfigMap/nvidia-device-plugin-entrypoint",
+        "DaemonSet/nvidia-device-plugin-daemonset",
+        "ServiceAccount/nvidia-device-plugin",
+    ]
+    assert names.index("ConfigMap/gpu-sharing") < names.index("DaemonSet/nvidia-device-plugin-daemonset")
+    (daemonset,) = (body for body in bodies if body["kind"] == "DaemonSet")
+    spec = daemonset["spec"]["template"]["spec"]
+    assert [each["name"] for each in spec["containers"]] == ["nvidia-device-plugin", "config-manager"]
+    assert {volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume} == {
+        "nvidia-device-plugin-entrypoint",
+        "gpu-sharing",
+    }
+
+
+def test_bodies_are_the_same_on_both_ways() -> None:
+    """What cdk8s synthesises in a user's app is what the compiler takes without asking Node."""
+    app = cdk8s.Testing.app()
+    chart = cdk8s.Chart(app, "c", disable_resource_name_hashes=True)
+    made = DevicePlugin(chart, "x", DevicePluginInputs(common=common(), image="plugin:1"))
+    assert cdk8s.Testing.synth(chart) == [resource.body for resource in made.resources()]
+
+
+def test_every_component_is_public() -> None:
+    """Each component of the registry can be imported by name, is a construct, and says a stage that exists."""
+    assert set(gpustack.components.__all__) == {entry.construct for entry in REGISTRY}
+    for entry in REGISTRY:
+        construct = getattr(gpustack.components, entry.construct)
+        assert issubclass(construct, Component)
+        assert construct is entry.type()
+        assert construct.stage in STAGES
+        assert construct.__doc__
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = gpustack.components.Nothing
+    assert set(KIND_STAGE.values()) <= set(STAGES)
+
+
+def test_names_are_told_without_node(project: Project) -> None:
+    """Asking what there is starts no Node; that waits for the first construct."""
+    code = "import sys, gpustack.components as c; print(len(c.__all__), 'jsii' in sys.modules)"
+    assert project.python(code).out == f"{len(REGISTRY)} False\n"
+
+
+def test_tree() -> None:
+    """Objects hang in the user's tree under names that tell them, so that two of one name in a component are
+    refused."""
+    chart = cdk8s.Chart(cdk8s.Testing.app(), "c")
+    made = DevicePlugin(chart, "x", DevicePluginInputs(common=common(), image="plugin:1"))
+    children = made.node.children
+    assert all(isinstance(child, Manifest) for child in children)
+    assert "DaemonSet-gpu-operator.nvidia-device-plugin-daemonset" in [child.node.id for child in children]
+    with pytest.raises(RuntimeError, match="already"):
+        Manifest(made, made.resources()[0].body, "operands")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A folder to run programs in."""
+    return Project(tmp_path, tmp_path / "cache")

@@ -1,0 +1,143 @@
+"""waivers.yaml: what it may say, where it is wrong, and what a waiver covers."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from gpustack.model import Finding, InputError
+from gpustack.policy.load import policy_files
+from gpustack.policy.waivers import Waiver, waivers_of
+
+GOOD = """\
+# decided in March
+- rule: GPU130
+  clusters: [lab-*, demo]
+  path: spec.nodePools[*].kernel
+  reason: both are
+    the same build
+  owner: gpu-platform
+  expires: 2027-03-31
+- {rule: GPU103, clusters: "*", reason: no drivers here, owner: me, expires: "2027-01-01"}
+"""
+
+
+def read(folder: Path, text: str) -> tuple[Waiver, ...]:
+    """The waivers of a file with TEXT."""
+    (folder / "waivers.yaml").write_text(text, encoding="utf-8")
+    return waivers_of(folder, "policies/waivers.yaml")
+
+
+def refused(folder: Path, text: str) -> list[Finding]:
+    """What is wrong with TEXT."""
+    with pytest.raises(InputError) as caught:
+        read(folder, text)
+    return caught.value.findings
+
+
+def test_waivers(tmp_path: Path) -> None:
+    """Each waiver has its rule, clusters, path, words, last day, and the line that it begins at."""
+    first, second = read(tmp_path, GOOD)
+    assert (first.rule, first.clusters, first.path) == ("GPU130", ("lab-*", "demo"), "spec.nodePools[*].kernel")
+    assert first.words == "gpu-platform, until 2027-03-31: both are the same build"
+    assert first.expires == datetime.date(2027, 3, 31)
+    assert str(first.location) == "policies/waivers.yaml:2:3"
+    assert (second.clusters, second.path) == (("*",), "*")
+    assert str(second.location) == "policies/waivers.yaml:9:4"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing waived\n", "[]\n"])
+def test_no_waivers(tmp_path: Path, text: str) -> None:
+    """An empty file, an empty list and no file are all the same: nothing is waived."""
+    assert waivers_of(tmp_path, "waivers.yaml") == ()
+    assert read(tmp_path, text) == ()
+
+
+def test_the_file_is_no_policy(tmp_path: Path) -> None:
+    """It lies among the policies and isn't taken for one."""
+    read(tmp_path, GOOD)
+    (tmp_path / "a.yaml").write_text("", encoding="utf-8")
+    assert [path.name for path in policy_files(tmp_path, "policies")] == ["a.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "path"),
+    [
+        ("reason: x", "GPU017", "waivers[0].reason"),
+        ("owner: me", "GPU017", "waivers[0].owner"),
+        ("expires: 2027-03-31", "GPU017", "waivers[0].expires"),
+        ("clusters: [a]", "GPU017", "waivers[0].clusters"),
+        ("rule: GPU130", "GPU017", "waivers[0].rule"),
+    ],
+)
+def test_nothing_may_be_missing(tmp_path: Path, line: str, rule: str, path: str) -> None:
+    """Without a reason, an owner, an end, clusters or a rule it is no waiver; the finding points to the waiver."""
+    lines = ["reason: x", "owner: me", "expires: 2027-03-31", "clusters: [a]", "rule: GPU130"]
+    lines.remove(line)
+    text = "- " + "\n  ".join(lines) + "\n"
+    (found,) = refused(tmp_path, f"# a comment\n{text}")
+    assert (found.rule, found.path) == (rule, path)
+    assert found.location is not None
+    assert (found.location.file, found.location.line) == ("policies/waivers.yaml", 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("reason: no drivers here", "reason: ''", "GPU018"),
+        ("reason: no drivers here", "reason: '...'", "GPU018"),
+        ("owner: me", "owner: ' '", "GPU018"),
+        ("rule: GPU103", "rule: gpu103", "GPU018"),
+        ("rule: GPU103", "rule: 103", "GPU017"),
+        ('clusters: "*"', "clusters: []", "GPU018"),
+        ('"2027-01-01"', "2027-02-30", "GPU018"),
+        ('"2027-01-01"', "2027-1-1", "GPU018"),
+        ('"2027-01-01"', "20270101", "GPU017"),
+        ("owner: me", "owner: me, until: 2027-01-01", "GPU016"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, old: str, new: str, rule: str) -> None:
+    """Words that say nothing, days that are none, ids that are none and keys that are not known are refused at their
+    line."""
+    assert old in GOOD
+    (found,) = refused(tmp_path, GOOD.replace(old, new))
+    assert found.rule == rule
+    assert found.location is not None
+    assert found.location.line == 9
+    assert found.what
+
+
+@pytest.mark.parametrize("text", ["waivers:\n- rule: GPU103\n", "- GPU103\n", "GPU103\n"])
+def test_it_is_a_list_of_mappings(tmp_path: Path, text: str) -> None:
+    """Anything else is refused with what to write."""
+    (found,) = refused(tmp_path, text)
+    assert found.rule == "GPU030"
+    assert found.location is not None
+    assert found.remedy
+
+
+def test_all_mistakes_are_told_together(tmp_path: Path) -> None:
+    """Whoever repairs the file does it once."""
+    found = refused(tmp_path, GOOD.replace("owner: me, ", "").replace("rule: GPU130", "rule: x"))
+    assert [finding.path for finding in found] == ["waivers[0].rule", "waivers[1].owner"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "rule", "path", "covered"),
+    [
+        ("lab-a", "GPU130", "spec.nodePools[0].kernel", True),
+        ("lab-a", "GPU130", "spec.nodePools[12].kernel", True),
+        ("demo", "GPU130", "spec.nodePools[0].kernel", True),
+        ("demo-2", "GPU130", "spec.nodePools[0].kernel", False),
+        ("lab-a", "GPU131", "spec.nodePools[0].kernel", False),
+        ("lab-a", "GPU130", "spec.nodePools[0].os", False),
+        ("lab-a", "GPU130", "spec.nodePools0.kernel", False),
+        ("lab-a", "GPU130", "spec.nodePools[0].kernel.more", False),
+    ],
+)
+def test_what_a_waiver_covers(tmp_path: Path, cluster: str, rule: str, path: str, covered: bool) -> None:
+    """Rule, cluster and path must fit; brackets in a path are brackets, not a set of characters."""
+    waiver = read(tmp_path, GOOD)[0]
+    assert waiver.covers(cluster, Finding(rule, "error", "x", path=path)) is covered
