@@ -7,6 +7,7 @@ becomes the rule's page in docs/rules/ (pages.py).
 
 RULE_MODULES = (
     "policy",
+    "release_fields",
     "openshift",
     "drivers",
     "sandbox",
@@ -15,5 +16,10 @@ RULE_MODULES = (
     "gaps",
     "mig",
     "mig_manager",
+    "support",
+    "life_cycle",
+    "faults",
+    "gpu_drivers",
+    "cuda",
 )
 """The modules of this package that hold rules. `rule.all_rules` imports them, and nobody else needs to."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import oses, platforms, releases
+from ..policy.cluster import on_openshift
 from .node_drivers import POOLS, joined, node_drivers
 from .rule import Hit, rule
 
@@ -64,7 +65,7 @@ def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of Kubernetes.
 
     NVIDIA tests each release of the stack with a range of Kubernetes versions, and answers support requests for these.
-    Other versions may work.
+    Other versions may work. On OpenShift its own version counts, see GPU401.
 
     Bad:
         cluster: {kubernetesVersion: "1.31"}
@@ -72,6 +73,8 @@ def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {kubernetesVersion: "1.36"}
     """
+    if on_openshift(spec.cluster):
+        return
     low, high = releases.release(spec.release).kubernetes_range
     have = numbers(spec.cluster.kubernetesVersion)
     narrower = NARROWER.get(spec.cluster.platform or "", {}).get(releases.release(spec.release).line)

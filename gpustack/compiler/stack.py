@@ -63,13 +63,15 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
     Raises RefusedError with every error that was found. Errors of the rules TOLERATED, and those that count on some
     days only, are left to the caller, who knows of waivers and the date: they are among the stack's findings.
     """
-    known = stored_stack(key, store)
-    if known is not None:
-        refuse(known.findings, tolerated)
-        return known
-    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
-    findings = [finding for rule in rules_over("spec") for finding in rule.findings(spec)]
+    findings: list[Finding] = []
     try:
+        known = stored_stack(key, store)
+        if known is not None:
+            findings += known.findings
+            refuse(findings, tolerated)
+            return known
+        minor = kubernetes.minor(spec.cluster.kubernetesVersion)
+        findings += [finding for rule in rules_over("spec") for finding in rule.findings(spec)]
         refuse(findings, tolerated)
         components = component_results(spec, minor, store)
         files = joined(list(components.values()))

@@ -1,19 +1,21 @@
 """What changes when `release` changes: images, defaults, fields and behaviour; and what that does to one cluster.
 
 A new release flips defaults without a line in anybody's policy (v25.10 turned CDI on, v26.7 the exporter's
-ServiceMonitor). So the defaults are compared as a policy sees them, and switches that flip are told apart from the rest.
+ServiceMonitor). So the defaults are compared as a policy sees them, and switches that flip are told apart.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..catalog import releases, traits
 from ..catalog import fields as catalogue
+from ..catalog import releases, traits
 
 KIND = "ClusterPolicy"
 
@@ -119,13 +121,14 @@ def behaviour(before: traits.Traits, after: traits.Traits) -> Iterator[str]:
 
 
 def descriptions() -> dict[str, str]:
-    """What each trait says of itself: the text below its line in traits.py."""
+    """What each trait says of itself: the text below its line in traits.py, without the place in the facts."""
     tree = ast.parse(Path(traits.__file__).read_text(encoding="utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Traits")
     found: dict[str, str] = {}
-    for line, text in zip(body, body[1:], strict=False):
+    for line, text in itertools.pairwise(body):
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(text, ast.Expr):
-            found[line.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
+            words = " ".join(str(ast.literal_eval(text.value)).split())
+            found[line.target.id] = re.sub(r" \((?:rows?|section) [^)]*\)", "", words)
     return found
 
 

@@ -100,7 +100,11 @@ TRIGGERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         pools("NVIDIA-H100-NVL", mig={"layout": {"1g.10gb": 7}}),
         pools("NVIDIA-H100-NVL", mig={"layout": {"1g.12gb": 7}}),
     ),
-    ("GPU301", pools("NVIDIA-GB200", mig={"layout": {"1g.25gb": 7}}), pools("NVIDIA-GB200", mig={"layout": {"1g.24gb": 7}}),),
+    (
+        "GPU301",
+        pools("NVIDIA-GB200", mig={"layout": {"1g.25gb": 7}}),
+        pools("NVIDIA-GB200", mig={"layout": {"1g.24gb": 7}}),
+    ),
     ("GPU301", pools(H200) | config(seven=[element(g1_10gb=7)]), pools(H200) | config(seven=[element(g1_18gb=7)])),
     (
         "GPU301",
@@ -119,14 +123,22 @@ TRIGGERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         pools() | MIXED | config(big=[element(g3_40gb=2, g1_10gb=1)]),
         pools() | MIXED | config(big=[element(g3_40gb=1, g1_10gb=4)]),
     ),
-    ("GPU302", pools(label="eight") | config(eight=[element(g1_10gb=8)]), pools(label="x") | config(x=[element(g1_10gb=7)]),),
+    (
+        "GPU302",
+        pools(label="eight") | config(eight=[element(g1_10gb=8)]),
+        pools(label="x") | config(x=[element(g1_10gb=7)]),
+    ),
     # no MIG at all
     ("GPU303", pools(L4, mig={"layout": {"1g.10gb": 2}}), pools(L4, sharing={"timeSlicing": {"replicas": 2}})),
     ("GPU303", pools(L4, label="all-1g.10gb"), pools(L4, label="all-disabled")),
     # B39: a name that nothing explains
     ("GPU304", pools(H200, mig={"config": "all-1g.10gb"}), pools(H200, mig={"config": "all-1g.18gb"})),
     ("GPU304", pools(mig={"config": "all-1g-10gb"}), pools(mig={"config": "all-1g.10gb"})),
-    ("GPU304", pools(label="seven") | config(sevens=[element(g1_10gb=7)]), pools(label="x") | config(x=[element(g1_10gb=7)]),),
+    (
+        "GPU304",
+        pools(label="seven") | config(sevens=[element(g1_10gb=7)]),
+        pools(label="x") | config(x=[element(g1_10gb=7)]),
+    ),
     (
         "GPU304",
         pools(mig={"config": "all-balanced"}) | config(other=[element(g1_10gb=7)]),
@@ -172,7 +184,11 @@ TRIGGERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         config(a=[{"devices": "all", "migEnabled": True, "migDevices": {"1g.10gb": 7}}]),
         config(a=[{"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 7}}]),
     ),
-    ("GPU306", config(a=[{"devices": "all", "mig-enabled": True}]), config(a=[{"devices": "all", "mig-enabled": False}]),),
+    (
+        "GPU306",
+        config(a=[{"devices": "all", "mig-enabled": True}]),
+        config(a=[{"devices": "all", "mig-enabled": False}]),
+    ),
     ("GPU306", config(**{"a" * 64: [element()]}), config(**{"a" * 63: [element()]})),
     (
         "GPU306",
@@ -219,7 +235,7 @@ TRIGGERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         pools(mig={"layout": {"1g.10gb": 7}}) | {"migManager": {"enabled": False}},
         pools() | {"migManager": {"enabled": False}},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...compiler.judge import also
 from ...model import Finding
+from ..text import printable
 from . import Report
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -25,7 +26,8 @@ def annotation(finding: Finding) -> str:
     properties.append(f"title={escaped(f'gpustack {finding.rule}', ':,')}")
     at = "" if place else finding.path
     more = (("at", at), ("why", finding.why), ("do", finding.remedy), ("waived by", finding.waived))
-    text = "\n".join([finding.what, *(f"{word}: {said}" for word, said in more if said)])
+    said = [finding.what, *(f"{word}: {words}" for word, words in more if words)]
+    text = "\n".join(printable(line) for part in said for line in part.splitlines())
     return f"::{COMMANDS[finding.severity]} {','.join(properties)}::{escaped(text)}"
 
 
