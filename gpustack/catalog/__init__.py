@@ -9,6 +9,7 @@ comment that names their source, and the modules here read them into small froze
     drivers, oses  driver branches, kernel modules, minimum versions; operating systems, image tags, directories
     dcgm           DCGM fields and the exporter's default counters
     plugin_config  the device plugin's configuration file
+    nfd            what rules of node feature discovery can ask about
     fields         every field of the operator's custom resources
     chart          what values of the operator's chart are called in the spec
     texts          files that are the value of a ConfigMap as they are

@@ -3,18 +3,24 @@
 A name is looked up as people write it: the name before DCGM 4.6, the one since, or one of the names that public files
 use and no DCGM ever defined (the error then says what was meant). An unknown name in the exporter's CSV file stops it
 at start.
+
+`fields` are those that people ask about, with their facts; `exported` has the names of all.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from gpustack.catalog import _data
+from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
+
+_TAG = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-([0-9]+\.[0-9]+\.[0-9]+)\b")
+"""An image tag of the exporter: DCGM's version, the exporter's, and what the image is made of."""
 
 
 class UnknownField(UnknownName):
@@ -69,6 +75,37 @@ def field(name: str) -> Field:
     return found
 
 
+def exported(tag: str = "") -> frozenset[str]:
+    """Every name that the exporter of image TAG ("4.6.0-4.8.3-distroless") takes in its file; that of the newest one,
+    where TAG doesn't say its version or is older than the catalogue's releases.
+    """
+    match = _TAG.match(tag)
+    version = match[1] if match else ""
+    known = _names()["names"]
+    if not version or _versions.key(version) < _versions.key(next(iter(known))):
+        version = list(known)[-1]
+    return _exported(version)
+
+
+def new_names() -> Mapping[str, str]:
+    """The name since DCGM 4.6 of each field that has one, by the old name."""
+    return {name: found.alias for name, found in fields().items() if found.alias}
+
+
+def not_exported() -> frozenset[str]:
+    """Fields that the exporter reads and can never serve: their values are lists or structures."""
+    return frozenset(_names()["binary"].split())
+
+
+def meant_by(name: str, tag: str = "") -> tuple[str, ...]:
+    """What somebody may have meant by the unknown NAME: up to two fields of the exporter of image TAG, best first."""
+    meant = _facts()["wrong_names"].get(name)
+    if meant is not None:
+        return tuple(meant)
+    own = (found for found, field in fields().items() if field.id is None)
+    return tuple(nearest(name.upper() if name.islower() else name, [*exported(tag), *own], 2))
+
+
 def default_counters() -> tuple[Field, ...]:
     """What the operator's exporter serves without configuration: the same set in all releases of the catalogue."""
     return tuple(found for found in fields().values() if found.default)
@@ -91,6 +128,17 @@ def exporter() -> Mapping[str, Any]:
     return found
 
 
+def other_exporter(name: str) -> tuple[str, ...] | None:
+    """What the metric NAME of another exporter for NVIDIA's GPUs is called here: up to two names, or none.
+
+    None where it is no such metric.
+    """
+    facts = _facts()["other_exporters"]
+    if not name.startswith(tuple(facts["prefixes"])):
+        return None
+    return tuple(facts["names"].get(name, ()))
+
+
 def csv_types() -> tuple[str, ...]:
     """The metric types that the exporter's CSV file may name."""
     return tuple(_facts()["csv_types"])
@@ -99,6 +147,18 @@ def csv_types() -> tuple[str, ...]:
 @functools.cache
 def _aliases() -> Mapping[str, str]:
     return {found.alias: name for name, found in fields().items() if found.alias}
+
+
+@functools.cache
+def _exported(version: str) -> frozenset[str]:
+    groups = (text for since, text in _names()["names"].items() if _versions.key(since) <= _versions.key(version))
+    own = (name for name, found in fields().items() if found.id is None)
+    return frozenset(name for text in groups for name in text.split()).union(own)
+
+
+def _names() -> dict[str, Any]:
+    names: dict[str, Any] = _data.load("dcgm-names")
+    return names
 
 
 def _facts() -> dict[str, Any]:

@@ -62,8 +62,8 @@ class UnknownBranch(UnknownName):
 class Branch:
     """A driver branch. `type` is LTSB, PB or NFB; `end_of_life` a month (2028-06), None where it is not known.
 
-    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version, `newest_cuda` ("13.0") the newest
-    CUDA that it runs without limits. `last_for`: families that no later branch supports. `open_only`: it has no
+    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version, `newest_cuda` ("13.0") the
+    newest CUDA that it runs without limits. `last_for`: families that no later branch supports. `open_only`: it has no
     proprietary kernel modules.
     """
 
@@ -151,8 +151,8 @@ def minimum(product: str | Product) -> Minimum:
 
 
 def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
-    """The first CUDA whose compiler makes code for a GPU product, and the first that doesn't any more; None for no limit,
-    and where it is not known. UnknownProduct where the product is not known.
+    """The first CUDA whose compiler makes code for a GPU product, and the first that doesn't any more; None for no
+    limit, and where it is not known. UnknownProduct where the product is not known.
     """
     from gpustack.catalog import gpus
 

@@ -15,8 +15,8 @@ from gpustack.catalog import _data, _versions
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of VERSIONS of the component in the policy's section COMPONENT ("toolkit"). data/faults.yaml says what the
-    keys of `where` mean; all of them must hold.
+    """A fault of VERSIONS of the component in the policy's section COMPONENT ("toolkit"). data/faults.yaml says what
+    the keys of `where` mean; all of them must hold.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Until when a release of the operator is supported, and over which others an upgrade has to go.
 
 NVIDIA supports the newest release line; the line before it is deprecated, and older ones have reached their end of
-support. An upgrade goes to a release of the same line or of the next one (NVIDIA GPU Operator life-cycle policy). So all
-of it follows from the dates of the releases, as far as the catalogue knows them.
+support. An upgrade goes to a release of the same line or of the next one (NVIDIA GPU Operator life-cycle policy). So
+all of it follows from the dates of the releases, as far as the catalogue knows them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ one works; a layout is as good as any of its placements.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpustack.catalog.mig import (
     MEDIA,
@@ -60,11 +60,14 @@ def completions(board: str, wanted: Wanted) -> tuple[MigLayout, ...]:
     """All maximal layouts of BOARD that contain WANTED: those to which no instance can be added. The best first.
 
     Best is what uses the most compute slices, then the most memory, then the fewest instances; what is equal in all
-    three stands in the order of names. Empty where WANTED does not fit. UnknownProfile, UnknownGeometry.
+    three stands in the order of names. Empty where WANTED does not fit. What is added has the names of older drivers
+    where WANTED has one of those. UnknownProfile, UnknownGeometry.
     """
     _known_geometry(board)
     start = _layout(wanted)
-    found = [layout for layout in _extensions(board, start, 0) if _maximal(board, layout)]
+    older = any(find(board, name).alias == str(name.instance) for name, _ in start.counts)
+    names = [(profile.alias or profile.name) if older else profile.name for profile in board_profiles(board)]
+    found = [layout for layout in _extensions(board, start, names) if _maximal(board, layout)]
     return tuple(sorted(found, key=lambda layout: _merit(board, layout)))
 
 
@@ -265,14 +268,13 @@ def _pieces(board: str, layout: MigLayout) -> list[Piece]:
     return sorted(pieces, key=lambda piece: (-(piece[1].size or 0), -piece[1].slices, piece[1].name, piece[0]))
 
 
-def _extensions(board: str, layout: MigLayout, index: int) -> Iterator[MigLayout]:
-    """LAYOUT and all that fits and adds instances of the profiles from INDEX on to it, each once."""
+def _extensions(board: str, layout: MigLayout, names: Sequence[str]) -> Iterator[MigLayout]:
+    """LAYOUT and all that fits and adds instances of NAMES to it, each once."""
     if not fits(board, layout):
         return
     yield layout
-    profiles = board_profiles(board)
-    for position in range(index, len(profiles)):
-        yield from _extensions(board, layout.plus(profiles[position].name), position)
+    for position, name in enumerate(names):
+        yield from _extensions(board, layout.plus(name), names[position:])
 
 
 def _maximal(board: str, layout: MigLayout) -> bool:

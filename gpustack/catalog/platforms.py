@@ -65,11 +65,11 @@ class Platform:
 
     `confidence` says how well the preset is known: documented, issue (from public threads) or inferred. `kubelet_root`
     is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide. `namespace`
-    is where the platform's own catalogue installs the stack, and so the default there.
-    `kernel_flavor` is the suffix that precompiled Ubuntu driver images need there.
-    `brings` says by section of the policy (and fabric_manager) what the node image has already, `systems` the os-release
-    IDs of that image; none where any may do. `runtime_folders` hold all files of containerd, and `config_owner` is who
-    else writes its configuration; with `own_template` a template beside it replaces what the platform would write.
+    is where the platform's own catalogue installs the stack, and so the default there. `kernel_flavor` is the suffix
+    that precompiled Ubuntu driver images need there. `brings` says by section of the policy (and fabric_manager) what
+    the node image has already, `systems` the os-release IDs of that image; none where any may do. `runtime_folders`
+    hold all files of containerd, and `config_owner` is who else writes its configuration; with `own_template` a
+    template beside it replaces what the platform would write.
     """
 
     name: str

@@ -62,6 +62,12 @@ def flags() -> Mapping[str, Flag]:
     )
 
 
+def set_in_environment() -> Mapping[str, str]:
+    """What the stack's pods set in their environment, which wins over the file: value by the flag's path."""
+    found: Mapping[str, str] = _facts()["set_in_environment"]
+    return found
+
+
 def top_level() -> tuple[str, ...]:
     """The keys at the file's root."""
     return tuple(_facts()["top_level"])

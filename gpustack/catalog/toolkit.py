@@ -23,7 +23,7 @@ def has_tag(version: str, suffix: str) -> bool | None:
 
 
 def runs_on_ancient(tag: str) -> bool | None:
-    """Whether the programs of TAG run with the C library of Amazon Linux 2 and EL 7; None where its version isn't said."""
+    """Whether the programs of TAG run with the C library of Amazon Linux 2 and EL 7; None where TAG has no version."""
     found = _TAG.match(tag)
     return _versions.satisfies(found[1], _facts()["ancient_systems"]) if found else None
 

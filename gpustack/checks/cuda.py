@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def numbers(version: str) -> tuple[int, ...]:
+    """The numbers of VERSION: "13.0" is (13, 0)."""
     return tuple(int(part) for part in version.split("."))
 
 
@@ -52,8 +53,8 @@ def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """Workloads need a newer minor version of CUDA than the driver came with.
 
-    Within a major version that works with limits: new features of the driver are missing, and code that is compiled at run
-    time (PTX) of the newer toolkit is refused.
+    Within a major version that works with limits: new features of the driver are missing, and code that is compiled at
+    run time (PTX) of the newer toolkit is refused.
 
     Bad:
         driver: {version: 580.173.02}
@@ -68,13 +69,15 @@ def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
         if not needed or not newest or not numbers(needed) > numbers(newest):
             continue
         if numbers(needed)[0] == numbers(newest)[0]:
-            known = [branch for branch in drivers.branches() if branch.newest_cuda and branch.number > driver.numbers[0]]
+            known = [
+                branch for branch in drivers.branches() if branch.newest_cuda and branch.number > driver.numbers[0]
+            ]
             first = next((branch for branch in known if numbers(branch.newest_cuda or "") >= numbers(needed)), None)
             yield Hit(
                 f"spec.nodePools[{driver.index}].cuda",
                 f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} came with "
                 f"CUDA {newest}",
-                "it runs them with limits: features of newer drivers are missing, and PTX of the newer toolkit is refused",
+                "it runs them with limits: features of newer drivers are missing, and newer PTX is refused",
                 f"use a driver of {first.name} or newer, or see that the programs do without"
                 if first
                 else "see that the programs do without",

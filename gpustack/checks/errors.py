@@ -48,6 +48,7 @@ RAISED: dict[str, str] = {
     "GPU041": "A configuration stands beside the sharing of a pool, and both say the same thing",
     "GPU042": "The name of a pool is that of a configuration which exists already",
     "GPU043": "A Secret would be written to dist/, and so to Git",
+    "GPU044": "A ConfigMap is larger than the API server takes",
     "GPU051": "A node pool's operating system is not said or not known, so there is no driver image",
     "GPU052": "A node pool's kernel is not said, so there is no precompiled driver",
     "GPU053": "One kernel is said to run on two operating systems",

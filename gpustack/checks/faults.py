@@ -98,9 +98,7 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
     if "runtime" in where and not _runs(spec, where["runtime"]):
         return
     of_nodes = {"selinux", "systems", "host_driver"} & where.keys()
-    if not of_nodes:
-        yield _hit(fault, path)
-    elif "selinux" in where and on_openshift(spec.cluster):
+    if not of_nodes or ("selinux" in where and on_openshift(spec.cluster)):
         yield _hit(fault, path)
     else:
         pools = [pool for pool in spec.nodePools if _shows(spec, pool, where)]

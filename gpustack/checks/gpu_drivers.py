@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..catalog import drivers
+from ..catalog import drivers, platforms, releases
+from ..policy.ownership import in_charge
+from ..policy.workloads import workload
 from .node_drivers import POOLS, NodeDriver, joined, node_drivers, older, product_of
 from .rule import Hit, rule
 
@@ -24,8 +26,8 @@ GDS_OPEN_FROM = (2, 17, 5)
 def driver_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """The driver does not support the GPU: it is too old for it, or too new.
 
-    Blackwell needs R570, Ada and Hopper R525, Ampere R450, and single boards a later version. R580 is the last branch for
-    Maxwell, Pascal and Volta. A driver that doesn't know a GPU leaves it unused, and nodes never become ready.
+    Blackwell needs R570, Ada and Hopper R525, Ampere R450, and single boards a later version. R580 is the last branch
+    for Maxwell, Pascal and Volta. A driver that doesn't know a GPU leaves it unused, and nodes never become ready.
 
     Bad:
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB}]
@@ -49,12 +51,15 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
     first = int(need.first_branch[1:]) if need.first_branch else 0
     if need.last_branch and driver.numbers[0] > int(need.last_branch[1:]):
         listed = [name for name in drivers.listed_versions(driver.spec.release) if name[:3] == need.last_branch[1:]]
+        version = listed[0] if listed else "a version of it"
+        how = f"set spec.nodePools[{driver.index}].driver.version to {version}"
+        if in_charge(driver.spec):
+            how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
         yield Hit(
             path,
             f"driver {driver.version} has no support for {product} ({POOLS})",
             f"{need.last_branch} is the last driver branch for GPUs of this generation",
-            f"give these pools a driver of {need.last_branch}: set spec.nodePools[{driver.index}].driver.version to "
-            f"{listed[0] if listed else 'a version of it'}",
+            f"give these pools a driver of {need.last_branch}: {how}",
         )
     elif not need.uncertain and driver.numbers[0] < first:
         yield Hit(
@@ -74,8 +79,6 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
 
 
 def _default(spec: ClusterPolicySpec) -> str:
-    from ..catalog import releases
-
     return releases.release(spec.release).image("driver").version or ""
 
 
@@ -83,8 +86,8 @@ def _default(spec: ClusterPolicySpec) -> str:
 def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """The kernel modules that are asked for do not load on the GPU.
 
-    Blackwell and Grace systems work with the open kernel modules alone, Maxwell, Pascal and Volta with the proprietary ones
-    alone. From R620 on there are open ones only (bug-reports.md B45).
+    Blackwell and Grace systems work with the open kernel modules alone, Maxwell, Pascal and Volta with the proprietary
+    ones alone. From R620 on there are open ones only (bug-reports.md B45).
 
     Bad:
         driver: {kernelModuleType: proprietary}
@@ -209,8 +212,8 @@ def perhaps_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """GPUDirect Storage is on, and the driver builds the proprietary kernel modules.
 
-    nvidia-fs builds with the open modules alone since v2.17.5. NVIDIA's operator doesn't look at this for the driver of the
-    whole cluster, and the driver's pods then end in an error; for `drivers` see GPU059.
+    nvidia-fs builds with the open modules alone since v2.17.5. NVIDIA's operator doesn't look at this for the driver of
+    the whole cluster, and the driver's pods then end in an error; for `drivers` see GPU059.
 
     Bad:
         driver: {kernelModuleType: proprietary}
@@ -256,19 +259,16 @@ def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         cluster: {platform: eks-al2023}
     """
-    from ..catalog import platforms
-
     managed = {driver.index for driver in node_drivers(spec)}
     platform = platforms.platform(spec.cluster.platform or "generic")
     if "fabric_manager" in platform.brings:
         return
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)
-        if index not in managed and product is not None and product.nvswitch and not pool.workload:
+        if index not in managed and product is not None and product.nvswitch and workload(spec, pool) == "container":
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",
-                "these boards have NVSwitch; without Fabric Manager in the version of the driver no CUDA program starts",
+                "these boards have NVSwitch; without Fabric Manager in the driver's version no CUDA program starts",
                 "see that the node image has it: systemctl status nvidia-fabricmanager",
             )
-

@@ -6,11 +6,10 @@ No rule knows the date: a hit says from which day on it counts, and before which
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..catalog import life_cycle, releases
+from ..catalog import drivers, life_cycle, releases
 from .node_drivers import POOLS, joined, node_drivers
 from .rule import Hit, rule
 
@@ -167,13 +166,10 @@ def _end(branch: Branch) -> datetime.date:
 
 
 def _supported(release: str) -> str:
-    """The branches that the documentation of RELEASE lists and that live on, with the version that it lists."""
-    from ..catalog import drivers
-
-    found: dict[str, str] = {}
+    """The production and long-term branches that the documentation of RELEASE lists, with their end and a version."""
+    found: dict[int, str] = {}
     for version in drivers.listed_versions(release):
         branch = drivers.branch(version)
-        if not branch.ended:
-            found.setdefault(branch.name, version)
-    newest = sorted(found.items(), key=lambda item: int(re.sub(r"\D", "", item[0])))
-    return ", ".join(f"{name} ({version})" for name, version in newest)
+        if branch.end_of_life is not None and not branch.ended and branch.type != "NFB":
+            found.setdefault(branch.number, f"{branch.name} until {branch.end_of_life}, such as {version}")
+    return "; ".join(text for _, text in sorted(found.items()))

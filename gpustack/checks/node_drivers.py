@@ -145,7 +145,9 @@ def node_drivers(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
 
 
 def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDriver:
-    """The section `driver`, with what POOL says of its own over it. An image with a path replaces the whole reference."""
+    """The section `driver`, with what POOL says of its own over it. An image with a path replaces all of the
+    reference.
+    """
     values: dict[str, Any] = {name: getattr(spec.driver, name) for name in FIELDS}
     paths = {name: f"spec.driver.{name}" for name in FIELDS}
     if pool.driver is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Numbers = tuple[int, ...]
 
 NRI_CONTAINERD = ((1, 7, 30), (2, 1))
-"""The first containerd with an NRI that the plugin can use: of the line 1.7, and of later lines (platforms.yaml nri)."""
+"""The first containerd with an NRI that the plugin can use: of line 1.7, and of later ones (platforms.yaml nri)."""
 NRI_CRIO = (1, 34)
 CDI_CONTAINERD = (1, 7)
 """The first containerd that knows CDI (support-matrix.yaml containerd_cdi)."""
@@ -42,11 +42,16 @@ def outside(have: Numbers, low: str, high: str) -> bool:
 
 
 def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
-    """What the policy says about container runtimes, by path: containerd, cri-o or docker, and its version."""
-    pools = [(f"spec.nodePools[{index}].containerRuntime", pool.containerRuntime) for index, pool in _pools(spec)]
-    found = {}
-    for path, text in [("spec.cluster.containerRuntime", spec.cluster.containerRuntime), *pools]:
-        if text:
+    """What the policy says about container runtimes, by path: containerd, cri-o or docker, and its version. The same of
+    several pools counts once, and the cluster's where not every pool has its own.
+    """
+    said = [(f"spec.nodePools[{index}].containerRuntime", pool.containerRuntime) for index, pool in _pools(spec)]
+    if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
+        said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))
+    found, seen = {}, set[str]()
+    for path, text in said:
+        if text and text not in seen:
+            seen.add(text)
             name, _, version = text.partition("://")
             found[path] = "cri-o" if name == "crio" else name, numbers(version)
     return found
@@ -57,6 +62,7 @@ def _pools(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
 
 
 def shown(version: Numbers) -> str:
+    """VERSION as people write it."""
     return ".".join(map(str, version))
 
 
@@ -161,8 +167,8 @@ def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def runtime_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """The container runtime, or its version, is not in the release's support table.
 
-    Docker is in no table: since Kubernetes 1.24 it needs an adapter of its own. CRI-O is listed for some operating systems
-    only; its version follows that of Kubernetes.
+    Docker is in no table: since Kubernetes 1.24 it needs an adapter of its own. CRI-O is listed for some operating
+    systems only; its version follows that of Kubernetes.
 
     Bad:
         cluster: {containerRuntime: "containerd://2.9.0"}
@@ -205,8 +211,9 @@ WITHOUT_CRIO = {"ubuntu26.04"}
 def cdi_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """CDI is on, and the container runtime is too old to know it.
 
-    With CDI the device plugin names GPUs to the runtime. containerd before 1.7 and Docker before 25 ignore the names: all
-    pods of the stack are healthy, and no pod gets a GPU (bug-reports.md B07). CDI is on unless `cdi.enabled` says otherwise.
+    With CDI the device plugin names GPUs to the runtime. containerd before 1.7 and Docker before 25 ignore the names:
+    all pods of the stack are healthy, and no pod gets a GPU (bug-reports.md B07). CDI is on unless `cdi.enabled` says
+    otherwise.
 
     Bad:
         cluster: {containerRuntime: "containerd://1.6.39"}
@@ -251,7 +258,9 @@ def nri_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "set spec.release: v26.3.0 or newer, or leave out spec.cdi.nriPluginEnabled",
         )
     for path, (name, version) in runtimes(spec).items():
-        if (name == "containerd" and version and not _has_nri(version)) or (name == "cri-o" and () < version < NRI_CRIO):
+        if (name == "containerd" and version and not _has_nri(version)) or (
+            name == "cri-o" and () < version < NRI_CRIO
+        ):
             yield Hit(
                 path,
                 f"the NRI plugin needs containerd 1.7.30 or 2.1, or CRI-O 1.34, and this is {name} {shown(version)}",
@@ -284,4 +293,3 @@ def cloud_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "it was listed until v25.10",
             "ask Microsoft or NVIDIA before you rely on support; nothing has to change in the policy",
         )
-

@@ -135,7 +135,8 @@ def planned(found: Product, options: argparse.Namespace) -> int:
         document = {"version": 1, **plan_data(found, wanted), "layouts": [plan_row(*one) for one in rows]}
         print(json.dumps(document, indent=1))
         return 0
-    print(f"{found.name}: {wanted}, and as much beside it as fits")
+    what = f"{wanted}, and as much beside it as fits" if wanted.counts else "all layouts that leave no room"
+    print(f"{found.name}: {what}")
     print(f"best first: {BEST}\n\ncompute  memory  instances  layout")
     for one, compute, memory in rows:
         of_compute, of_memory = f"{compute}/{shape.compute_slices}", f"{memory}/{shape.memory_slices}"

@@ -55,13 +55,14 @@ class Executor:
         """Whether `map` works COUNT items off in this process."""
         return self.jobs == 1 or count < SMALL
 
-    def map(self, function: Callable[[T], R], items: Sequence[T], *, worth: int = 1) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], items: Sequence[T], *, worth: int = 1, warm: bool = False) -> Iterator[R]:
         """FUNCTION of each item. An exception of one ends the iteration with it.
 
-        WORTH: so many items are worth a process; with less than twice as many, one does it all. Raises GpustackError
-        when a worker was killed, which is what systems do when memory runs out.
+        WORTH: so many items are worth a process; with less than twice as many, one does it all. WARM: processes that
+        are there already know what FUNCTION needs, so they work however few items off. Raises GpustackError when a
+        worker was killed, which is what systems do when memory runs out.
         """
-        if self.alone(len(items)):
+        if self.alone(len(items)) and not (warm and self._pool is not None and items):
             yield from map(function, items)
             return
         if self._pool is None:

@@ -11,69 +11,37 @@ Four steps, each mapped over the executor:
 from __future__ import annotations
 
 import contextlib
-import datetime
+import dataclasses
+import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
-from ..model import Finding, FindingsError, GpustackError, InputError, Location
+from ..model import Finding, FindingsError, GpustackError, Location
 from ..policy.load import display
-from . import node, output
+from . import output, sources
 from .cache import Store, digest
 from .executor import Executor
 from .folders import locked
 from .judge import Decisions, GroupedFinding, also, due, group
+from .sources import Progress, Project, Source
 from .stack import RefusedError, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
-    from ..policy.load import Loaded, Memo
     from ..policy.waivers import Waiver
 
-__all__ = ["GroupedFinding", "Outcome", "Project", "Source", "also", "render", "stale"]
+__all__ = ["GroupedFinding", "Outcome", "Progress", "Project", "Source", "also", "render", "stale"]
 
-Progress = Callable[[str, int, int], None]
-"""Told (step, done, total) as a render goes on."""
 
 STACKS_PER_NODE = 20
 """Stacks that are worth a Node: one takes as long to start as ten stacks to compile, and 100 MB with its Python."""
 
+
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Where a render reads and writes. `root` is what file names in messages and headers are relative to.
-
-    `today` is the day by which waivers expire and findings begin to count; None: none does.
-    """
-
-    root: Path
-    out: Path
-    store: Store
-    jobs: int | None = None
-    today: datetime.date | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A policy file: the cluster it describes and the key of its effective spec.
-
-    `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
-    `findings` are of the rules that look at who wrote what, whenever they count.
-    """
-
-    path: Path
-    display: str
-    stamp: str
-    name: str
-    key: str
-    spec: str = field(default="", repr=False)
-    findings: tuple[Finding, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,130 +51,6 @@ class Outcome:
     changes: list[output.Change]
     findings: list[GroupedFinding]
     stacks: int
-
-
-def sources(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
-    """Step 1: every policy file as a Source. Raises InputError with the errors of all files."""
-    found, errors = read_sources(project, paths, executor, progress)
-    if errors:
-        raise InputError(*errors)
-    return found
-
-
-def read_sources(
-    project: Project, paths: Sequence[Path], executor: Executor, progress: Progress
-) -> tuple[list[Source], list[Finding]]:
-    """The policies that can be used, in the order of PATHS, and what is wrong with the others."""
-    _MEMOS.pop(project.store, None)
-    found: list[Source] = []
-    errors: list[Finding] = []
-    layers: dict[Path, str] = {}
-    fresh: list[tuple[Project, Path, str]] = []
-    for path in paths:
-        stamp = stamp_of(path, project.root, layers)
-        known = _known(project, path, stamp)
-        if known is None:
-            fresh.append((project, path, stamp))
-        else:
-            found.append(known)
-    if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
-        node.start_early()  # nothing was ever synthesised here, so something will be
-    for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
-        if isinstance(result, Source):
-            found.append(result)
-        else:
-            errors += [finding for finding in result if finding not in errors]
-        progress("reading", done, len(paths))
-    order = {path: position for position, path in enumerate(paths)}
-    found.sort(key=lambda source: order[source.path])
-    return found, errors or twins(found)
-
-
-def twins(found: Iterable[Source]) -> list[Finding]:
-    """What is wrong where two files describe one cluster: they would overwrite each other in dist/."""
-    first: dict[str, Source] = {}
-    findings = []
-    for source in found:
-        other = first.setdefault(source.name, source)
-        if other is not source:
-            findings.append(
-                Finding(
-                    "GPU020",
-                    "error",
-                    f"{source.display} and {other.display} both describe the cluster {source.name!r}",
-                    path="metadata.name",
-                    location=name_location(source),
-                    why="both would be written to the same folder",
-                    remedy="give each cluster its own metadata.name",
-                )
-            )
-    return findings
-
-
-def name_location(source: Source) -> Location:
-    """Where the policy of SOURCE names its cluster."""
-    from ..policy.positions import locate
-    from ..policy.read import read
-
-    try:
-        return locate(read(source.path, source.display).text, source.display, ("metadata", "name"))
-    except InputError:  # it was there when it was loaded
-        return Location(source.display)
-
-
-def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
-    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read.
-
-    LAYERS is filled by folder.
-    """
-    folder = path.parent
-    try:
-        if folder not in layers:
-            below = folder / "layers"
-            files = sorted(below.iterdir()) if below.is_dir() else []
-            layers[folder] = digest(
-                *(part for file in files if file.is_file() for part in (file.name, file.read_bytes()))
-            )
-        return digest("source", display(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
-    except OSError:
-        return ""
-
-
-def _known(project: Project, path: Path, stamp: str) -> Source | None:
-    """The source of PATH if its bytes were loaded before and its stack is still in the store."""
-    entry = project.store.get("source", stamp) if stamp else None
-    if entry is None or project.store.get("stack", entry["key"]) is None:
-        return None
-    findings = tuple(finding_of(item) for item in entry["findings"])
-    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"], findings=findings)
-
-
-def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
-    project, path, stamp = item
-    try:
-        loaded = load_policy(path, project.root, project.store)
-    except GpustackError as error:
-        return error.findings
-    from ..checks.rule import rules_over
-    from ..checks.subjects import Written
-    from ..policy.load import spec_key
-
-    written = Written(loaded.spec, loaded.merged)
-    findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
-    text = loaded.spec.model_dump_json(exclude_none=True)
-    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), text, findings)
-
-
-def load_policy(path: Path, root: Path, store: Store) -> Loaded:
-    """Load one policy file. Files of one run share their layers, and equal specs are validated once."""
-    from ..policy.load import Memo, load
-
-    memo = _MEMOS.setdefault(store, Memo())
-    return load(path, root=root, memo=memo)
-
-
-_MEMOS: WeakKeyDictionary[Store, Memo] = WeakKeyDictionary()
-"""What the loads of one run share; a run is known by its store."""
 
 
 def compile_sources(
@@ -239,13 +83,9 @@ def judge_sources(
     executor: Executor,
     progress: Progress,
     *,
-    complete: bool = True,
     notes: bool = False,
 ) -> Judgement:
-    """Compile each distinct spec once, and remember the sources whose specs compile.
-
-    Not COMPLETE: other policies could not be read, so a waiver may be about them. NOTES: locate notes too.
-    """
+    """Compile each distinct spec once, and remember the sources whose specs compile. NOTES: locate notes as well."""
     by_key: dict[str, list[Source]] = {}
     for source in found:
         by_key.setdefault(source.key, []).append(source)
@@ -266,24 +106,25 @@ def judge_sources(
         if due(finding, project.today)
     )
     grouped = group(told)
-    places: dict[Path, Loaded | None] = {}
+    asked = [(project, dataclasses.replace(same[0], spec=""), finding, notes) for finding, same in grouped]
+    places = executor.map(_locate, asked, warm=True)
     located = [
-        GroupedFinding(locate(project, same[0], finding, places, notes=notes), tuple(source.name for source in same))
-        for finding, same in grouped
+        GroupedFinding(finding, tuple(source.name for source in same))
+        for finding, (_, same) in zip(places, grouped, strict=True)
     ]
-    remember(project, [source for source in found if source.key not in refused])
-    located += [GroupedFinding(finding, ()) for finding in complaints(found, decisions, refused, complete)]
+    sources.remember(project, [source for source in found if source.key not in refused], executor)
+    located += [GroupedFinding(finding, ()) for finding in complaints(found, decisions, refused)]
     return Judgement(located, len(todo))
 
 
-def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str], complete: bool) -> list[Finding]:
-    """What is wrong with the waivers beside FOUND. Of the stacks REFUSED, not everything was looked at."""
+def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
+    """What is wrong with the waivers beside FOUND. Of the stacks REFUSED, not everything was looked at; a policy that
+    could not be read is none of FOUND.
+    """
     judged: dict[Path, list[Source]] = {}
     for source in found:
         judged.setdefault(source.path.parent, []).append(source)
-    whole = [
-        folder for folder, same in judged.items() if complete and decisions.covers(folder) and is_whole(folder, same)
-    ]
+    whole = [folder for folder, same in judged.items() if decisions.covers(folder) and is_whole(folder, same)]
     return decisions.complaints(
         {folder: [source.name for source in same] for folder, same in judged.items()},
         {folder: [source.name for source in judged[folder] if source.key in refused] for folder in whole},
@@ -307,16 +148,6 @@ def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Wa
     return {folder: waivers for folder, waivers in found.items() if waivers}
 
 
-def remember(project: Project, found: Iterable[Source]) -> None:
-    """Let the store know which effective specs the bytes of FOUND stand for."""
-    layers: dict[Path, str] = {}
-    for source in found:
-        # Somebody may have saved the file between the look at its bytes and the reading of it.
-        if source.spec and source.stamp and stamp_of(source.path, project.root, layers) == source.stamp:
-            findings = [plain(finding) for finding in source.findings]
-            project.store.put("source", source.stamp, {"name": source.name, "key": source.key, "findings": findings})
-
-
 def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
     """What the rules say about a spec, and whether it compiled."""
     store, key, text, tolerated = item
@@ -329,24 +160,28 @@ def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[li
     return key, [plain(finding) for finding in stack.findings], True
 
 
-def locate(
-    project: Project, source: Source, finding: Finding, places: dict[Path, Loaded | None], *, notes: bool = False
-) -> Finding:
-    """FINDING with the place in the files of SOURCE where its value was written; PLACES holds what was loaded for that.
+def _locate(item: tuple[Project, Source, Finding, bool]) -> Finding:
+    """A finding with the place in the files of a policy where its value was written.
 
-    Without NOTES, notes go without: nobody waits for them.
+    Without NOTES, notes go without: nobody waits for them. Finding a place means to load the policy and to parse its
+    text once more, so the store keeps it: a warm render that has something to tell stays one.
     """
+    project, source, finding, notes = item
     if finding.location is not None or not finding.path or (finding.severity == "note" and not notes):
         return finding
+    key = digest("place", source.stamp, json.dumps(plain(finding))) if source.stamp else ""
+    known = project.store.get("place", key) if key else None
+    if known is not None:
+        return dataclasses.replace(finding, location=Location(**known["at"]) if known["at"] else None)
     from ..policy.place import place
 
-    if source.path not in places:
-        try:
-            places[source.path] = load_policy(source.path, project.root, project.store)
-        except GpustackError:
-            places[source.path] = None
-    loaded = places[source.path]
-    return place(loaded, finding) if loaded else finding
+    try:
+        found = place(sources.load_policy(source.path, project.root, project.store), finding)
+    except GpustackError:
+        return finding
+    if key and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
+        project.store.put("place", key, {"at": dataclasses.asdict(found.location) if found.location else None})
+    return found
 
 
 def render(
@@ -354,7 +189,7 @@ def render(
 ) -> Outcome:
     """Render PATHS. With PRUNE, clusters in the output folder that no path describes any more are removed."""
     with Executor(project.jobs) as executor:
-        found = sources(project, paths, executor, progress)
+        found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
         with locked(project.out):
             output.sweep(project.out)
@@ -387,7 +222,7 @@ def rendered(project: Project, source: Source) -> output.Rendering:
     """What SOURCE's folder should hold. Compiles again what the store has lost meanwhile."""
     stack = stored_stack(source.key, project.store)
     if stack is None:
-        loaded = load_policy(source.path, project.root, project.store)
+        loaded = sources.load_policy(source.path, project.root, project.store)
         stack = compile_stack(loaded.spec, source.key, project.store, judged_already())
     head = output.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
@@ -437,7 +272,7 @@ def stale(
 ) -> Outcome:
     """What `render` would change, found by reading every file; nothing is written to the output folder."""
     with Executor(project.jobs) as executor:
-        found = sources(project, paths, executor, progress)
+        found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
         changes = list(executor.map(_compare, [(project, source) for source in found]))
         if prune:

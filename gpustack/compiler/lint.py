@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import Finding, InputError
-from . import fleet
+from . import fleet, sources
 from .executor import Executor
 from .judge import Decisions, GroupedFinding
 
@@ -28,12 +28,12 @@ class Lint:
     stacks: int
 
 
-def lint(project: fleet.Project, paths: Sequence[Path], progress: fleet.Progress = lambda *_: None) -> Lint:
+def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Progress = lambda *_: None) -> Lint:
     """Run all rules on PATHS. Equal findings of many clusters are one; errors come first, then warnings, then notes."""
     with Executor(project.jobs) as executor:
-        found, unusable = fleet.read_sources(project, paths, executor, progress)
+        found, unusable = sources.read_sources(project, paths, executor, progress)
         decisions, wrong = read_decisions(project, paths)
-        judgement = fleet.judge_sources(project, found, decisions, executor, progress, complete=not unusable, notes=True)
+        judgement = fleet.judge_sources(project, found, decisions, executor, progress, notes=True)
     unusable += wrong
     findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings]
     return Lint(
@@ -44,7 +44,7 @@ def lint(project: fleet.Project, paths: Sequence[Path], progress: fleet.Progress
     )
 
 
-def read_decisions(project: fleet.Project, paths: Sequence[Path]) -> tuple[Decisions, list[Finding]]:
+def read_decisions(project: sources.Project, paths: Sequence[Path]) -> tuple[Decisions, list[Finding]]:
     """The waivers beside PATHS, or none and what is wrong with them."""
     try:
         return Decisions(fleet.read_waivers(project, paths), project.today), []

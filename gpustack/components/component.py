@@ -17,13 +17,14 @@ import cdk8s
 from constructs import Construct
 
 from ..model import KIND_STAGE, Body, Resource, Stage
+from .hygiene import clean
 from .inputs.common import Inputs
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - the one type parameter of this module
 
 
 class Manifest(cdk8s.ApiObject):
-    """A Kubernetes object whose body is a plain dict."""
+    """A Kubernetes object whose body is a plain dict, with what hygiene.py gives to every object."""
 
     def __init__(self, scope: Construct, body: Body, stage: Stage) -> None:
         meta = body["metadata"]
@@ -35,7 +36,7 @@ class Manifest(cdk8s.ApiObject):
             kind=body["kind"],
             metadata=metadata(meta["name"], meta.get("namespace")),
         )
-        self._body = body
+        self._body = clean(body)
         self._stage = KIND_STAGE.get(body["kind"], stage)
 
     def to_json(self) -> Any:

@@ -82,12 +82,16 @@ def readable(common: Common) -> str:
 
 
 def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
-    """The ServiceMonitor NAME with what the policy says about scraping; what it leaves out is Prometheus' to decide."""
+    """The ServiceMonitor NAME with what the policy says about scraping; what it leaves out is Prometheus' to decide.
+
+    The CRD has a default for the action of a relabelling alone. It is written out: an engine that compares what it
+    applied with what it finds would see a change for ever (bug-reports.md B16).
+    """
     endpoint = sparse(
         interval=options.interval,
         scrapeTimeout=options.scrape_timeout,
         honorLabels=options.honor_labels or None,
-        relabelings=[dict(relabeling) for relabeling in options.relabelings],
+        relabelings=[{"action": "replace", **relabeling} for relabeling in options.relabelings],
     )
     return service_monitor(
         name, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels

@@ -12,11 +12,10 @@ from .operand import DriverManager, Probe, Workload
 from .types import AtLeast0, IntOrPercent, ObjectName
 
 
-
 def _not_precompiled(value: Any) -> Any:
     if value == "precompiled":
         what = "'precompiled' is no type of kernel modules: auto, open or proprietary"
-        raise refuse("module_type", what, "set usePrecompiled: true, and version to a branch such as \"595\"")
+        raise refuse("module_type", what, 'set usePrecompiled: true, and version to a branch such as "595"')
     return value
 
 

@@ -29,6 +29,7 @@ START: Place = (1, 1)
 Pairs = dict[str, tuple[Any, Any]]
 """Key node and value node of a mapping by key."""
 
+_LABEL_VALUE = re.compile(r"(?!.{64})[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _INT = re.compile(r"0|[1-9][0-9]{0,8}")
 _NO_TEXT = re.compile(r"|~|null|[-+]?[0-9][0-9_]*(?:\.[0-9]*)?|0x[0-9a-fA-F]+")
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -130,6 +131,16 @@ class Reader:
                 self.problem(top["version"][1], f"version is not {wanted}", f"write version: {wanted}")
         elif required:
             self.problem(START, "version is missing", f"add version: {wanted}")
+
+    def label_value(self, name: str, key: Any, what: str, label: str) -> None:
+        """The NAME of a WHAT, which nodes choose by their LABEL."""
+        if not _LABEL_VALUE.fullmatch(name):
+            self.problem(
+                key,
+                f"no node can ask for the {what} {name!r}",
+                "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
+                f"nodes ask by the label {label}, and that is no value of a label",
+            )
 
     def text(self, node: Any, what: str) -> str | None:
         """A scalar that is text to the program."""

@@ -32,9 +32,6 @@ LAYERS = "layers"
 WAIVERS = "waivers.yaml"
 """The file beside the policies that is none: waivers.py reads it."""
 
-KEPT_SPECS = 100
-"""Valid specs that a `Memo` keeps, the newest. Clusters share few specs, or none: then all would be kept in vain."""
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -161,8 +158,6 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
         known = {finding.path for finding in findings}
         findings += [found for found in diagnose(error, merged) if found.path not in known]
         return None
-    if len(memo.specs) >= KEPT_SPECS:
-        del memo.specs[next(iter(memo.specs))]
     memo.specs[key] = spec
     return spec
 

@@ -29,7 +29,6 @@ PROGRAM, VERSION, VENDOR = "the MIG manager", "v1", 0x10DE
 ELEMENT = ("device-filter", "devices", "mig-enabled", "mig-devices")
 
 _FILTER = re.compile(r"0[xX]([0-9a-fA-F]{4})([0-9a-fA-F]{4})")
-_LABEL_VALUE = re.compile(r"(?!.{64})[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+")
 
 
@@ -89,7 +88,7 @@ def read_layouts(text: str) -> Layouts:
     entries: dict[str, tuple[Element, ...]] = {}
     for name, (key, node) in named.items():
         before = len(reader.problems)
-        reader.label_value(name, key)
+        reader.label_value(name, key, "layout", "nvidia.com/mig.config")
         found = [reader.element(item) for item in reader.items(node, f"the layout {name}")]
         if len(reader.problems) == before:
             entries[name] = tuple(element for element in found if element is not None)
@@ -158,16 +157,6 @@ def _lets_through(text: str, product: Product) -> bool:
 class _Layouts(Reader):
     """Reads the parts of a named layout."""
 
-    def label_value(self, name: str, key: Any) -> None:
-        """The name of a layout is the value of a label."""
-        if not _LABEL_VALUE.fullmatch(name):
-            self.problem(
-                key,
-                f"no node can ask for the layout {name!r}",
-                "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
-                "nodes ask by the label nvidia.com/mig.config, and that is no value of a label",
-            )
-
     def element(self, node: Any) -> Element | None:
         """An item of a named layout."""
         before = len(self.problems)
@@ -216,7 +205,7 @@ class _Layouts(Reader):
         nodes = self.items(node, "device-filter") if isinstance(node, yaml.SequenceNode) else [node]
         texts = [(item, self.text(item, "a device-filter")) for item in nodes]
         for item, text in texts:
-            what = _wrong_filter(text) if text is not None else ""
+            what = wrong_filter(text) if text is not None else ""
             if what:
                 remedy = 'write device id and vendor, in quotes: "0x233010DE" is an H100'
                 self.problem(item, what, remedy, "the MIG manager takes such a filter as one that lets nothing through")
@@ -239,7 +228,7 @@ class _Layouts(Reader):
         return {name: count for name, count in counts.items() if count}, places
 
 
-def _wrong_filter(text: str) -> str:
+def wrong_filter(text: str) -> str:
     """What is wrong with a device-filter, "" if nothing is."""
     if not all(_FILTER.fullmatch(part) for part in text.split(":", 1)):
         return f"{text!r} is no PCI id of a GPU"

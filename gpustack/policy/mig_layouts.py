@@ -157,7 +157,9 @@ def named(path: str, name: str, names: Source, product: gpus.Product | None) -> 
 def broken(names: Source, name: str) -> bool:
     """Whether the text has a layout NAME that can't be read, or can't be read at all."""
     found = names.layouts
-    return found is not None and (name in found.places or (bool(found.problems) and not found.places))
+    if found is None or names.text is None:
+        return False
+    return names.text.text is None or name in found.places or (bool(found.problems) and not found.places)
 
 
 def perhaps_generated(names: Source, name: str, product: gpus.Product | None) -> bool:

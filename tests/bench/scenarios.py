@@ -1,7 +1,7 @@
 """What is measured, and what stands beside it.
 
-Every run has a folder of its own and nothing is deleted before the end: on ext4, making files is up to twenty times
-slower for some minutes after many were deleted, which would be taken for a property of the second run.
+Every cold run has a folder of its own, and nothing is deleted before the end: on ext4, making files is up to thirty
+times slower for some minutes after many were deleted, which would be taken for a property of the second run.
 
 A baseline belongs to each group, measured in turns with it: the interpreter alone, the imports that a cold render can't
 do without, or the same files written by plain Python. On another machine, or a busy one, the figures move and their
@@ -10,6 +10,7 @@ ratios stay.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
@@ -27,6 +28,8 @@ from tests.bench.measure import Cost, FailedError, run
 REPOSITORY = Path(__file__).parents[2]
 SHAPES = 20
 MEGABYTE = 1e6
+MEMORY = Path("/dev/shm")  # noqa: S108 - folders with random names are made in it
+"""Where Linux has files in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,22 @@ class Figure:
 
 @dataclass
 class Bench:
-    """The measurements: `root` is an empty folder, `runs` how often each is repeated, `clusters` a fleet's size."""
+    """The measurements: `root` is an empty folder, `runs` how often each is repeated, `clusters` a fleet's size.
+
+    A figure gets no further run when it has had `seconds`: on a busy machine, one may have to do.
+    """
 
     root: Path
     runs: int = 3
     clusters: int = 1000
+    seconds: float = 25.0
     _number: Iterator[int] = field(default_factory=itertools.count)
     _floor: list[Cost] = field(default_factory=list)
-    _rendered: list[Path] = field(default_factory=list)
 
     def groups(self) -> dict[str, Callable[[], Iterator[Figure]]]:
         """What --only may name."""
+        from tests.bench import lint, mig
+
         return {
             "one": self.one,
             "help": self.help,
@@ -73,6 +81,8 @@ class Bench:
             "distinct": self.distinct,
             "unshared": self.unshared,
             "update": self.update,
+            "lint": functools.partial(lint.figures, self),
+            "mig": functools.partial(mig.figures, self),
             "helm": self.helm,
         }
 
@@ -103,23 +113,33 @@ class Bench:
 
     def shapes(self) -> Iterator[Figure]:
         """A fleet cut from templates: all of it, none of it, one of it."""
-        projects = self._rendered = [self.project(self.clusters, "shapes") for _ in range(self.runs + 1)]
-        cold = []
-        for project in projects[:-1]:
-            cold.append(self.render(project, changed=self.clusters, stacks=SHAPES))
+        projects: list[Path] = []
+
+        def cold() -> Cost:
+            project = self.project(self.clusters, "shapes")
+            projects.append(project)
+            cost = self.render(project, changed=self.clusters, stacks=SHAPES)
             self._floor.append(write_plainly(project / "dist", self.folder()))
-        memory = self.render(projects[-1], changed=self.clusters, memory=True)
+            return cost
+
+        costs = self.repeat(cold)
+        memory = self.render(self.project(self.clusters, "shapes"), changed=self.clusters, memory=True)
         what = f"{self.clusters:,} clusters of {SHAPES} shapes, empty cache"
-        yield self.beside_floor(Figure(what, cold, 6.0, memory=memory, limit=400 * MEGABYTE))
-        again = [self.render(project, changed=0) for project in projects]
-        looked = _median([look_plainly(project) for project in projects])
+        yield self.beside_floor(Figure(what, costs, 6.0, memory=memory, limit=400 * MEGABYTE))
+        project = projects[0]
+        looked = _median(self.repeat(lambda: look_plainly(project)))
         floor = "hashing policies and looking at files by plain Python"
+        again = self.repeat(lambda: self.render(project, changed=0))
         yield Figure("the same again, nothing changed", again, 2.5, floor, looked)
-        changed = []
-        for index, project in enumerate(projects):
-            fleet.rewrite(project, index, fleet.changed(fleet.specs(index + 1, "shapes", shapes=SHAPES)[index]))
-            changed.append(self.render(project, changed=1))
-        yield Figure(f"one of {self.clusters:,} changed", changed, 1.5, floor, looked)
+        specs = iter(fleet.specs(self.runs, "shapes", shapes=SHAPES))
+        numbers = itertools.count()
+
+        def changed() -> Cost:
+            fleet.rewrite(project, next(numbers), fleet.changed(next(specs)))
+            return self.render(project, changed=1)
+
+        yield Figure(f"one of {self.clusters:,} changed", self.repeat(changed), 1.5, floor, looked)
+        self.drop(projects)
 
     def distinct(self) -> Iterator[Figure]:
         """A fleet in which people did what they do: no two clusters are equal, but their parts often are."""
@@ -127,28 +147,34 @@ class Bench:
 
     def unshared(self) -> Iterator[Figure]:
         """The worst case: every cluster differs in something that reaches nearly all of its objects."""
-        yield self.fleet("unshared", f"{self.clusters:,} clusters, a label of its own each", None)
+        yield self.fleet("unshared", f"{self.clusters:,} clusters, a label of its own each", None, runs=1)
 
-    def fleet(self, sort: str, what: str, target: float | None) -> Figure:
-        projects = [self.project(self.clusters, sort) for _ in range(self.runs + 1)]
-        costs = [self.render(project, changed=self.clusters, stacks=self.clusters) for project in projects[:-1]]
-        memory = self.render(projects[-1], changed=self.clusters, memory=True)
+    def fleet(self, sort: str, what: str, target: float | None, runs: int | None = None) -> Figure:
+        """A fleet of SORT with an empty cache, RUNS times where that isn't as often as all else."""
+        projects: list[Path] = []
+
+        def cold(*, memory: bool = False) -> Cost:
+            projects.append(self.project(self.clusters, sort))
+            return self.render(projects[-1], changed=self.clusters, stacks=self.clusters, memory=memory)
+
+        costs, memory = self.repeat(cold, runs), cold(memory=True)
         if not self._floor:
             self._floor.append(write_plainly(projects[0] / "dist", self.folder()))
+        self.drop(projects)
         return self.beside_floor(Figure(what, costs, target, memory=memory))
 
     def update(self) -> Iterator[Figure]:
-        """A change that reaches every cluster. The last of all: it deletes what it replaces."""
-        if not self._rendered:
-            self._rendered = [self.project(self.clusters, "shapes") for _ in range(self.runs)]
-            for project in self._rendered:
-                self.render(project)
-        layer = fleet.LAYERS["base"] | {"daemonsets": {"labels": {"example.com/fleet": "a"}}}
-        costs = []
-        for project in self._rendered[: self.runs]:
-            fleet.rewrite_layer(project, "base", layer)
-            costs.append(self.render(project, changed=self.clusters))
-        yield Figure(f"a label for all {self.clusters:,}, of {SHAPES} shapes", costs)
+        """A change that reaches every cluster. It deletes what it replaces, so what makes files comes before it."""
+        project = self.project(self.clusters, "shapes")
+        self.render(project, changed=self.clusters)
+        base, values = fleet.LAYERS["base"], itertools.count()
+
+        def labelled() -> Cost:
+            daemonsets = base["daemonsets"] | {"labels": {"example.com/fleet": f"f{next(values)}"}}
+            fleet.rewrite_layer(project, "base", base | {"daemonsets": daemonsets})
+            return self.render(project, changed=self.clusters)
+
+        yield Figure(f"a label for all {self.clusters:,}, of {SHAPES} shapes", self.repeat(labelled))
 
     def helm(self) -> Iterator[Figure]:
         """`helm template` of a chart with the same objects."""
@@ -161,10 +187,19 @@ class Bench:
         chart = self.folder()
         objects = helm.write_chart(chart, project / "dist" / "cluster-0000")
         command = [program, "template", "stack", str(chart), "--namespace", "gpu-operator"]
-        costs = [run(command, self.root, self.environment(project))[0] for _ in range(2 * self.runs + 1)]
-        yield Figure(f"helm template, a chart of {objects} objects", costs)
+        figure = Figure("", self.repeat(lambda: run(command, self.root, self.environment(project))[0]))
+        many = f"(of {self.clusters:,} one by one: {self.clusters * figure.wall:.0f} s)"
+        yield Figure(f"helm template of {objects} objects {many}", figure.costs)
 
     # --- the parts ---
+
+    def repeat(self, measure: Callable[[], Cost], runs: int | None = None) -> list[Cost]:
+        """The costs of each run of MEASURE: RUNS, or as many as all have."""
+        costs: list[Cost] = []
+        end = time.perf_counter() + self.seconds
+        while len(costs) < (runs or self.runs) and (not costs or time.perf_counter() < end):
+            costs.append(measure())
+        return costs
 
     def folder(self) -> Path:
         """A folder that wasn't there."""
@@ -177,6 +212,12 @@ class Bench:
         path = self.folder()
         fleet.write(path, clusters, sort, shapes=SHAPES)
         return path
+
+    def drop(self, projects: Sequence[Path]) -> None:
+        """Delete PROJECTS where they lie in memory; on a disk, that would slow down what comes."""
+        if self.root.is_relative_to(MEMORY):
+            for project in projects:
+                shutil.rmtree(project)
 
     def environment(self, project: Path) -> dict[str, str]:
         """The user's, with a cache of the project's own, and byte code as any installation has it."""

@@ -156,3 +156,46 @@ def test_kernel_module_types() -> None:
 def test_image_tags(version: str, kernel: str | None, tag: str) -> None:
     """A tag ends in the system, holds the kernel where the driver is precompiled, and a digest stays alone."""
     assert drivers.image_tag(version, "ubuntu22.04", kernel) == tag
+
+
+@pytest.mark.parametrize(
+    ("name", "newest"),
+    [("R535", "12.2"), ("R550", "12.4"), ("R570", "12.8"), ("R580", "13.0"), ("R590", "13.1"), ("R595", "13.2")],
+)
+def test_cuda_of_a_branch(name: str, newest: str) -> None:
+    """The CUDA that each branch came with (CUDA Toolkit release notes), of its own major version."""
+    assert branch(name).newest_cuda == newest
+
+
+def test_newer_branches_have_a_newer_cuda() -> None:
+    """CUDA grows with the branches, and the newest is of the highest major version."""
+    known = [found for found in drivers.branches() if found.newest_cuda]
+    versions = [tuple(int(part) for part in (found.newest_cuda or "").split(".")) for found in known]
+    assert versions == sorted(versions)
+    assert [version[0] for version in versions] == [found.cuda for found in known]
+
+
+@pytest.mark.parametrize(
+    ("product", "limits"),
+    [
+        ("Tesla-V100-SXM2-16GB", ("9.0", "13.0")),
+        ("Tesla-T4", ("10.0", None)),
+        ("NVIDIA-B200", ("12.8", None)),
+        ("NVIDIA-GB300", ("12.9", None)),
+    ],
+)
+def test_cuda_of_a_gpu(product: str, limits: tuple[str | None, str | None]) -> None:
+    """The first CUDA with code for a GPU, and the first without it again."""
+    assert drivers.cuda_range(product) == limits
+
+
+@pytest.mark.parametrize("product", gpus.products())
+def test_the_first_cuda_of_every_gpu_is_known(product: str) -> None:
+    """No compute capability of the catalogue is left out."""
+    assert drivers.cuda_range(product)[0] is not None
+
+
+def test_systems_that_are_newer_than_a_branch() -> None:
+    """Ubuntu 24.04 has images from R550 on, 26.04 from R595 on; of others nothing is known."""
+    found = [drivers.first_branch_on(os) for os in ("ubuntu24.04", "ubuntu26.04", "ubuntu22.04")]
+    assert [each and each.name for each in found] == ["R550", "R595", None]

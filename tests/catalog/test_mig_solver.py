@@ -162,6 +162,7 @@ def test_places_on_a_known_board() -> None:
         (H100, "7g.80gb", ["7g.80gb"]),
         (H100, "1g.10gb=7", ["7 x 1g.10gb"]),
         (A30, "2g.12gb=1", ["2 x 2g.12gb", "2g.12gb + 2g.12gb+me"]),
+        ("GB200", "1g.24gb=6", ["1g.47gb + 6 x 1g.24gb", "7 x 1g.24gb"]),  # older drivers name them so
         (H100, "4g.40gb=2", []),
     ],
 )

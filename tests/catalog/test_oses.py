@@ -137,3 +137,37 @@ def test_supported_systems_by_release() -> None:
 def test_drivers_offer_the_same() -> None:
     """Whoever names a driver image finds the system's functions beside the driver's."""
     assert (drivers.os_tag, drivers.os_id, drivers.os_family) == (os_tag, os_id, os_family)
+
+
+@pytest.mark.parametrize(
+    ("os", "published"),
+    [
+        ("ubuntu22.04", True),
+        ("ubuntu23.10", False),
+        ("ubuntu26.04", True),
+        ("rhel9.4", True),
+        ("rhel7.9", False),
+        ("rocky10.1", True),
+        ("rhcos4.18", True),
+        ("sles15.6", False),
+        ("debian12", False),
+    ],
+)
+def test_versions_with_driver_images(os: str, published: bool) -> None:
+    """NVIDIA publishes for long-term support releases of Ubuntu, for EL 8 and newer, and for RHCOS."""
+    assert operating_system(os).published is published
+
+
+def test_what_components_meet_on_a_system() -> None:
+    """SELinux enforces on Red Hat's family; Amazon Linux 2 and EL 7 have an old C library."""
+    assert {name for name in oses.os_ids() if operating_system(f"{name}9").selinux} == {
+        "rhel",
+        "rhcos",
+        "centos",
+        "rocky",
+        "ol",
+    }
+    old = ("amzn2", "centos7.9", "rhel7", "ol7.9")
+    assert all(operating_system(os).ancient for os in old)
+    assert not any(operating_system(os).ancient for os in ("amzn2023", "rhel8.10", "ubuntu20.04", "ol8.9"))
+    assert operating_system("rhel9.4").name == "Red Hat Enterprise Linux 9.4"

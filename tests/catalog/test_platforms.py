@@ -286,3 +286,28 @@ def test_reading_a_platform_reads_nothing_else(files_read: list[str]) -> None:
     platform.cache_clear()
     defaults("rke2-sles16", "v26.7.0", "1.34")
     assert set(files_read) == {"platforms/rke2-sles16", "platforms/rke2"}
+
+
+def test_what_node_images_bring() -> None:
+    """The platforms whose preset leaves a component to the node say why, and those alone (platforms.yaml)."""
+    for name in platforms.names():
+        found, preset = platform(name), defaults(name, "v26.7.0", "1.34")
+        off = {section for section, values in preset.items() if values.get("enabled") is False}
+        assert found.brings.keys() - {"fabric_manager"} == off - {"gdrcopy", "nfd"}, name
+        assert all(brought.what for brought in found.brings.values())
+    assert {name for name in platforms.names() if "fabric_manager" in platform(name).brings} == {
+        "eks-al2023",
+        "dgx-os-bcm",
+    }
+
+
+def test_folders_of_container_runtimes() -> None:
+    """Configuration, drop-in and socket of a distribution are in its folders."""
+    for name in platforms.names():
+        found = platform(name)
+        own = found.containerd
+        for path in (own.config, own.socket, own.drop_in) if own else ():
+            assert path is None or any(path.startswith(f"{folder}/") for folder in found.runtime_folders)
+    assert platform("generic").runtime_folders == ("/etc/containerd", "/run/containerd")
+    assert {name for name in platforms.names() if platform(name).own_template} == {"k3s", "rke2", "rke2-sles16"}
+    assert [name for name in platforms.names() if platform(name).config_owner] == ["kubeone"]

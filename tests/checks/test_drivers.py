@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks import drivers as rules
-from gpustack.checks.rule import RULES
+from gpustack.checks.rule import all_rules
 from gpustack.model import Finding
 from tests.components.common import spec
 
+RULES = {rule.id: rule for rule in all_rules()}
 A, B = ({"name": name, "os": "ubuntu22.04", "nodeSelector": {"p": name}} for name in ("a", "b"))
 CRD = {"useNvidiaDriverCRD": True}
 OWNER = "nvidia.com/gpu-operator.driver.owner"
@@ -19,7 +19,6 @@ OLD, NEW = "418.94.202501221327-0", "418.94.202502100215-0"
 
 def findings(rule: str, **sections: Any) -> list[Finding]:
     """What RULE finds in a policy with two pools on Ubuntu and SECTIONS."""
-    assert rules
     return list(RULES[rule].findings(spec(**{"nodePools": [A, B], **sections})))
 
 

@@ -1,4 +1,4 @@
-"""Rules about virtual machines (checks/sandbox.py)."""
+"""Rules about virtual machines (checks/sandbox.py and checks/kubevirt.py)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks import sandbox
-from gpustack.checks.rule import RULES
+from gpustack.checks.rule import all_rules
 from tests.components.common import spec
 from tests.components.sandbox import POOLS, machines
 
+RULES = {rule.id: rule for rule in all_rules()}
 PARTS = POOLS[2]
 ON = [PARTS]
 
 
 def hits(rule: str, **sections: Any) -> list[str]:
     """The paths of what RULE finds in a policy with virtual machines and SECTIONS."""
-    assert sandbox
     return [finding.path for finding in RULES[rule].findings(machines(**sections))]
 
 

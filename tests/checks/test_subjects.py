@@ -17,6 +17,7 @@ from gpustack.compiler.cache import Store
 from gpustack.compiler.judge import GroupedFinding
 from gpustack.model import Finding, FindingsError, Resource
 from gpustack.policy.load import load
+from tests.components.common import spec
 from tests.project import SMALL, Project
 
 DAY = datetime.date(2027, 3, 31)
@@ -154,10 +155,10 @@ def test_days(mine: Project, rules: list[Rule], today: datetime.date, severities
     """A rule says from which day on a hit counts, and up to which. What is rendered, and kept, is the same on all
     days: the next day's lint compiles nothing and says something else."""
 
-    def soon(spec: object) -> Iterator[Hit]:
+    def soon(_: object) -> Iterator[Hit]:
         yield hit("spec.release", "it ends soon", until=DAY)
 
-    def over(spec: object) -> Iterator[Hit]:
+    def over(_: object) -> Iterator[Hit]:
         yield hit("spec.release", "it has ended", since=DAY)
 
     rules += [Rule("GPU898", "warning", soon), Rule("GPU899", "error", over)]
@@ -172,7 +173,7 @@ def test_days(mine: Project, rules: list[Rule], today: datetime.date, severities
 def test_an_error_of_a_day_stops_the_render_of_that_day(mine: Project, rules: list[Rule]) -> None:
     """The day before, the same policy renders, with the same bytes as ever."""
 
-    def over(spec: object) -> Iterator[Hit]:
+    def over(_: object) -> Iterator[Hit]:
         yield hit("spec.release", "it has ended", since=DAY)
 
     rules.append(Rule("GPU899", "error", over))
@@ -186,6 +187,21 @@ def test_an_error_of_a_day_stops_the_render_of_that_day(mine: Project, rules: li
     assert mine.tree() == tree
 
 
+def test_tolerated_for_one_is_not_for_another(mine: Project, rules: list[Rule]) -> None:
+    """A stack that was compiled for a cluster with a waiver is refused for a cluster without, whoever comes first."""
+
+    def check(_: object) -> Iterator[Hit]:
+        yield hit("spec.release")
+
+    rules.append(Rule("GPU899", "error", check))
+    wanted, store = spec(**SMALL), Store(mine.cache, "s" * 64)
+    for _ in range(2):
+        with pytest.raises(stack.RefusedError, match="what"):
+            stack.compile_stack(wanted, "k" * 64, store)
+        found = stack.compile_stack(wanted, "k" * 64, store, {"GPU899"})
+        assert [finding.rule for finding in found.findings] == ["GPU899"]
+
+
 def test_findings_survive_the_store() -> None:
     """What is kept with a stack comes back as it was."""
     plain = Finding("GPU899", "note", "what", path="spec.x", why="why", remedy="remedy")
@@ -197,7 +213,7 @@ def test_findings_survive_the_store() -> None:
 def test_notes_are_for_lint(mine: Project, rules: list[Rule]) -> None:
     """A render passes them on without looking for their places; lint shows where they are."""
 
-    def check(spec: object) -> Iterator[Hit]:
+    def check(_: object) -> Iterator[Hit]:
         yield hit("spec.release")
 
     rules.append(Rule("GPU899", "note", check))

@@ -115,6 +115,15 @@ def test_odd_names(repository: Project) -> None:
         repository.policy(name, file=f"policies/{file}")
 
 
+def test_odd_folders(repository: Project) -> None:
+    """A folder, too, may have a name that would be a pattern to Git."""
+    repository.policy("x", file=":!dd/x.yaml")
+    repository.policy("y", file="odd/y.yaml")
+    commit(repository)
+    repository.policy("x", file=":!dd/x.yaml", cdi={"enabled": False})
+    assert rendered(repository, ":!dd/x.yaml", "odd/y.yaml") == ["x"]
+
+
 def test_in_a_folder_of_the_repository(project: Project) -> None:
     """The project may be a folder of a larger repository, and Git may be told to answer relative to it."""
     inner = Project(project.folder / "gpu", project.cache)

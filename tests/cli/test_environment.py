@@ -139,26 +139,24 @@ def test_policies_behind_a_link(clusters: Project, tmp_path: Path) -> None:
     assert linked.tree() == first
 
 
-def test_full_standard_output(clusters: Project) -> None:
+@pytest.mark.parametrize("unbuffered", [None, "1"])
+def test_full_standard_output(clusters: Project, unbuffered: str | None) -> None:
     """What can't be printed is exit 4 and a sentence, not a crash at the very end."""
-    command = [sys.executable, "-m", "gpustack", "version"]
+    command, env = [sys.executable, "-m", "gpustack", "version"], clusters.environment({"PYTHONUNBUFFERED": unbuffered})
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=clusters.environment()
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=env)
     assert done.returncode == 4
     assert done.stderr.startswith("error GPU923: the system refuses: No space left")
     assert "Traceback" not in done.stderr
 
 
-def test_reader_that_went_away(clusters: Project) -> None:
+@pytest.mark.parametrize("unbuffered", [None, "1"])
+def test_reader_that_went_away(clusters: Project, unbuffered: str | None) -> None:
     """A closed pipe ends the program quietly with the code that shells know, so that `set -o pipefail` sees it."""
-    command = [sys.executable, "-m", "gpustack", "check"]
+    command, env = [sys.executable, "-m", "gpustack", "check"], clusters.environment({"PYTHONUNBUFFERED": unbuffered})
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        command, stdout=write, stderr=subprocess.PIPE, check=False, env=clusters.environment(), cwd=clusters.folder
-    )
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, env=env, cwd=clusters.folder)
     os.close(write)
     assert done.returncode == 141
     assert b"Traceback" not in done.stderr

@@ -212,10 +212,13 @@ def test_odd_file_name_in_dist(project: Project) -> None:
 
 def test_terminal_without_unicode(project: Project) -> None:
     """A terminal that knows ASCII alone gets everything, with numbers for what it can't show."""
+    ascii_only = {"PYTHONIOENCODING": "ascii:strict", "LC_ALL": "C"}
+    project.policy("a", validator={"driver": {"env": [{"name": "X", "value": "größe"}]}})
+    done = project.spawn("explain", "a", "validator.driver", env=ascii_only)
+    assert (done.code, "gr\\xf6\\xdfe" in done.out) == (0, True)
     project.write("policies/a.yaml", policy("a").replace("spec:", "spec:\n  größe: 1", 1))
-    done = project.spawn("render", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
-    assert done.code == 4
-    assert "gr\\xf6\\xdfe" in done.err
+    done = project.spawn("render", env=ascii_only)
+    assert (done.code, "gr\\xf6\\xdfe" in done.err) == (4, True)
 
 
 def test_findings_of_many_components_come_together(project: Project) -> None:

@@ -81,7 +81,8 @@ def test_which_policies_an_argument_means(project: Project, words: list[str], cl
         project.policy(name)
     project.policy("prod-b", file="policies/b.yml")
     project.policy("odd", file="policies/stem.yaml")
-    done = project.run("render", *words, "--format", "json")
+    absolute = [str(project.folder / word) for word in words if word.startswith("policies/")]
+    done = project.run("render", *words, *absolute, "--format", "json")
     assert {cluster["name"] for cluster in done.json["clusters"]} == clusters
 
 

@@ -133,8 +133,11 @@ def test_a_folder_in_the_way(tmp_path: Path) -> None:
 
 def test_entries_are_private(store: Store) -> None:
     """Policies may hold what not everybody on the machine may read."""
-    store.put("kind", "key1", VALUE)
-    for path in (entry(store), entry(store).parent):
+    for key in ("key1", "key2"):
+        store.put("kind", key, VALUE)
+    files = [path for path in store.root.rglob("*") if path.is_file()]
+    assert len(files) == 2
+    for path in (*files, files[0].parent):
         assert path.stat().st_mode & 0o077 == 0, path
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpustack.compiler.cache import Store
-from gpustack.compiler.executor import SMALL as FEW
+from gpustack.compiler.fleet import STACKS_PER_NODE
 from gpustack.compiler.stack import compile_stack
 from gpustack.policy.load import load, spec_key
 from tests.project import Project, document
@@ -95,7 +95,7 @@ def test_order_of_keys(reference: tuple[Path, tuple[str, dict[str, str]]], seed:
 def fleet(project: Project) -> None:
     """Enough different policies for several processes, in folders, layers and styles of all sorts."""
     project.layer("base", daemonsets={"labels": {"layer": "base"}})
-    for number in range(FEW + 2):
+    for number in range(2 * STACKS_PER_NODE):
         name = f"c{number:02}"
         project.policy(name, extends=["base"], daemonsets={"labels": {"number": name, "a": "b", "z": "y"}})
     project.write("policies/rich.yaml", document("ClusterPolicy", "rich", RICH))

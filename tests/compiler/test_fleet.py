@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.compiler import fleet, output
+from gpustack.compiler import fleet, output, sources
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.fleet import GroupedFinding, Outcome, Project, Source, also
 from gpustack.model import Finding, FindingsError, InputError
@@ -28,7 +28,7 @@ class Run:
         paths = sorted((folder.folder / "policies").glob("*.yaml"))
         self.calls: dict[str, int] = {}
         with pytest.MonkeyPatch.context() as patch:
-            for module, name in ((fleet, "load_policy"), (fleet, "compile_stack"), (output, "write")):
+            for module, name in ((sources, "load_policy"), (fleet, "compile_stack"), (output, "write")):
                 patch.setattr(module, name, self.counting(name, getattr(module, name)))
             self.outcome: Outcome = fleet.render(project, paths, prune=prune)
 
@@ -150,14 +150,14 @@ def test_file_that_changes_while_it_is_read(three: Folder) -> None:
     Run(three)
     good = three.tree()
     three.write("policies/c.yaml", old + "\n")
-    real = fleet.load_policy
+    real = sources.load_policy
 
     def save(path: Path, root: Path, store: Store) -> Any:
         three.policy("c", cdi={"enabled": False})
         return real(path, root, store)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet, "load_policy", save)
+        patch.setattr(sources, "load_policy", save)
         Run(three)
     assert three.tree() != good
     three.write("policies/c.yaml", old + "\n")
@@ -249,8 +249,8 @@ def source(name: str) -> Source:
 
 def test_twins(tmp_path: Path) -> None:
     """Two files for one cluster are refused."""
-    assert fleet.twins([source("a"), source("b")]) == []
-    found = fleet.twins([source("a"), source("b"), dataclasses.replace(source("a"), display="other.yaml")])
+    assert sources.twins([source("a"), source("b")]) == []
+    found = sources.twins([source("a"), source("b"), dataclasses.replace(source("a"), display="other.yaml")])
     assert [finding.rule for finding in found] == ["GPU020"]
     assert "both describe the cluster 'a'" in found[0].what
 
@@ -276,7 +276,7 @@ def test_stamp(tmp_path: Path) -> None:
     seen = []
 
     def stamp(path: Path = file) -> str:
-        seen.append(fleet.stamp_of(path, root, {}))
+        seen.append(sources.stamp_of(path, root, {}))
         return seen[-1]
 
     assert stamp() == ""
@@ -291,5 +291,5 @@ def test_stamp(tmp_path: Path) -> None:
     file.rename(root / "policies/b.yaml")
     stamp(root / "policies/b.yaml")
     assert len(set(seen)) == len(seen)
-    assert fleet.stamp_of(root / "policies", root, {}) == ""
-    assert fleet.stamp_of(root / "policies/b.yaml", root, {}) == seen[-1]
+    assert sources.stamp_of(root / "policies", root, {}) == ""
+    assert sources.stamp_of(root / "policies/b.yaml", root, {}) == seen[-1]

@@ -363,6 +363,8 @@ def test_folders_that_can_not_be_read(out: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(OutputError, match="deep"):
         write(out, NEW)
+    with pytest.raises(OutputError, match="deep"):
+        remove_cluster(out, "c")
     assert not any(path.name.startswith(".gpustack") for path in out.iterdir())
 
 
@@ -400,12 +402,19 @@ def test_look_after_write(out: Path) -> None:
     assert write(out, NEW).look == look(out, "c")
 
 
-def test_somebody_writes_at_the_same_time(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that changes between the exchange of the folders and the look at them is never taken for ours."""
+@pytest.mark.parametrize("how", ["save", "replace"])
+def test_somebody_writes_at_the_same_time(out: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """A file that changes between the exchange of the folders and the look at them is never taken for ours, also when
+    another one of the same size and time takes its place."""
 
     def exchange(fresh: Path, root: Path, aside: Path) -> None:
         folders.exchange(fresh, root, aside)
-        (root / "base/a.yaml").write_text("an editor saves just now")
+        file = root / "base/a.yaml"
+        if how == "save":
+            file.write_text("an editor saves just now")
+        else:
+            shutil.copy2(file, root / "copy")
+            (root / "copy").replace(file)
 
     monkeypatch.setattr(output, "exchange", exchange)
     assert write(out, NEW).look == ""

@@ -176,7 +176,7 @@ def test_daemonsets_of_the_policy() -> None:
         assert body["metadata"]["labels"]["app"] == "x"
         assert template["metadata"]["labels"]["app"] != "x"
         assert template["metadata"]["labels"]["team"] == "a"
-        assert (body["metadata"]["annotations"], template["metadata"]["annotations"]) == ({"note": "1"}, {"note": "1"})
+        assert (body["metadata"]["annotations"]["note"], template["metadata"]["annotations"]) == ("1", {"note": "1"})
         driver_pod = "dra-driver" in key
         assert template["spec"]["priorityClassName"] == ("mine" if driver_pod else "system-node-critical")
         assert ("tolerations" in template["spec"]) == key.startswith("Deployment/")

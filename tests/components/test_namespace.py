@@ -10,6 +10,7 @@ from gpustack.components import Namespace, RuntimeClasses
 from gpustack.components.inputs import namespace, runtime_classes
 from gpustack.components.inputs.namespace import NamespaceInputs
 from gpustack.model import Body
+from gpustack.policy.quantities import size
 from tests.components.common import chart, render, spec
 
 PSA = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
@@ -57,7 +58,7 @@ def test_quota() -> None:
     (scope,) = found["spec"]["scopeSelector"]["matchExpressions"]
     assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
     assert set(scope["values"]) == {"system-node-critical", "system-cluster-critical"}
-    assert int(found["spec"]["hard"]["pods"]) > 1000
+    assert size(found["spec"]["hard"]["pods"]) > 1000
 
 
 def test_before_everything_else() -> None:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import gpus, mig
 from ...compiler.emit import emit_value
 from ...model import Finding, FindingsError
+from ...policy import mig_layouts
 from ...policy.workloads import sandbox
 from .common import Inputs
 from .dra import as_policy
@@ -34,6 +36,8 @@ PLUGIN, MIG, CLIENTS, METRICS, VGPU = (
     "gpustack-dcgm-metrics",
     "gpustack-vgpu-devices-config",
 )
+MOST_BYTES = 1024 * 1024
+"""What the values of a ConfigMap may have together (apimachinery's validation of ConfigMaps)."""
 EXCLUSIVE = "exclusive"
 """The device-plugin configuration of pools that share nothing, and of nodes that no pool claims."""
 
@@ -65,10 +69,20 @@ class InEffect(NamedTuple):
 def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
     """The ConfigMaps that gpustack writes for SPEC, or None."""
     spec = as_policy(spec)
-    every = (plugin_config_map, mig_config_map, gpu_clients_map, metrics_map, vgpu_config_map)
-    ours = [found for found in (of(spec) for of in every) if found.data is not None]
+    every = {
+        plugin_config_map: "devicePlugin.config",
+        mig_config_map: "migManager.config",
+        gpu_clients_map: "migManager.gpuClientsConfig",
+        metrics_map: "dcgmExporter.config",
+        vgpu_config_map: "vgpuDeviceManager.config",
+    }
     brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
-    maps = {found.name: found.data for found in ours if found.data is not None and found.name not in brought}
+    maps = {}
+    for of, section in every.items():
+        found = of(spec)
+        if found.data is not None and found.name not in brought:
+            refuse_large(found.data, found.name, f"spec.{section}.data")
+            maps[found.name] = found.data
     return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
 
 
@@ -110,38 +124,29 @@ def plugin_config_of(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
 
 
 def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
-    """Names of the extended resources that a node of POOL advertises before sharing."""
+    """Names of the extended resources that a node of POOL advertises before sharing.
+
+    A layout that depends on a board which is not known counts with every element that may be for it. Parts of
+    instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource).
+    """
     layouts = layouts_of(spec, pool)
     if spec.mig.strategy != "mixed" or not any(layouts):
         return ["nvidia.com/gpu"]
-    names = {mig.resource_name(profile) for layout in layouts for profile in layout}
-    whole = {"nvidia.com/gpu"} if not all(layouts) else set()
-    return sorted(names | whole)
+    profiles = {profile for layout in layouts for profile in layout or () if mig.ProfileName.parse(profile).exposed}
+    whole = {"nvidia.com/gpu"} if not all(layout is not None for layout in layouts) else set()
+    return sorted({mig.resource_name(profile) for profile in profiles} | whole)
 
 
-def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[dict[str, int]]:
-    """The MIG layouts that GPUs of POOL get; an empty one stands for GPUs that stay whole."""
-    cut = pool.sharing.mig
-    if cut is None:
-        return [{}]
-    if cut.layout is not None:
-        return [dict(cut.layout)]
-    if cut.devices:
-        listed = sum(len(group.indices) for group in cut.devices)
-        rest: list[dict[str, int]] = [{}] if pool.gpusPerNode and listed < pool.gpusPerNode else []
-        return [dict(group.layout or {}) for group in cut.devices] + rest
-    entries = gpus.default_mig_config(spec.release)["mig-configs"].get(cut.config, [])
-    fitting = [entry for entry in entries if applies(entry, pool.gpuProduct)]
-    return [dict(entry.get("mig-devices", {})) for entry in fitting] or [{}]
-
-
-def applies(entry: dict[str, Any], product: str | None) -> bool:
-    """Whether an element of a mig-parted configuration is for PRODUCT; an unknown product takes all of them."""
-    filters = entry.get("device-filter")
-    if not filters or product is None or product not in gpus.products():
-        return True
-    wanted = {filters.lower()} if isinstance(filters, str) else {item.lower() for item in filters}
-    return any(pci.lower() in wanted for pci in gpus.product(product).device_filters)
+def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[Mapping[str, int] | None]:
+    """The MIG layouts that GPUs of POOL get; None stands for GPUs that stay whole."""
+    chosen = mig_layouts.choice(spec, pool, mig_layouts.source(spec))
+    if chosen is None:
+        return [None]
+    elements = chosen.elements or ()
+    found = mig_layouts.groups(elements, pool)
+    if found is None:
+        return [element.layout if element.enabled else None for element in elements]
+    return [group.layout for group in found]
 
 
 def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
@@ -203,6 +208,22 @@ def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
     """Named sets of vGPU devices."""
     on = sandbox(spec) and spec.vgpuDeviceManager.enabled
     return inline(spec, spec.vgpuDeviceManager.config, VGPU) if on else InEffect("")
+
+
+def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
+    """Refuse the DATA of the ConfigMap NAME, which comes from PATH, where the API server would."""
+    size = sum(len(str(text).encode()) for text in data.values())
+    if size > MOST_BYTES:
+        raise FindingsError(
+            Finding(
+                "GPU044",
+                "error",
+                f"the ConfigMap {name} would have {size:,} bytes",
+                path=path,
+                why=f"the API server takes {MOST_BYTES:,} at most",
+                remedy="divide it, or leave out what is not needed",
+            )
+        )
 
 
 def config_text(value: Any) -> str:

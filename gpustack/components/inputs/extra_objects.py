@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model import Finding, FindingsError
 from .common import Inputs
+from .configs import refuse_large
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -38,6 +39,8 @@ def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
             raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
         if body["kind"] not in CLUSTER_SCOPED and not body["metadata"].get("namespace"):
             body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
+        if body["kind"] == "ConfigMap" and isinstance(body.get("data"), dict):
+            refuse_large(body["data"], str(body["metadata"]["name"]), f"spec.extraObjects[{position}].data")
         group, meta = str(body["apiVersion"]).rpartition("/")[0], body["metadata"]
         first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
         if first != position:

@@ -1,24 +1,10 @@
-"""Comparing Kubernetes quantities: which of 1500m and 2, of 1Gi and 1G is more."""
+"""The resources of containers that run one after the other: the most that any of them asks for."""
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
 from typing import Any
 
-UNITS = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)}
-UNITS |= {unit: Fraction(1000 ** (power + 1)) for power, unit in enumerate("kMGTPE")}
-UNITS |= {f"{unit}i": Fraction(1024 ** (power + 1)) for power, unit in enumerate("KMGTPE")}
-QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
-
-
-def size(quantity: int | str) -> Fraction:
-    """How much QUANTITY is. Policies hold only what the API server reads (policy/types.py)."""
-    found = QUANTITY.fullmatch(str(quantity))
-    if found is None:
-        raise ValueError(f"{quantity!r} is no quantity")
-    number, exponent, unit = found.groups()
-    return Fraction(f"{number.rstrip('.')}{exponent or ''}") * UNITS[unit or ""]
+from ...policy.quantities import size
 
 
 def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:

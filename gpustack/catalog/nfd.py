@@ -1,0 +1,44 @@
+"""What rules of node feature discovery can ask about: features, attributes, operators.
+
+A rule that asks about something else is accepted and never matches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpustack.catalog import _data
+
+
+def features() -> tuple[str, ...]:
+    """The names of all features: pci.device, kernel.version, ..."""
+    return tuple(_facts()["features"])
+
+
+def attributes(feature: str) -> tuple[str, ...] | None:
+    """The attributes of FEATURE, None where they depend on the node, or nobody knows the feature."""
+    found = _facts()["features"].get(feature)
+    return tuple(found) if found else None
+
+
+def values_of(operator: str) -> tuple[int, int | None] | None:
+    """How many values OPERATOR takes: the fewest and the most, None for any number; None where there is none such."""
+    for number, operators in _facts()["operators"].items():
+        if operator in operators:
+            return (1, None) if number == "some" else (number, number)
+    return None
+
+
+def in_hex(feature: str, attribute: str) -> bool:
+    """Whether the values of ATTRIBUTE are four hex digits, lower-case."""
+    return feature == "pci.device" and attribute in _facts()["hex_digits"]
+
+
+def default_prefix() -> str:
+    """What a label without a prefix gets."""
+    return str(_facts()["default_prefix"])
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("nfd")
+    return facts

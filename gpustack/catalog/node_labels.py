@@ -1,0 +1,36 @@
+"""Labels that NVIDIA's programs put on nodes: which there are, and who sets them.
+
+A pod that selects nodes by a label which nobody sets stays pending without an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpustack.catalog import _data
+
+PREFIX = "nvidia.com/"
+MIG = f"{PREFIX}mig-"
+
+
+def by_discovery(key: str) -> bool:
+    """Whether GPU feature discovery sets the label KEY."""
+    if key.startswith(MIG):
+        return key.endswith(tuple(f".{suffix}" for suffix in _facts()["discovery_of_profiles"]))
+    return key in _facts()["discovery"]
+
+
+def known(key: str) -> bool:
+    """Whether the label KEY, of NVIDIA's, is one that some program sets or reads."""
+    facts = _facts()
+    return by_discovery(key) or key in facts["management"] or key.startswith(tuple(facts["families"]))
+
+
+def all_known() -> tuple[str, ...]:
+    """Every label whose name depends on nothing."""
+    return (*_facts()["discovery"], *_facts()["management"])
+
+
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = _data.load("node-labels")
+    return facts

@@ -1,0 +1,144 @@
+"""Rules about single pods that the API server refuses: requests beside limits, names that stand twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..model import Body, Path, Resource, dotted
+from ..policy.quantities import size
+from .references import pod_template
+from .rule import Hit, rule
+
+
+def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The containers of a workload with their places in BODY; none of what is no workload."""
+    template = pod_template(body)
+    pod = template.get("spec") if template is not None else None
+    steps: Path = ("spec",)
+    if body["kind"] == "CronJob":
+        steps = ("spec", "jobTemplate", "spec", "template", "spec")
+    elif body["kind"] != "Pod":
+        steps = ("spec", "template", "spec")
+    for key in ("initContainers", "containers"):
+        found = pod.get(key) if isinstance(pod, dict) else None
+        for index, container in enumerate(found if isinstance(found, list) else []):
+            if isinstance(container, dict):
+                yield (*steps, key, index), container
+
+
+@rule("GPU807", "error", over="object")
+def requests_and_limits(resource: Resource) -> Iterator[Hit]:
+    """A container whose requests and limits the API server refuses.
+
+    GPUs and other extended resources can't be overcommitted: a request needs a limit of the same number, and a limit
+    alone is enough. No request may be above its limit.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              resources: {requests: {nvidia.com/gpu: 1}}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              resources: {limits: {nvidia.com/gpu: 1}}
+    """
+    for path, container in containers(resource.body):
+        for key, what, why, remedy in wrong_amounts(container):
+            whose = f"container {container.get('name')} of {resource.kind} {resource.name}"
+            yield Hit(dotted((*path, "resources", *key)), f"{whose}: {what}", why, remedy)
+
+
+def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
+    """The place below `resources`, what, why and remedy of what the API server refuses in CONTAINER."""
+    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
+    for name, amount in [*requests.items(), *limits.items()]:
+        extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
+        if extended and _size(amount) % 1:
+            where = "requests" if name in requests else "limits"
+            what = f"{name}: {amount} is no whole number"
+            yield (where, name), what, "the API server refuses the pod: these can't be divided", "write a whole number"
+    for name, amount in requests.items():
+        extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
+        if extended and name not in limits:
+            why = "the API server refuses the pod: a resource that can't be overcommitted needs a limit"
+            yield ("requests", name), f"{name} is requested without a limit", why, f"write it under limits: {amount}"
+        elif extended and _size(amount) != _size(limits[name]):
+            why = "the API server refuses the pod: the two must be equal for what can't be overcommitted"
+            what = f"{name}: the request is {amount}, the limit {limits[name]}"
+            yield ("requests", name), what, why, "write the limit alone"
+        elif name in limits and _size(amount) > _size(limits[name]):
+            what = f"{name}: the request {amount} is above the limit {limits[name]}"
+            yield ("requests", name), what, "the API server refuses the pod", "lower the request, or raise the limit"
+
+
+def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
+    resources = container.get("resources")
+    found = resources.get(part) if isinstance(resources, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _size(amount: Any) -> Any:
+    """How much AMOUNT is; nothing for what is no quantity, which validation refuses."""
+    try:
+        return size(amount)
+    except ValueError:
+        return 0
+
+
+@rule("GPU808", "error", over="object")
+def name_twice(resource: Resource) -> Iterator[Hit]:
+    """A name that stands twice in a list of a pod.
+
+    Variables, volumes, containers and mounts are told apart by their names or paths. A server-side apply refuses a list
+    with one twice; without it, the last variable wins and other lists are refused.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              env: [{name: LEVEL, value: "1"}, {name: LEVEL, value: "2"}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              env: [{name: LEVEL, value: "2"}]
+    """
+    for path, container in containers(resource.body):
+        for key, by in (("env", "name"), ("volumeMounts", "mountPath")):
+            items = container.get(key)
+            seen: set[object] = set()
+            for index, item in enumerate(items if isinstance(items, list) else []):
+                name = item.get(by) if isinstance(item, dict) else None
+                if isinstance(name, str) and name in seen:
+                    yield Hit(
+                        dotted((*path, key, index)),
+                        f"{name} stands twice under {key} of container {container.get('name')}",
+                        "a server-side apply refuses the object",
+                        "delete one of the two",
+                    )
+                seen.add(name)

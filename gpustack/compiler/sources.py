@@ -1,0 +1,209 @@
+"""Policy files as sources: which cluster each describes, and the key of its effective spec.
+
+A file whose bytes, and the layers beside it, were seen before is not even parsed. What was found out about the others
+is remembered once their specs compile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, GpustackError, InputError, Location
+from ..policy.load import display
+from . import node
+from .cache import Store, digest
+from .executor import Executor
+from .stack import finding_of, plain
+
+if TYPE_CHECKING:
+    from ..policy.load import Loaded, Memo
+
+Progress = Callable[[str, int, int], None]
+"""Told (step, done, total) as a render goes on."""
+
+HELD = 64
+"""Effective specs, and files, that a process holds on to."""
+
+REMEMBERED = 64
+"""Sources that a process remembers at a time: they share the look at the layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where a render reads and writes. `root` is what file names in messages and headers are relative to.
+
+    `today` is the day by which waivers expire and findings begin to count; None: none does.
+    """
+
+    root: Path
+    out: Path
+    store: Store
+    jobs: int | None = None
+    today: datetime.date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A policy file: the cluster it describes and the key of its effective spec.
+
+    `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
+    `findings` are of the rules that look at who wrote what, whenever they count.
+    """
+
+    path: Path
+    display: str
+    stamp: str
+    name: str
+    key: str
+    spec: str = field(default="", repr=False)
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+
+
+def read_all(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
+    """Step 1: every policy file as a Source. Raises InputError with the errors of all files."""
+    found, errors = read_sources(project, paths, executor, progress)
+    if errors:
+        raise InputError(*errors)
+    return found
+
+
+def read_sources(
+    project: Project, paths: Sequence[Path], executor: Executor, progress: Progress
+) -> tuple[list[Source], list[Finding]]:
+    """The policies that can be used, in the order of PATHS, and what is wrong with the others."""
+    _MEMOS.clear()
+    found: list[Source] = []
+    errors: list[Finding] = []
+    layers: dict[Path, str] = {}
+    fresh: list[tuple[Project, Path, str]] = []
+    for path in paths:
+        stamp = stamp_of(path, project.root, layers)
+        known = _known(project, path, stamp)
+        if known is None:
+            fresh.append((project, path, stamp))
+        else:
+            found.append(known)
+    if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
+        node.start_early()  # nothing was ever synthesised here, so something will be
+    for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
+        if isinstance(result, Source):
+            found.append(result)
+        else:
+            errors += [finding for finding in result if finding not in errors]
+        progress("reading", done, len(paths))
+    order = {path: position for position, path in enumerate(paths)}
+    found.sort(key=lambda source: order[source.path])
+    return found, errors or twins(found)
+
+
+def twins(found: Iterable[Source]) -> list[Finding]:
+    """What is wrong where two files describe one cluster: they would overwrite each other in dist/."""
+    first: dict[str, Source] = {}
+    findings = []
+    for source in found:
+        other = first.setdefault(source.name, source)
+        if other is not source:
+            findings.append(
+                Finding(
+                    "GPU020",
+                    "error",
+                    f"{source.display} and {other.display} both describe the cluster {source.name!r}",
+                    path="metadata.name",
+                    location=name_location(source),
+                    why="both would be written to the same folder",
+                    remedy="give each cluster its own metadata.name",
+                )
+            )
+    return findings
+
+
+def name_location(source: Source) -> Location:
+    """Where the policy of SOURCE names its cluster."""
+    from ..policy.positions import locate
+    from ..policy.read import read
+
+    try:
+        return locate(read(source.path, source.display).text, source.display, ("metadata", "name"))
+    except InputError:  # it was there when it was loaded
+        return Location(source.display)
+
+
+def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
+    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read.
+
+    LAYERS is filled by folder.
+    """
+    folder = path.parent
+    try:
+        if folder not in layers:
+            below = folder / "layers"
+            files = sorted(below.iterdir()) if below.is_dir() else []
+            layers[folder] = digest(
+                *(part for file in files if file.is_file() for part in (file.name, file.read_bytes()))
+            )
+        return digest("source", display(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def _known(project: Project, path: Path, stamp: str) -> Source | None:
+    """The source of PATH if its bytes were loaded before and its stack is still in the store."""
+    entry = project.store.get("source", stamp) if stamp else None
+    if entry is None or project.store.get("stack", entry["key"]) is None:
+        return None
+    findings = tuple(finding_of(item) for item in entry["findings"])
+    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"], findings=findings)
+
+
+def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
+    project, path, stamp = item
+    try:
+        loaded = load_policy(path, project.root, project.store)
+    except GpustackError as error:
+        return error.findings
+    from ..checks.rule import rules_over
+    from ..checks.subjects import Written
+    from ..policy.load import spec_key
+
+    written = Written(loaded.spec, loaded.merged)
+    findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
+    text = loaded.spec.model_dump_json(exclude_none=True)
+    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), text, findings)
+
+
+def load_policy(path: Path, root: Path, store: Store) -> Loaded:
+    """Load one policy file. Files of one run share their layers, and equal specs are validated once in a process."""
+    from ..policy.load import Memo, load
+
+    memo = _MEMOS.setdefault((store.root, store.salt), Memo())
+    for held in (memo.specs, memo.documents):
+        if len(held) > HELD:  # a fleet of which no two specs are equal shares nothing but its layers
+            held.clear()
+    return load(path, root=root, memo=memo)
+
+
+_MEMOS: dict[tuple[Path, str], Memo] = {}
+"""What the loads of one run share, in each process. A run is known by its store, of which workers have copies."""
+
+
+def remember(project: Project, found: Iterable[Source], executor: Executor) -> None:
+    """Let the store know which effective specs the bytes of FOUND stand for."""
+    fresh = [dataclasses.replace(source, spec="") for source in found if source.spec and source.stamp]
+    parts = [(project, fresh[start : start + REMEMBERED]) for start in range(0, len(fresh), REMEMBERED)]
+    for _ in executor.map(_remember, parts, warm=True):
+        pass
+
+
+def _remember(item: tuple[Project, list[Source]]) -> None:
+    project, found = item
+    layers: dict[Path, str] = {}
+    for source in found:
+        # Somebody may have saved the file between the look at its bytes and the reading of it.
+        if stamp_of(source.path, project.root, layers) == source.stamp:
+            findings = [plain(finding) for finding in source.findings]
+            project.store.put("source", source.stamp, {"name": source.name, "key": source.key, "findings": findings})

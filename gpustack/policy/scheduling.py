@@ -1,0 +1,105 @@
+"""Whether the scheduler may put a pod on the nodes of a pool: taints and tolerations, selectors and what is known of
+labels.
+
+Solves: a pod that doesn't tolerate a node's taint stays away from it without an event, and the rest of the stack waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpustack.policy.node_pools import NodePool, Taint
+
+Toleration = Mapping[str, Any]
+
+OF_DAEMONSETS = frozenset(
+    f"node.kubernetes.io/{name}"
+    for name in (
+        *("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"),
+        "network-unavailable",
+    )
+)
+"""Keys of taints that the DaemonSet controller lets its pods tolerate."""
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Whether pods with TOLERATIONS may run where TAINT is. A preference keeps nobody away."""
+    return taint.effect == "PreferNoSchedule" or any(_matches(taint, found) for found in tolerations)
+
+
+def _matches(taint: Taint, toleration: Toleration) -> bool:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    if (toleration.get("effect") or taint.effect) != taint.effect or (key and key != taint.key):
+        return False
+    if operator == "Exists":
+        return True
+    value, wanted = taint.value or "", str(toleration.get("value") or "")
+    if operator in {"Lt", "Gt"}:
+        numbers = [_number(value), _number(wanted)]
+        have, limit = numbers
+        return bool(key) and have is not None and limit is not None and (have < limit) == (operator == "Lt")
+    return bool(key) and value == wanted
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def kept_away(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:
+    """Those of TAINTS that keep pods with TOLERATIONS away."""
+    known = list(tolerations)
+    return [taint for taint in taints if not tolerated(taint, known)]
+
+
+def written(taint: Taint) -> str:
+    """TAINT as kubectl writes it: nvidia.com/gpu=present:NoSchedule."""
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def toleration_of(taint: Taint) -> str:
+    """The toleration for TAINT, as a policy writes it."""
+    value = f", operator: Equal, value: {taint.value}" if taint.value else ", operator: Exists"
+    return f"{{key: {taint.key}{value}, effect: {taint.effect}}}"
+
+
+def excluded(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether POD (a PodSpec) selects other nodes than those with LABELS, which may have more that nobody knows of."""
+    selector = pod.get("nodeSelector")
+    if any(labels.get(key, value) != value for key, value in (selector or {}).items()):
+        return True
+    terms = required_terms(pod)
+    return bool(terms) and all(
+        any(unmet(expression, labels) for expression in term.get("matchExpressions") or ()) for term in terms
+    )
+
+
+def required_terms(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The terms of POD's node affinity of which one must hold."""
+    affinity: Any = pod
+    for step in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
+        affinity = affinity.get(step) if isinstance(affinity, Mapping) else None
+    return [term for term in affinity if isinstance(term, Mapping)] if isinstance(affinity, list) else []
+
+
+def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether nodes with LABELS surely don't meet EXPRESSION of an affinity: only labels that are known count."""
+    have, values = labels.get(str(expression.get("key"))), expression.get("values") or []
+    if have is None:
+        return False
+    operator = expression.get("operator")
+    if operator in {"Gt", "Lt"}:
+        number, limit = _number(have), _number(str(values[0])) if values else None
+        return number is None or (limit is not None and not (number > limit if operator == "Gt" else number < limit))
+    return {
+        "In": have not in values,
+        "NotIn": have in values,
+        "DoesNotExist": True,
+    }.get(str(operator), False)
+
+
+def labels_of(pool: NodePool) -> dict[str, str]:
+    """What is known of the labels of POOL's nodes before anything of NVIDIA runs there."""
+    arch = {"kubernetes.io/arch": pool.arch} if pool.arch else {}
+    return {"kubernetes.io/os": "linux", **arch, **pool.nodeSelector}
