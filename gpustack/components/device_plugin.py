@@ -31,9 +31,7 @@ class DevicePlugin(Component[DevicePluginInputs]):
             cluster=[rule("", "nodes", "get list watch")],
         )
         entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
-        yield config_map(
-            ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET}
-        )
+        yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET})
         yield daemonset(
             common,
             DAEMONSET,

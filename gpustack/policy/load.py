@@ -59,7 +59,8 @@ def load(
 ) -> Loaded:
     """Load the policy file PATH. Files below ROOT are called by their path from there, others by their name.
 
-    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. Raises InputError with everything that is wrong, where reading can go on after a mistake.
+    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. Raises InputError with
+    everything that is wrong, where reading can go on after a mistake.
     """
     memo = memo if memo is not None else Memo()
     policy = open_policy(_document(path, root, memo))
@@ -84,8 +85,8 @@ def load(
 def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
     """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
 
-    Raises InputError where two files are about the same cluster (GPU020), or a layer lies among the policies (GPU015). A
-    file that can't be read is returned too: whoever loads it learns why.
+    Raises InputError where two files are about the same cluster (GPU020), or a layer lies among the policies
+    (GPU015). A file that can't be read is returned too: whoever loads it learns why.
     """
     memo = memo if memo is not None else Memo()
     root = root if root is not None else folder.parent

@@ -1,8 +1,8 @@
 """Where a value of a document stands in its text.
 
 Solves: a diagnostic needs the line and column of a value, and the data has forgotten them. Keeping them for every value
-would cost each good run what only a bad one needs. So the text is composed a second time, by ruamel.yaml, when the first
-question about it is asked; the graph of nodes has all positions and is kept for the questions that follow.
+would cost each good run what only a bad one needs. So the text is composed a second time, by ruamel.yaml, when the
+first question about it is asked; the graph of nodes has all positions and is kept for the questions that follow.
 
 ruamel.yaml takes half a minute for 4 MB, so a text that no person writes by hand is composed by the C parser that read
 it. The tests compare the positions of the two.

@@ -38,11 +38,14 @@ SYSTEMS = {
 }
 """Operating systems of the nodes of each platform's layer."""
 
+LABELS = {"gke": {"gke-no-default-nvidia-gpu-device-plugin": "true"}}
+"""Labels that a platform's nodes need."""
+
 PRODUCTS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", "Tesla-T4")
 POOLS = ("training", "inference", "notebooks", "batch", "render", "ci", "research", "vision")
 NAMESPACES = ("gpu-operator", "gpu-operator", "gpu-operator", "gpu-operator", "nvidia-gpu-operator", "gpu-system")
 DRIVERS = ("580.126.20", "580.142", "590.48.01", "595.58.03")
-PLUGINS = ("v0.18.2", "v0.19.0", "v0.19.1")
+PLUGINS = ("v0.19.3", "v0.19.4", "v0.20.0")
 EXPORTERS = ("4.5.1-4.8.0-distroless", "4.5.2-4.8.1-distroless")
 INTERVALS = ("15s", "30s", "60s")
 
@@ -104,10 +107,10 @@ def _spec(rng: random.Random) -> Spec:
     spec: Spec = {
         "extends": ["base", layer],
         "cluster": {
-            "kubernetesVersion": rng.choice(("1.32", "1.33", "1.34", "1.34", "1.35")),
+            "kubernetesVersion": rng.choice(("1.33", "1.34", "1.34", "1.35", "1.36")),
             "namespace": rng.choice(NAMESPACES),
         },
-        "nodePools": [_pool(rng, name, SYSTEMS[layer]) for name in rng.sample(POOLS, rng.randint(1, 4))],
+        "nodePools": [_pool(rng, name, layer) for name in rng.sample(POOLS, rng.randint(1, 4))],
     }
     if rng.random() < 0.5:
         spec["driver"] = {"version": rng.choice(DRIVERS)}
@@ -132,15 +135,15 @@ def _spec(rng: random.Random) -> Spec:
     return spec
 
 
-def _pool(rng: random.Random, name: str, systems: tuple[str, ...]) -> Spec:
+def _pool(rng: random.Random, name: str, layer: str) -> Spec:
     product = rng.choice(PRODUCTS)
     pool: Spec = {
         "name": name,
-        "os": rng.choice(systems),
+        "os": rng.choice(SYSTEMS[layer]),
         "gpuProduct": product,
         "gpusPerNode": rng.choice((1, 4, 8)),
         "count": rng.randint(1, 40),
-        "nodeSelector": {"example.com/pool": f"{name}-{rng.randint(1, 12)}"},
+        "nodeSelector": {"example.com/pool": f"{name}-{rng.randint(1, 12)}"} | LABELS.get(layer, {}),
     }
     kind = rng.random()
     if kind < 0.35:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -183,7 +182,7 @@ def test_only_our_schemas_are_used(binary: Path, write: Write, calls: list[list[
     second_opinion({write("a.yaml", CONFIG_MAP): "1.33"}, binary)
     (command,) = calls
     places = [command[i + 1] for i, word in enumerate(command) if word == "-schema-location"]
-    assert [os.path.dirname(place) for place in places] == [
+    assert [str(Path(place).parent) for place in places] == [
         str(ROOT / "schemas/kubernetes/1.33"),
         str(ROOT / "schemas/crds"),
     ]

@@ -41,7 +41,17 @@ FROM_THE_CHART = {
     for key in ("create", "data")
 }
 OF_OURS = {
-    *("release", "cluster", "nodePools", "nfd", "extraObjects", "references", "drivers", "gpuCluster", "computeDomains"),
+    *(
+        "release",
+        "cluster",
+        "nodePools",
+        "nfd",
+        "extraObjects",
+        "references",
+        "drivers",
+        "gpuCluster",
+        "computeDomains",
+    ),
     *("reconciler", "gitops", "alerts", "dashboards", "tenancy", "kubevirt"),
 }
 
