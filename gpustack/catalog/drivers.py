@@ -10,7 +10,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog import _data, releases
+from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.catalog.oses import (
     OperatingSystem,
@@ -176,17 +176,17 @@ def kernel_module_types() -> tuple[str, ...]:
 
 def listed_versions(release: str) -> tuple[str, ...]:
     """The driver versions that the documentation of RELEASE's line lists. UnknownRelease otherwise."""
-    return tuple(_facts()["listed"][releases.release(release).line])
+    return tuple(_versions.of_line(_facts()["listed"], releases.release(release).line))
 
 
 def recommended_version(release: str) -> str:
     """The driver version that the documentation of RELEASE's line recommends. UnknownRelease otherwise."""
-    return str(_facts()["recommended"][releases.release(release).line])
+    return str(_versions.of_line(_facts()["recommended"], releases.release(release).line))
 
 
 def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
     """The branches of which RELEASE has precompiled images for KERNEL (5.15.0-105-generic) on OS; empty for none."""
-    series = _facts()["precompiled"][releases.release(release).line].get(os, {})
+    series = _versions.of_line(_facts()["precompiled"], releases.release(release).line).get(os, {})
     found = series.get(".".join(kernel.split(".")[:2]), series.get("any", ()))
     return tuple(found)
 

@@ -55,7 +55,7 @@ class OperatingSystem:
 
 def os_names(release: str | None = None) -> list[str]:
     """The systems in the support table of RELEASE (default: the newest), such as ubuntu22.04; RHCOS is not in it."""
-    return list(_facts()["supported"][releases.release(release or releases.latest()).line])
+    return list(_versions.of_line(_facts()["supported"], releases.release(release or releases.latest()).line))
 
 
 def os_ids() -> list[str]:

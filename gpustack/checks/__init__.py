@@ -41,5 +41,8 @@ RULE_MODULES = (
     "placement",
     "twice",
     "pods",
+    "workloads",
+    "workload_nodes",
+    "workload_shares",
 )
 """The modules of this package that hold rules. `rule.all_rules` imports them, and nobody else needs to."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..policy.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, written
+from ..policy.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
+from .pods import FOREIGN
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from .subjects import Render
 
 BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrivers": "spec.drivers"}
-FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
-"""Origins of objects that are not the stack's: nobody says that they have to run on GPU nodes."""
 
 
 @rule("GPU803", "error", over="render")
@@ -47,11 +46,11 @@ def untolerated_taint(render: Render) -> Iterator[Hit]:
     missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}
     for resource, pod in render.pods:
         if resource.kind != "DaemonSet" or resource.origin in FOREIGN:
-            continue
+            continue  # nobody says that pods of extraObjects have to run on GPU nodes
         for index, pool in pools:
             if excluded(pod, labels_of(pool)):
                 continue
-            for taint in kept_away(pool.taints, pod.get("tolerations") or ()):
+            for taint in kept_away(pool.taints, tolerations_of(pod)):
                 if taint.key not in OF_DAEMONSETS:
                     key = where(render, resource), index, written(taint)
                     missing.setdefault(key, (pool, taint, []))[2].append(resource.name)

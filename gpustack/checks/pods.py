@@ -10,6 +10,9 @@ from ..policy.quantities import size
 from .references import pod_template
 from .rule import Hit, rule
 
+FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
+"""Origins of objects that the policy brings along."""
+
 
 def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The containers of a workload with their places in BODY; none of what is no workload."""
@@ -31,31 +34,17 @@ def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
 def requests_and_limits(resource: Resource) -> Iterator[Hit]:
     """A container whose requests and limits the API server refuses.
 
-    GPUs and other extended resources can't be overcommitted: a request needs a limit of the same number, and a limit
-    alone is enough. No request may be above its limit.
+    No request may be above its limit, and for GPUs the two must be equal. (What pods of extraObjects ask for is told by
+    GPU702, as for tenants.)
 
     Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              resources: {requests: {nvidia.com/gpu: 1}}
+        dcgmExporter: {resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}
 
     Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              resources: {limits: {nvidia.com/gpu: 1}}
+        dcgmExporter: {resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}
     """
+    if resource.origin in FOREIGN:
+        return
     for path, container in containers(resource.body):
         for key, what, why, remedy in wrong_amounts(container):
             whose = f"container {container.get('name')} of {resource.kind} {resource.name}"
@@ -89,6 +78,11 @@ def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
     resources = container.get("resources")
     found = resources.get(part) if isinstance(resources, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def amount_of(amount: Any) -> int:
+    """AMOUNT as a whole number, 0 for what is none."""
+    return int(_size(amount))
 
 
 def _size(amount: Any) -> Any:
@@ -131,10 +125,12 @@ def name_twice(resource: Resource) -> Iterator[Hit]:
     for path, container in containers(resource.body):
         for key, by in (("env", "name"), ("volumeMounts", "mountPath")):
             items = container.get(key)
-            seen: set[object] = set()
+            seen: set[str] = set()
             for index, item in enumerate(items if isinstance(items, list) else []):
                 name = item.get(by) if isinstance(item, dict) else None
-                if isinstance(name, str) and name in seen:
+                if not isinstance(name, str):
+                    continue
+                if name in seen:
                     yield Hit(
                         dotted((*path, key, index)),
                         f"{name} stands twice under {key} of container {container.get('name')}",

@@ -1,13 +1,15 @@
 """What a rule is, over what it looks, and the registry of all of them.
 
-A rule is a generator of hits over one of four things, whichever says enough (the cheapest comes first):
+A rule is a generator of hits over one of these, whichever says enough (the cheapest comes first):
 
     over="spec"     the effective spec. Runs once for all clusters of a spec, before anything is rendered.
     over="object"   one rendered object (model.Resource), by itself. Runs once for each component that is synthesised.
     over="render"   a Render: the spec, and all objects that it renders to. Runs once for all clusters of a spec.
     over="origins"  a Written: the spec, and who wrote which value of it. Runs once for each policy file that changed.
+    over="workload" a Tenant: one workload of a tenant, and what the cluster offers. Runs where tenants' manifests are
+                    checked, and for each workload among the policy's extraObjects.
 
-All four are pure, and what they find is kept: with the stack, with the component, with the source. So no rule sees the
+All are pure, and what they find is kept: with the stack, with the component, with the source. So no rule sees the
 date. One that depends on it says from which day on a hit counts (`since`), and before which (`until`); who knows the
 date picks. Rejected: handing the date to the rule, which would make every cached answer wrong by tomorrow.
 """
@@ -27,12 +29,14 @@ from . import RULE_MODULES
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
     from .subjects import Render, Written
+    from .tenants import Tenant
 
-Over = Literal["spec", "object", "render", "origins"]
+Over = Literal["spec", "object", "render", "origins", "workload"]
 SpecCheck = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
 ObjectCheck = Callable[[Resource], Iterator["Hit"]]
 RenderCheck = Callable[["Render"], Iterator["Hit"]]
 OriginsCheck = Callable[["Written"], Iterator["Hit"]]
+WorkloadCheck = Callable[["Tenant"], Iterator["Hit"]]
 Check = Callable[[Any], Iterator["Hit"]]
 
 
@@ -41,7 +45,8 @@ class Hit:
     """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY.
 
     PATH begins with `spec`. A rule over an object names the place in the object instead (`metadata.labels`): for an
-    object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it.
+    object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it. A rule
+    over a workload names the place in the manifest.
 
     INSIDE is a line and column (from 1) of the text at PATH, where that is a configuration of its own (a block scalar
     in `config.data`, say): the finding then points there. SINCE and UNTIL bound the days on which the hit counts.
@@ -66,7 +71,7 @@ class Rule:
     over: Over = "spec"
 
     def findings(self, subject: Any) -> Iterator[Finding]:
-        """What the rule has to say about SUBJECT: a ClusterPolicySpec, Resource, Render or Written, see `over`."""
+        """What the rule has to say about SUBJECT, which is of the type that `over` says."""
         for hit in self.check(subject):
             yield Finding(
                 self.id,
@@ -107,6 +112,8 @@ def rule(id: str, severity: Severity, over: Literal["object"]) -> Callable[[Obje
 def rule(id: str, severity: Severity, over: Literal["render"]) -> Callable[[RenderCheck], RenderCheck]: ...
 @overload
 def rule(id: str, severity: Severity, over: Literal["origins"]) -> Callable[[OriginsCheck], OriginsCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["workload"]) -> Callable[[WorkloadCheck], WorkloadCheck]: ...
 def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[Any], Any]:  # noqa: A002 - its name in findings
     """Register a function as rule ID over what OVER says. Ids are stable: a rule that goes leaves its id unused."""
 

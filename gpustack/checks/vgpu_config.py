@@ -1,4 +1,4 @@
-"""The rule about the file of the vGPU device manager. Rules about who gets which set are in sandbox.py."""
+"""Rules about the vGPU managers: the device manager's file, the host driver's image. Who gets which set: sandbox.py."""
 
 from __future__ import annotations
 
@@ -55,3 +55,29 @@ def broken_vgpu_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
         yield Hit(text.path, f"the ConfigMap has no key {KEY}", why, f"put the text under the key {KEY}")
     for problem in read_vgpu_config(text.text) if text and text.text is not None else ():
         yield Hit(text.path if text else "", problem.what, problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU541", "error")
+def no_vgpu_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A vGPU manager, and no word about where its image is.
+
+    NVIDIA publishes none: the host driver for vGPUs is licensed, and everybody builds an image of it. The chart's
+    default leaves repository and version empty, and a bare name is no image that a node could pull (bug-reports.md
+    B58).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuManager: {enabled: true}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuManager: {enabled: true, repository: registry.example.com/nvidia, version: 580.105.06}
+    """
+    section = spec.vgpuManager
+    if sandbox(spec) and section.enabled and not section.repository and "/" not in (section.image or ""):
+        yield Hit(
+            "spec.vgpuManager",
+            "the vGPU manager has no image",
+            f"{section.image or 'its image'} names no registry; NVIDIA publishes no such image, because it is licensed",
+            "set spec.vgpuManager.repository and version to an image of your own",
+        )

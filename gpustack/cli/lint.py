@@ -1,4 +1,4 @@
-"""gpustack lint: what the rules say about policies. Nothing is written but the reports that are asked for."""
+"""gpustack lint: what the rules say about policies, or about tenants' manifests. Only reports are written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..compiler.lint import lint
-from ..model import Finding, OutputError
+from ..compiler.lint import Lint, lint
+from ..model import Finding, InputError, OutputError
 from . import common
 from .formats import FORMATS, SEVERITIES, Report, write
 
@@ -23,6 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=target,
         metavar="FORMAT=PATH",
         help=f"write them to a file as well, in another format perhaps: {', '.join(FORMATS)}; may be repeated",
+    )
+    parser.add_argument(
+        "--workloads",
+        type=Path,
+        metavar="DIR",
+        help="check the manifests in this folder (or file) against what --cluster offers, instead of policies",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        default=[],
+        metavar="CLUSTER|FILE",
+        help="the cluster that --workloads is for: a name, a glob, or a policy file; may be repeated",
     )
     parser.add_argument(
         "--fail-on",
@@ -42,15 +55,31 @@ def target(text: str) -> tuple[str, Path]:
 
 
 def run(options: argparse.Namespace) -> int:
-    paths = common.select(options.policies)
-    with common.project(options) as project:
-        found = lint(project, paths, common.progress_line(options))
+    found = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
     report = Report(found, failing)
     for name, path in options.report:
         save(path, write(name, report))
     sys.stdout.write(write(options.format, report))
     return report.code
+
+
+def of_policies(options: argparse.Namespace) -> Lint:
+    paths = common.select(options.policies)
+    with common.project(options) as project:
+        return lint(project, paths, common.progress_line(options))
+
+
+def of_workloads(options: argparse.Namespace) -> Lint:
+    from ..compiler.tenants import lint_workloads
+
+    if not options.workloads or not options.cluster or options.policies:
+        what = "--workloads and --cluster go together, without other policies"
+        remedy = "gpustack lint --workloads DIR --cluster NAME"
+        raise InputError(Finding("GPU026", "error", what, remedy=remedy))
+    paths = common.select(options.cluster)
+    with common.project(options) as project:
+        return lint_workloads(project, paths, options.workloads)
 
 
 def save(path: Path, text: str) -> None:

@@ -59,10 +59,10 @@ class Executor:
         """FUNCTION of each item. An exception of one ends the iteration with it.
 
         WORTH: so many items are worth a process; with less than twice as many, one does it all. WARM: processes that
-        are there already know what FUNCTION needs, so they work however few items off. Raises GpustackError when a
-        worker was killed, which is what systems do when memory runs out.
+        are there already know what FUNCTION needs, so they work however few items off, and none is started for it.
+        Raises GpustackError when a worker was killed, which is what systems do when memory runs out.
         """
-        if self.alone(len(items)) and not (warm and self._pool is not None and items):
+        if (self._pool is None if warm else self.alone(len(items))) or not items:
             yield from map(function, items)
             return
         if self._pool is None:

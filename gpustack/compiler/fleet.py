@@ -106,11 +106,16 @@ def judge_sources(
         if due(finding, project.today)
     )
     grouped = group(told)
-    asked = [(project, dataclasses.replace(same[0], spec=""), finding, notes) for finding, same in grouped]
-    places = executor.map(_locate, asked, warm=True)
+    known = [_located(project, same[0], finding, notes) for finding, same in grouped]
+    asked = [
+        (project, dataclasses.replace(same[0], spec=""), finding)
+        for (finding, same), found in zip(grouped, known, strict=True)
+        if found is None
+    ]
+    fresh = executor.map(_locate, asked, warm=True)
     located = [
-        GroupedFinding(finding, tuple(source.name for source in same))
-        for finding, (_, same) in zip(places, grouped, strict=True)
+        GroupedFinding(found or next(fresh), tuple(source.name for source in same))
+        for found, (_, same) in zip(known, grouped, strict=True)
     ]
     sources.remember(project, [source for source in found if source.key not in refused], executor)
     located += [GroupedFinding(finding, ()) for finding in complaints(found, decisions, refused)]
@@ -160,27 +165,39 @@ def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[li
     return key, [plain(finding) for finding in stack.findings], True
 
 
-def _locate(item: tuple[Project, Source, Finding, bool]) -> Finding:
-    """A finding with the place in the files of a policy where its value was written.
+def _located(project: Project, source: Source, finding: Finding, notes: bool) -> Finding | None:
+    """FINDING with its place, if it needs none or `_locate` found it in another run; else None.
 
-    Without NOTES, notes go without: nobody waits for them. Finding a place means to load the policy and to parse its
-    text once more, so the store keeps it: a warm render that has something to tell stays one.
+    Without NOTES, notes go without: nobody waits for them.
     """
-    project, source, finding, notes = item
     if finding.location is not None or not finding.path or (finding.severity == "note" and not notes):
         return finding
-    key = digest("place", source.stamp, json.dumps(plain(finding))) if source.stamp else ""
-    known = project.store.get("place", key) if key else None
-    if known is not None:
-        return dataclasses.replace(finding, location=Location(**known["at"]) if known["at"] else None)
+    known = project.store.get("place", _place_key(source, finding)) if source.stamp else None
+    if known is None:
+        return None
+    return dataclasses.replace(finding, location=Location(**known["at"]) if known["at"] else None)
+
+
+def _place_key(source: Source, finding: Finding) -> str:
+    return digest("place", source.stamp, json.dumps(plain(finding)))
+
+
+def _locate(item: tuple[Project, Source, Finding]) -> Finding:
+    """A finding with the place in the files of a policy where its value was written.
+
+    Looking for it means to load the policy and to parse its text once more, so the store keeps it: a warm render that
+    has something to tell stays one.
+    """
+    project, source, finding = item
     from ..policy.place import place
 
     try:
         found = place(sources.load_policy(source.path, project.root, project.store), finding)
     except GpustackError:
         return finding
-    if key and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
-        project.store.put("place", key, {"at": dataclasses.asdict(found.location) if found.location else None})
+    if source.stamp and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
+        place_found = dataclasses.asdict(found.location) if found.location else None
+        project.store.put("place", _place_key(source, finding), {"at": place_found})
     return found
 
 

@@ -88,8 +88,12 @@ class Decisions:
 
         JUDGED are the clusters of each folder; an expired waiver counts where it names one of them. PARTLY has the
         folders of which all clusters are among these, each with the clusters that some rules did not get to see: a
-        waiver that names one of them may be of use.
+        waiver that names one of them may be of use. So may one of a rule over workloads: tenants' manifests were not
+        looked at.
         """
+        from ..checks.rule import rules_over
+
+        elsewhere = {rule.id for rule in rules_over("workload")} if any(self._waivers.values()) else set()
         found = []
         for folder, listed in self._waivers.items():
             names = list(judged.get(folder, ()))
@@ -97,7 +101,9 @@ class Decisions:
                 if self._expired(waiver):
                     if any(map(waiver.names, names)):
                         found.append(expired(waiver))
-                elif id(waiver) not in self._used and folder in partly and not any(map(waiver.names, partly[folder])):
+                elif id(waiver) in self._used or waiver.rule in elsewhere or folder not in partly:
+                    continue
+                elif not any(map(waiver.names, partly[folder])):
                     found.append(unused(waiver))
         return found
 

@@ -6,7 +6,7 @@ fleet is looked at all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Prog
     findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings]
     return Lint(
         tuple(dict.fromkeys(source.name for source in found)),
-        tuple(sorted(findings, key=_order)),
+        in_order(findings),
         bool(unusable),
         judgement.stacks,
     )
@@ -50,6 +50,11 @@ def read_decisions(project: sources.Project, paths: Sequence[Path]) -> tuple[Dec
         return Decisions(fleet.read_waivers(project, paths), project.today), []
     except InputError as error:
         return Decisions({}, project.today), list(error.findings)
+
+
+def in_order(findings: Iterable[GroupedFinding]) -> tuple[GroupedFinding, ...]:
+    """FINDINGS with errors first, then warnings, then notes; those of one severity by their places."""
+    return tuple(sorted(findings, key=_order))
 
 
 def _order(item: GroupedFinding) -> tuple[int, str, int, int, str]:

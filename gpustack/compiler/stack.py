@@ -77,6 +77,7 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         files = joined(list(components.values()))
         findings += object_findings(spec, components.values())
         findings += render_findings(spec, minor, list(components.values()))
+        findings += workload_findings(spec)
         findings.sort(key=lambda finding: finding.rule)
         refuse(findings, tolerated)
     except FindingsError as error:
@@ -125,6 +126,20 @@ def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Resul
     render = Render(spec, minor, have, need, load)
     for rule in rules_over("render"):
         yield from rule.findings(render)
+
+
+def workload_findings(spec: ClusterPolicySpec) -> Iterator[Finding]:
+    """What the rules over workloads say about those that the policy brings along."""
+    from ..checks.tenants import pods_in, tenants_of
+    from ..policy.offer import offer
+
+    having = {index: found for index, body in enumerate(spec.extraObjects) if (found := pods_in(body))}
+    offered = offer(spec) if having else None
+    for index, pods in having.items():
+        for tenant in tenants_of(spec.extraObjects[index], pods, offered) if offered else ():
+            for finding in (finding for rule in rules_over("workload") for finding in rule.findings(tenant)):
+                path = f".{finding.path}" if finding.path else ""
+                yield dataclasses.replace(finding, path=f"spec.extraObjects[{index}]{path}")
 
 
 def stored_stack(key: str, store: Store) -> Stack | None:

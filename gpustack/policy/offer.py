@@ -150,10 +150,9 @@ def _sharing(spec: ClusterPolicySpec, pool: NodePool) -> Sharing:
 def _labels(spec: ClusterPolicySpec, pool: NodePool, sharing: Sharing, *, cut: bool) -> dict[str, Values]:
     """What is known of the labels of nodes of POOL once the stack runs there."""
     product = product_of(pool)
-    serves = workload(spec, pool)
     found: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool).items()}
-    found |= {"nvidia.com/gpu.present": frozenset(["true"]), "nvidia.com/gpu.workload.config": frozenset([serves])}
-    if spec.gfd.enabled is not False and serves == "container" and not kata(spec):
+    found["nvidia.com/gpu.present"] = frozenset(["true"])
+    if spec.gfd.enabled is not False and workload(spec, pool) == "container" and not kata(spec):
         found |= _discovered(pool, product, sharing, cut=cut)
     if cut and MIG_LABEL not in found:
         chosen = choice(spec, pool, source(spec))

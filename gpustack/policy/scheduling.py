@@ -30,7 +30,7 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _matches(taint: Taint, toleration: Toleration) -> bool:
-    key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    key, operator = toleration.get("key") or "", str(toleration.get("operator") or "Equal")
     if (toleration.get("effect") or taint.effect) != taint.effect or (key and key != taint.key):
         return False
     if operator == "Exists":
@@ -64,15 +64,25 @@ def toleration_of(taint: Taint) -> str:
     return f"{{key: {taint.key}{value}, effect: {taint.effect}}}"
 
 
+def tolerations_of(pod: Mapping[str, Any]) -> list[Toleration]:
+    """The tolerations of POD (a PodSpec), as far as they are any."""
+    found = pod.get("tolerations")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
 def excluded(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether POD (a PodSpec) selects other nodes than those with LABELS, which may have more that nobody knows of."""
     selector = pod.get("nodeSelector")
-    if any(labels.get(key, value) != value for key, value in (selector or {}).items()):
+    if isinstance(selector, Mapping) and any(labels.get(key, value) != value for key, value in selector.items()):
         return True
     terms = required_terms(pod)
-    return bool(terms) and all(
-        any(unmet(expression, labels) for expression in term.get("matchExpressions") or ()) for term in terms
-    )
+    return bool(terms) and all(any(unmet(one, labels) for one in expressions_of(term)) for term in terms)
+
+
+def expressions_of(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The conditions on labels in TERM of an affinity."""
+    found = term.get("matchExpressions")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def required_terms(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -86,9 +96,9 @@ def required_terms(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether nodes with LABELS surely don't meet EXPRESSION of an affinity: only labels that are known count."""
     have, values = labels.get(str(expression.get("key"))), expression.get("values") or []
-    if have is None:
+    if have is None or not isinstance(values, list):
         return False
-    operator = expression.get("operator")
+    operator = str(expression.get("operator"))
     if operator in {"Gt", "Lt"}:
         number, limit = _number(have), _number(str(values[0])) if values else None
         return number is None or (limit is not None and not (number > limit if operator == "Gt" else number < limit))
@@ -96,7 +106,7 @@ def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         "In": have not in values,
         "NotIn": have in values,
         "DoesNotExist": True,
-    }.get(str(operator), False)
+    }.get(operator, False)
 
 
 def labels_of(pool: NodePool) -> dict[str, str]:

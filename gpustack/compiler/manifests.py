@@ -1,0 +1,113 @@
+"""Manifests of tenants, read from a folder: every object in every file, and where its parts stand.
+
+Solves: tenants' repositories hold many documents per file, values files, templates and things that are no
+manifests. What is no Kubernetes object is passed over, what can't be read is told, and a template says that it is
+one. Reading is the policy language's (YAML 1.2), but for several documents in one file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..model import Body, Finding, InputError, Location
+from ..model import Path as Steps
+from ..policy.construct import Builder
+from ..policy.place import parse
+from ..policy.source import decode, load_bytes, place
+from ..policy.yaml12 import check_expansion, compose
+
+ENDINGS = (".yaml", ".yml", ".json")
+HELM = ("{{", "}}")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One object of a file. `base` is its place in the document, for an item of a List."""
+
+    file: str
+    text: str = field(repr=False)
+    node: Any = field(repr=False)
+    body: Body = field(repr=False)
+    base: Steps = ()
+
+    def locate(self, path: str) -> Location:
+        """Where what stands at the dotted PATH is written; its nearest ancestor where there is no such thing."""
+        node, start = self.node, self.node.start_mark
+        for step in (*self.base, *parse(path)):
+            child = _child(node, step)
+            if child is None:
+                break
+            key, node = child
+            start = (node if key is None or isinstance(node, yaml.ScalarNode) else key).start_mark
+        return place(self.text, self.file, start.line + 1, start.column + 1)
+
+
+def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
+    """Key and value at STEP of NODE; no key in a list."""
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return None, node.value[step]
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+    return None
+
+
+def files(folder: Path) -> list[Path]:
+    """The files below FOLDER that may hold manifests, sorted; FOLDER itself where it is a file."""
+    if folder.is_file():
+        return [folder]
+    if not folder.is_dir():
+        what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
+        raise InputError(Finding("GPU034", "error", what, remedy=remedy))
+    found = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(root) / name for name in names if name.endswith(ENDINGS) and not name.startswith(".")]
+    return sorted(found)
+
+
+def read(path: Path, display: str) -> list[Manifest]:
+    """The objects in the file PATH, called DISPLAY. Raises InputError."""
+    text = decode(load_bytes(path, display), display)
+    try:
+        return [found for node in compose(text, display) for found in _objects(node, text, display)]
+    except InputError as error:
+        if all(mark in text for mark in HELM):
+            raise InputError(_template(text, display, error)) from None
+        raise
+
+
+def _objects(node: Any, text: str, display: str) -> Iterator[Manifest]:
+    check_expansion(node, text, display)
+    data = Builder(text, display).build(node)
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("kind"), str)
+        or not isinstance(data.get("apiVersion"), str)
+    ):
+        return
+    items = data.get("items")
+    if data["kind"].endswith("List") and isinstance(items, list):
+        for index, item in enumerate(items):
+            if isinstance(item, dict) and isinstance(item.get("kind"), str):
+                yield Manifest(display, text, node, item, ("items", index))
+    else:
+        yield Manifest(display, text, node, data)
+
+
+def _template(text: str, display: str, error: InputError) -> Finding:
+    """The finding for a file that is YAML only after Helm has been over it."""
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if HELM[0] in line)
+    return Finding(
+        "GPU035",
+        "error",
+        f"{display} is a template of Helm, not a manifest",
+        location=place(text, display, line, 1),
+        why=f"what it renders to depends on values that are not here ({error.findings[0].what})",
+        remedy="render it first, and name that folder: helm template NAME CHART --output-dir rendered",
+    )

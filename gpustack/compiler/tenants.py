@@ -1,0 +1,80 @@
+"""Tenants' manifests against what clusters offer: what `gpustack lint --workloads` says.
+
+The clusters' policies are loaded and not rendered: what nodes offer follows from the spec. Waivers beside the policies
+count, but nobody is told that one is of no use: this looks at a part of what they may be about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..checks.rule import rules_over
+from ..checks.tenants import pods_in, tenants_of
+from ..model import Finding, InputError
+from ..policy.load import display
+from ..policy.offer import offer
+from .judge import GroupedFinding, due, group
+from .lint import Lint, in_order, read_decisions
+from .manifests import Manifest, files, read
+from .sources import Project, load_policy
+
+if TYPE_CHECKING:
+    from ..policy.load import Loaded
+    from ..policy.offer import Offer
+
+
+def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:
+    """Run the rules over workloads on the manifests in FOLDER, for each cluster of the policies PATHS.
+
+    Raises InputError for policies that can't be used, and where there is no manifest at all.
+    """
+    clusters = [(path, load_policy(path, project.root, project.store)) for path in paths]
+    manifests, unusable = read_all(folder, project.root)
+    if not manifests and not unusable:
+        what, remedy = (
+            f"{folder} has no manifest",
+            "name a folder with Kubernetes objects in .yaml, .yml or .json files",
+        )
+        raise InputError(Finding("GPU036", "error", what, remedy=remedy))
+    decisions, wrong = read_decisions(project, paths)
+    unusable += wrong
+    told = (
+        (loaded.name, decisions.waive(path.parent, loaded.name, finding))
+        for path, loaded in clusters
+        for finding in about(manifests, loaded)
+        if due(finding, project.today)
+    )
+    findings = [GroupedFinding(finding, tuple(dict.fromkeys(names))) for finding, names in group(told)]
+    findings += [GroupedFinding(finding, ()) for finding in unusable]
+    names = tuple(dict.fromkeys(loaded.name for _, loaded in clusters))
+    return Lint(names, in_order(findings), bool(unusable), 0)
+
+
+def read_all(folder: Path, root: Path) -> tuple[list[Manifest], list[Finding]]:
+    """The objects in the files of FOLDER, and what is wrong with files that can't be read."""
+    found: list[Manifest] = []
+    unusable: list[Finding] = []
+    for path in files(folder):
+        try:
+            found += read(path, display(path, root) if path.is_absolute() else path.as_posix())
+        except InputError as error:
+            unusable += error.findings
+    return found, unusable
+
+
+def about(manifests: Iterable[Manifest], loaded: Loaded) -> Iterator[Finding]:
+    """What the rules say about MANIFESTS in the cluster of LOADED, with places in the manifests."""
+    offered = offer(loaded.spec)
+    for manifest in manifests:
+        yield from about_one(manifest, offered)
+
+
+def about_one(manifest: Manifest, offered: Offer) -> Iterator[Finding]:
+    """What the rules say about MANIFEST where a cluster offers OFFERED."""
+    for tenant in tenants_of(manifest.body, pods_in(manifest.body), offered):
+        for rule in rules_over("workload"):
+            for finding in rule.findings(tenant):
+                yield dataclasses.replace(finding, location=manifest.locate(finding.path))
