@@ -8,6 +8,8 @@ MAKEFLAGS += --no-builtin-rules
 ARGS ?=
 BIN := .venv/bin
 # What tools/ builds is found like any other program, after the user's own.
+# Paths may hold any letters, whatever the locale says.
+export PYTHONUTF8 := 1
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .PHONY: help

@@ -6,6 +6,7 @@
   objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
 - docs/rules/: all of it, from the rules' docstrings (rule_pages.py).
+- docs/platforms.md and docs/gpus.md: all of them, from the catalogue (catalogue_pages.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import yaml
 
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.reference import replaced, replaced_fields
-from tools import rule_pages
+from tools import catalogue_pages, rule_pages
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"
@@ -85,3 +86,4 @@ if __name__ == "__main__":
     for page, wanted in pages():
         page.write_text(wanted, encoding="utf-8")
     rule_pages.write()
+    catalogue_pages.write()

@@ -53,8 +53,11 @@ def minor(version: str) -> str:
 
 
 def _refusal(what: str, why: str, guess: str = "") -> Finding:
-    best = guess if guess in MINORS else MINORS[-1]
-    remedy = f'set spec.cluster.kubernetesVersion to the cluster\'s version, in quotes: "{best}"'
+    remedy = f'set spec.cluster.kubernetesVersion to the version that the cluster has, in quotes: "{MINORS[-1]}"'
+    if guess in MINORS:
+        remedy = f'put it in quotes: "{guess}"'
+    elif guess:
+        remedy = f"upgrade the cluster to {MINORS[0]} or later, or use a version of gpustack that knows it"
     return Finding("GPU900", "error", what, path="spec.cluster.kubernetesVersion", why=why, remedy=remedy)
 
 

@@ -8,6 +8,7 @@ becomes the rule's page in docs/rules/ (pages.py).
 RULE_MODULES = (
     "policy",
     "release_fields",
+    "in_vain",
     "openshift",
     "drivers",
     "driver_fields",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from ..compiler import fleet
 from . import common
@@ -27,15 +28,29 @@ def run(options: argparse.Namespace) -> int:
         print(as_json(code, outcome))
         return code
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity == "warning"), sys.stderr)
+    foreign(project.out, outcome)
     for change in old:
+        if not change.removed and not (project.out / change.cluster).exists():
+            print(printable(f"never rendered: {change.cluster} ({len(change.written)} files)"))
+            continue
         for word, names in (("stale", change.written), ("left over", change.removed)):
             for name in names:
                 print(printable(f"{word}: {os.path.normpath(project.out / change.cluster / name)}"))
     if old:
         print(
-            f"{len(old)} of {len(outcome.changes)} clusters are stale: run `gpustack render` and commit {project.out}/",
+            f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale: run `gpustack render` and commit {project.out}/",
             file=sys.stderr,
         )
         return code
-    print(f"{project.out} is current: {len(outcome.changes)} clusters")
+    print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code
+
+
+def foreign(out: Path, outcome: fleet.Outcome) -> None:
+    """Say which files of the clusters somebody else put there: gpustack leaves them, and engines sync them as well."""
+    for change in outcome.changes:
+        names = sorted(common.foreign_files(out, change.cluster))
+        for name in names[:10]:
+            print(printable(f"not ours: {os.path.normpath(out / change.cluster / name)}"), file=sys.stderr)
+        if len(names) > 10:
+            print(f"not ours: ... and {len(names) - 10} more", file=sys.stderr)

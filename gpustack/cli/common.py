@@ -50,6 +50,19 @@ def add_today(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def counted(number: int, word: str) -> str:
+    """1 cluster, 2 clusters."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def foreign_files(out: Path, cluster: str) -> set[str]:
+    """Files in the folder of CLUSTER that gpustack did not write."""
+    from ..compiler.folders import walk
+    from ..compiler.output import own_files
+
+    return set(walk(out / cluster)) - own_files(out, cluster)
+
+
 def day(text: str) -> datetime.date:
     try:
         found = datetime.date.fromisoformat(text)
@@ -102,7 +115,10 @@ def select(arguments: Sequence[str]) -> list[Path]:
     """
     from ..policy.load import policy_files
 
-    fleet = [] if arguments and all(is_file(word) for word in arguments) else policy_files(Path(POLICIES), POLICIES)
+    files_only = bool(arguments) and all(is_file(word) for word in arguments)
+    if not files_only and not Path(POLICIES).is_dir():
+        raise InputError(elsewhere())
+    fleet = [] if files_only else policy_files(Path(POLICIES), POLICIES)
     if not arguments and not fleet:
         raise InputError(no_policies())
     chosen: dict[str, Path] = {}
@@ -110,6 +126,14 @@ def select(arguments: Sequence[str]) -> list[Path]:
         for path in [Path(word)] if is_file(word) else called(word, fleet):
             chosen.setdefault(os.path.abspath(path), path)
     return list(chosen.values()) if arguments else fleet
+
+
+def elsewhere() -> Finding:
+    """The finding for a command in a folder that has no policies/, with the folder above it that has."""
+    here = Path.cwd()
+    above = next((folder for folder in here.parents if (folder / POLICIES).is_dir()), None)
+    remedy = f"run it in {above}" if above else f"run it where {POLICIES}/ is, or name policy files"
+    return Finding("GPU001", "error", f"there is no folder {POLICIES}/ here", why=f"this is {here}", remedy=remedy)
 
 
 def select_one(word: str) -> Path:

@@ -24,11 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.explain import explain
+    from ..policy.explain import NotSetError, explain
     from ..policy.load import load
 
     loaded = load(common.select_one(options.cluster), root=Path.cwd())
-    rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in explain(loaded, options.path)]
+    try:
+        found = explain(loaded, options.path)
+    except NotSetError as error:
+        print("[]" if options.format == "json" else printable(error.findings[0].what))
+        return 0
+    rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in found]
     if options.format == "json":
         print(
             json.dumps(

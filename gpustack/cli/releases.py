@@ -10,8 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..model import Finding, InputError
+from ..model import Finding, GpustackError, InputError
 from . import common
+
+
+NEWER_FIELD = "GPU107"
+"""The rule against fields that a release does not know: that one of the two lacks them is part of the answer."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,15 +72,30 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
         ("Other defaults", [row(change) for change in diff.defaults if not change.flips]),
         ("Images", [row(change) for change in diff.images]),
         ("Behaviour", list(diff.behaviour)),
-        ("Fields that the other release does not know", [change.path for change in diff.fields]),
+        (
+            f"Fields that only {max(options.before, options.after, key=by_number)} knows",
+            [change.path for change in diff.fields],
+        ),
     ]
     if objects is not None:
-        names = {"rolls": "pods restart", "changed": "changed", "added": "added", "removed": "removed"}
-        sections += [(f"{options.cluster}: {words}", objects[key]) for key, words in names.items()]
+        names = {
+            "refused": f"refused with {options.before} or {options.after}",
+            "rolls": "pods restart",
+            "waits": "changed; pods stay until they are deleted (OnDelete)",
+            "changed": "changed",
+            "added": "added",
+            "removed": "removed",
+        }
+        sections += [(f"{options.cluster}: {words}", objects.get(key, [])) for key, words in names.items()]
     for title, rows in sections:
         if rows:
             yield f"\n{title}:"
             yield from (f"  {line}" for line in rows)
+
+
+def by_number(release: str) -> tuple[int, ...]:
+    """v26.3.1 as (26, 3, 1)."""
+    return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 def row(change: Any) -> str:
@@ -99,9 +118,14 @@ def cluster_changes(options: argparse.Namespace) -> dict[str, list[str]]:
     path = common.select_one(options.cluster)
     node.configure(os.environ)
     files: list[dict[str, str]] = []
+    refused: list[str] = []
     with common.store(options) as store:
         for release in (options.before, options.after):
-            loaded = load(path, root=Path.cwd(), overrides={"release": release})
-            stack = compile_stack(loaded.spec, spec_key(loaded.merged), store)
-            files.append({file.path: file.text for file in stack.files})
-    return object_changes(*files)
+            try:
+                loaded = load(path, root=Path.cwd(), overrides={"release": release})
+                stack = compile_stack(loaded.spec, spec_key(loaded.merged), store, {NEWER_FIELD})
+            except GpustackError as error:
+                refused += [f"{release}: {finding.rule} {finding.what}" for finding in error.findings]
+            else:
+                files.append({file.path: file.text for file in stack.files})
+    return {"refused": refused} if refused else object_changes(*files)

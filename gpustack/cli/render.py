@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..compiler import fleet
+from ..compiler.output import INDEX
+from ..model import Finding, InputError
 from . import common
 from .text import document, plain, print_findings
 
@@ -24,10 +28,38 @@ def run(options: argparse.Namespace) -> int:
     if options.changed_since is not None:
         paths = common.changed_since(options.changed_since, paths)
     everything = not options.policies and options.changed_since is None
+    refuse_strangers(paths, options.out)
     with common.project(options) as project:
         outcome = fleet.render(project, paths, prune=everything, progress=common.progress_line(options))
     report(outcome, options, project.out)
     return 0
+
+
+def refuse_strangers(paths: Sequence[Path], out: str) -> None:
+    """Refuse a policy from outside policies/ whose cluster policies/ describes too: it would replace that one's folder."""
+    home = Path(common.POLICIES).resolve()
+    for path in paths:
+        name = "" if path.absolute().parent == home or path.resolve().parent == home else common.name_of(path)
+        source = index_source(Path(out), name) if name else ""
+        if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
+            raise InputError(
+                Finding(
+                    "GPU034",
+                    "error",
+                    f"{path} and {source} are both about the cluster {name}",
+                    why=f"{out}/{name} holds what {source} renders to, and would be replaced",
+                    remedy="name another folder with --out, or give the cluster another metadata.name",
+                )
+            )
+
+
+def index_source(out: Path, cluster: str) -> str:
+    """The policy that the folder of CLUSTER below OUT was rendered from, "" where that isn't known."""
+    try:
+        found = json.loads((out / INDEX / f"{cluster}.json").read_bytes())["source"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return str(found)
 
 
 def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> None:
@@ -44,8 +76,7 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> No
         )
     if len(changed) > 20:
         print(f"... and {len(changed) - 20} more")
-    total = len(outcome.changes)
-    print(f"{total} cluster{'' if total == 1 else 's'} rendered into {out}, {len(changed)} changed")
+    print(f"{common.counted(len(outcome.changes), 'cluster')} rendered into {out}, {len(changed)} changed")
 
 
 def as_json(code: int, outcome: fleet.Outcome) -> str:

@@ -20,6 +20,10 @@ _STEP = re.compile(
 )
 
 
+class NotSetError(InputError):
+    """A field that the language has and that nobody gives a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is no file."""
@@ -99,7 +103,7 @@ def _unset(loaded: Loaded, path: Path) -> InputError:
     if path and path[-1] in set(keys_at(ClusterPolicySpec, path[:-1])):
         what = f"spec.{shown} is not set"
         why = f"neither {loaded.file} nor its layers, platform and release give it a value"
-        return InputError(
+        return NotSetError(
             Finding("GPU019", "error", what, f"spec.{shown}", None, why, "set it in the policy if you need it")
         )
     near = nearest_paths(ClusterPolicySpec, re.sub(r"\[[^\]]*\]", "[]", shown))

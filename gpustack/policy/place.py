@@ -46,7 +46,7 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
         where = cause[0].locate(cause[1]) if cause and cause[0].text is not None else Location(part.file)
     else:
         value = node(part.clean, own)
-        if finding.inside is not None and exact and isinstance(value, str):
+        if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have
             where = inside_scalar(part.text, part.file, part.at + own, *finding.inside)
         else:
             where = part.locate(own, key=not exact or isinstance(value, (dict, list)))

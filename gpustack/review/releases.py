@@ -51,8 +51,9 @@ class ReleaseDiff:
 def compare(before: str, after: str) -> ReleaseDiff:
     """Compare two releases of the catalogue by name. Raises catalog.releases.UnknownRelease."""
     old, new = releases.release(before), releases.release(after)
-    sections = sorted(old.images.keys() | new.images.keys())
-    pairs = [(name, old.images.get(name), new.images.get(name)) for name in sections]
+    before_all, after_all = {**old.images, "nfd": old.nfd_image}, {**new.images, "nfd": new.nfd_image}
+    sections = sorted(before_all.keys() | after_all.keys())
+    pairs = [(name, before_all.get(name), after_all.get(name)) for name in sections]
     images = [Change(name, one and one.reference, two and two.reference) for name, one, two in pairs if one != two]
     leaves = leaf_changes(without_images(old.default_spec()), without_images(new.default_spec()))
     branches = str(old.image("driver").version).split(".")[0], str(new.image("driver").version).split(".")[0]
@@ -133,13 +134,18 @@ def descriptions() -> dict[str, str]:
 
 
 def object_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, list[str]]:
-    """Files of two renders that differ: removed, added, changed, and those whose pods restart."""
+    """Files of two renders that differ: removed, added, changed, those whose pods restart, and those that wait for
+    their pods to be deleted (OnDelete).
+    """
     changed = [path for path in before.keys() & after.keys() if before[path] != after[path]]
     workloads = ("daemonset-", "deployment-")
-    rolls = [path for path in changed if path.partition("/")[2].startswith(workloads)]
+    pods = [path for path in changed if path.partition("/")[2].startswith(workloads)]
+    waits = [path for path in pods if "\n    type: OnDelete\n" in after[path]]
+    rolls = [path for path in pods if path not in waits]
     return {
         "removed": sorted(before.keys() - after.keys()),
         "added": sorted(after.keys() - before.keys()),
-        "changed": sorted(set(changed) - set(rolls)),
+        "changed": sorted(set(changed) - set(pods)),
         "rolls": sorted(rolls),
+        "waits": sorted(waits),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpustack.catalog import dcgm
+from gpustack.catalog import dcgm, releases
 from gpustack.catalog.dcgm import UnknownField, field
 
 
@@ -110,3 +110,39 @@ def test_exporter_facts() -> None:
     """Ports and file names that other objects refer to."""
     assert (dcgm.exporter()["port"], dcgm.exporter()["host_engine_port"]) == (9400, 5555)
     assert dcgm.exporter()["config_key"] == "dcgm-metrics.csv"
+
+
+def test_names_that_the_exporter_takes() -> None:
+    """The list is cumulative: an exporter knows what earlier ones know. Every field of the catalogue is in it."""
+    old, new = dcgm.exported("4.4.2-4.7.0-distroless"), dcgm.exported("4.6.0-4.8.3-distroless")
+    assert old < dcgm.exported("4.5.3-4.8.2") < new
+    assert {"DCGM_FI_DEV_GPU_TEMP", "dcgm_gpu_temp", "DCGM_EXP_XID_ERRORS_COUNT"} <= old
+    assert "DCGM_FI_DEV_GPU_TEMP_CELSIUS" in new - old
+    assert set(dcgm.fields()) | set(dcgm.new_names().values()) <= new
+    assert not set(dcgm._facts()["wrong_names"]) & {name for name in new if name.isupper()}
+    assert dcgm.not_exported() <= new
+    assert not dcgm.not_exported() & {found.name for found in dcgm.default_counters()}
+
+
+@pytest.mark.parametrize("tag", ["", "latest", "sha256:0123", "3.3.5-3.4.1-ubuntu22.04"])
+def test_unknown_exporters_take_every_name(tag: str) -> None:
+    """Where nobody knows which exporter it is, no name is called unknown."""
+    assert dcgm.exported(tag) == dcgm.exported("4.6.0-4.8.3-distroless")
+
+
+@pytest.mark.parametrize("release", releases.names())
+def test_releases_have_an_exporter_of_the_list(release: str) -> None:
+    """The exporter of each release of the catalogue is one whose names are known."""
+    version = releases.release(release).defaults["dcgmExporter"]["version"]
+    assert {found.name for found in dcgm.default_counters()} <= dcgm.exported(version)
+    assert dcgm._TAG.match(version)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("nvidia_gpu_duty_cycle", ("DCGM_FI_DEV_GPU_UTIL",)), ("nvidia_gpu_minor", ()), ("node_load1", None)],
+)
+def test_metrics_of_other_exporters(written: str, meant: tuple[str, ...] | None) -> None:
+    """Those of NVIDIA's GPUs lead to DCGM's name where there is one; all others are none of ours."""
+    assert dcgm.other_exporter(written) == meant
+    assert all(name in dcgm.fields() for name in meant or ())

@@ -47,12 +47,17 @@ def test_behaviour_in_words() -> None:
 
 
 def test_what_happens_to_objects() -> None:
-    """Objects are grouped by what happens to them; a changed workload restarts its pods."""
-    before = {"base/configmap-a.yaml": "1", "operands/daemonset-b.yaml": "1", "operands/role-c.yaml": "1"}
-    after = {"base/configmap-a.yaml": "2", "operands/daemonset-b.yaml": "2", "operands/role-d.yaml": "1"}
+    """Objects are grouped by what happens to them; a changed workload restarts its pods, unless it waits (OnDelete)."""
+    waiting = "  updateStrategy:\n    type: OnDelete\n"
+    same = {"base/configmap-a.yaml": "1", "operands/daemonset-b.yaml": "1", "driver/daemonset-e.yaml": "1"}
+    before = {**same, "operands/role-c.yaml": "1"}
+    after = {path: f"2\n{waiting}" if path.startswith("driver/") else "2" for path in same} | {
+        "operands/role-d.yaml": "1"
+    }
     assert object_changes(before, after) == {
         "removed": ["operands/role-c.yaml"],
         "added": ["operands/role-d.yaml"],
         "changed": ["base/configmap-a.yaml"],
         "rolls": ["operands/daemonset-b.yaml"],
+        "waits": ["driver/daemonset-e.yaml"],
     }

@@ -1,0 +1,134 @@
+"""Rules about the exporter, how Prometheus finds it, and alerts over its metrics."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpustack.checks.monitoring import milliseconds
+from tests.checks.kinds.monitoring import alert, monitor
+from tests.checks.spec_rules import paths, said
+
+EXPR = "spec.extraObjects[0].spec.groups[0].rules[0].expr"
+
+
+@pytest.mark.parametrize(
+    ("expression", "rule", "remedy"),
+    [
+        ("DCGM_FI_DEV_MEM_USED > 1", "GPU604", "write DCGM_FI_DEV_FB_USED"),
+        ("DCGM_FI_DEV_NVLINK_TEMPERATURE > 1", "GPU604", "DCGM has nothing like it"),
+        ("DCGM_FI_DEV_GPU_TMP > 1", "GPU604", "write DCGM_FI_DEV_GPU_TEMP"),
+        ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0", "GPU605", "add the row `DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, ...`"),
+        ("DCGM_FI_DEV_GPU_TEMP_CELSIUS > 0", "GPU605", "write DCGM_FI_DEV_GPU_TEMP"),
+        ("DCGM_FI_DRIVER_VERSION == 1", "GPU605", "give it another type in the list"),
+        ("nvidia_gpu_temperature_celsius > 85", "GPU606", "write DCGM_FI_DEV_GPU_TEMP, and mind the unit"),
+        ("nvidia_gpu_minor_number > 85", "GPU606", "look for the field in DCGM"),
+        ("increase(DCGM_FI_DEV_XID_ERRORS[5m]) > 0", "GPU609", "compare the value itself, or let the exporter serve"),
+        ("rate(DCGM_FI_PROF_PCIE_TX_BYTES[5m]) > 0", "GPU609", "compare the value itself"),
+    ],
+)
+def test_alerts_that_never_fire(expression: str, rule: str, remedy: str) -> None:
+    """Each kind of wrong name has its rule, at the expression, with what to write (dcgm-metrics.yaml)."""
+    (found,) = said(rule, alert(expression))
+    assert found.path == EXPR
+    assert found.remedy.startswith(remedy)
+    others = {"GPU604", "GPU605", "GPU606", "GPU609"} - {rule}
+    assert [other for other in others if said(other, alert(expression))] == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "DCGM_FI_DEV_GPU_TEMP > 85",
+        "avg by (DCGM_FI_DRIVER_VERSION) (DCGM_FI_DEV_GPU_UTIL) > 0",
+        "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.9",
+        "rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[5m]) > 1",
+        "changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0",
+        'up{job="nvidia-dcgm-exporter"} == 0',
+    ],
+)
+def test_alerts_that_work(expression: str) -> None:
+    """What the exporter serves by default is not complained about."""
+    for rule in ("GPU604", "GPU605", "GPU606", "GPU609"):
+        assert said(rule, alert(expression)) == ()
+
+
+def test_recorded_metrics_are_served_by_prometheus() -> None:
+    """A name that a rule of the policy records is there, whatever it looks like."""
+    rules = "[{record: nvidia_gpu_busy, expr: DCGM_FI_DEV_GPU_UTIL}, {alert: A, expr: nvidia_gpu_busy > 90}]"
+    meta = "apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, metadata: {name: a}"
+    assert said("GPU606", f"extraObjects: [{{{meta}, spec: {{groups: [{{name: a, rules: {rules}}}]}}}}]") == ()
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        "dcgmExporter: {config: {name: elsewhere}}\n",
+        "dcgmExporter: {enabled: false}\n",
+        "dcgmExporter: {env: [{name: DCGM_EXPORTER_COLLECTORS, value: /etc/mine.csv}]}\n",
+    ],
+)
+def test_what_is_served_may_not_be_known(unknown: str) -> None:
+    """Where the list isn't in the policy, nobody knows what it has."""
+    assert said("GPU605", alert("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0") + unknown) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "expression", "right"),
+    [
+        (", honorLabels: true", "sum by (exported_pod) (DCGM_FI_DEV_GPU_UTIL) > 0", "write pod"),
+        (", honorLabels: true", "sum by (pod) (DCGM_FI_DEV_GPU_UTIL) > 0", ""),
+        ("", "sum by (pod) (DCGM_FI_DEV_GPU_UTIL) > 0", "write exported_pod"),
+        ("", "sum by (exported_pod) (DCGM_FI_DEV_GPU_UTIL) > 0", ""),
+        ("", 'absent(DCGM_FI_DEV_GPU_UTIL{namespace="gpu-operator"})', ""),
+        ("", 'absent(DCGM_FI_DEV_GPU_UTIL{container="nvidia-dcgm-exporter"})', ""),
+        ("", "sum by (pod) (container_memory_rss) > 0", ""),
+    ],
+)
+def test_labels_of_the_pod_with_the_gpu(options: str, expression: str, right: str) -> None:
+    """They are exported_* unless honorLabels is true; selectors of the exporter itself are meant so (B55)."""
+    found = said("GPU607", monitor(options) + alert(expression))
+    assert [finding.remedy for finding in found] == ([right] if right else [])
+
+
+@pytest.mark.parametrize(
+    ("more", "host", "expected"),
+    [
+        ("", "nvidia-dcgm:5555", True),
+        ("dcgm: {enabled: true}\n", "nvidia-dcgm.gpu-operator.svc:5555", False),
+        ("", "[::1]:5555", True),
+        ("hostNetwork", "localhost:5555", False),
+        ("", "engine.example.com:5555", False),
+        ("dcgm: {enabled: true}\n", "engine.example.com", True),
+        ("", "", False),
+    ],
+)
+def test_engines_that_are_not_there(more: str, host: str, expected: bool) -> None:
+    """The stack's engine is a Service that there is only with dcgm.enabled; localhost is the exporter's own pod."""
+    network = "hostNetwork: true, " if more == "hostNetwork" else ""
+    env = f"[{{name: DCGM_REMOTE_HOSTENGINE_INFO, value: '{host}'}}]"
+    policy = f"{'' if network else more}dcgmExporter: {{{network}env: {env}}}"
+    assert bool(said("GPU608", policy)) is expected
+
+
+def test_openshift_selects_by_namespace() -> None:
+    """OpenShift's Prometheus looks at no label of a ServiceMonitor."""
+    cluster = "cluster: {platform: openshift, monitoring: true}\n"
+    assert said("GPU602", cluster + "dcgmExporter: {serviceMonitor: {enabled: true}}\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("limits", "gpus", "expected"),
+    [("memory: 512Mi", 7, False), ("memory: 512Mi", 8, True), ("memory: 1G", 8, True), ("cpu: 100m", 8, False)],
+)
+def test_memory_of_the_exporter(limits: str, gpus: int, expected: bool) -> None:
+    """1 GiB from 8 GPUs on, in whatever unit it is written (B54)."""
+    pool = f"nodePools: [{{name: a, os: ubuntu22.04, gpusPerNode: {gpus}}}]\n"
+    assert bool(paths("GPU601", f"{pool}dcgmExporter: {{resources: {{limits: {{{limits}}}}}}}")) is expected
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"), [("15s", 15_000), ("1m30s", 90_000), ("500ms", 500), ("1h", 3_600_000)]
+)
+def test_durations(duration: str, expected: int) -> None:
+    """As Prometheus reads them."""
+    assert milliseconds(duration) == expected

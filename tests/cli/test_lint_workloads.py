@@ -1,0 +1,126 @@
+"""gpustack lint --workloads: tenants' manifests, as the person at the keyboard and a CI server see what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.project import Project, policy
+
+POOL = {"name": "training", "os": "ubuntu22.04", "gpusPerNode": 8}
+ON: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "nodePools": [POOL]}
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - name: main
+    image: registry.example.com/train:1
+    resources:
+      limits:
+        nvidia.com/gpu: %s
+"""
+
+
+@pytest.fixture
+def clusters(project: Project) -> Project:
+    """Two clusters, of 8 and of 4 GPUs per node."""
+    project.write("policies/large.yaml", policy("large", **ON))
+    project.write("policies/small.yaml", policy("small", **{**ON, "nodePools": [{**POOL, "gpusPerNode": 4}]}))
+    return project
+
+
+def test_text(clusters: Project) -> None:
+    """A finding stands at the tenant's file, line and column, with the line itself; errors make exit code 2."""
+    clusters.write("team/pod.yaml", POD % 16)
+    done = clusters.run("lint", "--workloads", "team", "--cluster", "large")
+    assert done.code == 2
+    place, shown, mark, *rest = done.out.splitlines()
+    assert place == "team/pod.yaml:10:25: error GPU703: Pod train asks for 16 nvidia.com/gpu, and no node has that"
+    assert shown == "   10 |         nvidia.com/gpu: 16"
+    assert mark == "      |                         ^"
+    assert rest[-1] == "1 cluster: 1 error"
+
+
+def test_what_fits(clusters: Project) -> None:
+    """Exit code 0, and a line that says so; the policies' own findings are not told."""
+    clusters.write("team/pod.yaml", POD % 8)
+    done = clusters.run("lint", "--workloads", "team", "--cluster", "large")
+    assert (done.code, done.out, done.err) == (0, "1 cluster: nothing to say\n", "")
+
+
+def test_several_clusters(clusters: Project) -> None:
+    """A name, a glob or a file each; a finding names the clusters that it is about."""
+    clusters.write("team/pod.yaml", POD % 8)
+    done = clusters.run("lint", "--workloads", "team/pod.yaml", "--cluster", "*", "--format", "json")
+    assert done.code == 2
+    assert done.json["clusters"] == ["large", "small"]
+    assert [(found["rule"], found["clusters"]) for found in done.json["findings"]] == [("GPU703", ["small"])]
+
+
+def test_reports(clusters: Project) -> None:
+    """The same outputs as for policies."""
+    clusters.write("team/pod.yaml", POD % 16)
+    words = ["--report", "sarif=out/a.sarif", "--report", "junit=out/a.xml"]
+    assert clusters.run("lint", "--workloads", "team", "--cluster", "small", *words).code == 2
+    assert '"uri": "team/pod.yaml"' in (clusters.folder / "out/a.sarif").read_text()
+    suites = ElementTree.parse(clusters.folder / "out/a.xml").getroot()  # noqa: S314 - we wrote it
+    assert [suite.get("name") for suite in suites] == ["small"]
+
+
+def test_waivers(clusters: Project) -> None:
+    """A waiver beside the policies counts, and a policy's own lint doesn't call it useless."""
+    waiver = "rule: GPU703\n  clusters: small\n  reason: they know\n  owner: team\n  expires: 2027-01-01\n"
+    clusters.write("policies/waivers.yaml", f"- {waiver}")
+    clusters.write("team/pod.yaml", POD % 16)
+    done = clusters.run("lint", "--workloads", "team", "--cluster", "small")
+    assert done.code == 0
+    assert "waived by: team" in done.out
+    assert clusters.run("lint", "--workloads", "team", "--cluster", "large").code == 2
+    assert "GPU032" not in clusters.run("lint").out
+
+
+def test_files_that_can_not_be_read(clusters: Project) -> None:
+    """One finding each, and the others are looked at; exit code 4."""
+    clusters.write("team/a.yaml", "{{ .Values.x }}\n")
+    clusters.write("team/b.yaml", POD % 16)
+    done = clusters.run("lint", "--workloads", "team", "--cluster", "large", "--format", "json")
+    assert done.code == 4
+    assert [found["rule"] for found in done.json["findings"]] == ["GPU035", "GPU703"]
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (["--workloads", "team"], "GPU026"),
+        (["--cluster", "large"], "GPU026"),
+        (["large", "--workloads", "team", "--cluster", "large"], "GPU026"),
+        (["--workloads", "nothing", "--cluster", "large"], "GPU034"),
+        (["--workloads", "empty", "--cluster", "large"], "GPU036"),
+        (["--workloads", "team", "--cluster", "other"], "GPU021"),
+    ],
+)
+def test_bad_input(clusters: Project, words: list[str], rule: str) -> None:
+    """What can't be done is told at once: exit code 4."""
+    clusters.write("team/pod.yaml", POD % 8)
+    clusters.write("empty/values.yaml", "replicas: 2\n")
+    done = clusters.run("lint", *words, "--format", "json")
+    assert (done.code, [found["rule"] for found in done.json["findings"]]) == (4, [rule])
+
+
+def test_workloads_of_the_policy_itself(clusters: Project) -> None:
+    """The same rules look at extraObjects, in every lint and render."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "main", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 9}}}]},
+    }
+    clusters.write("policies/own.yaml", policy("own", **ON, extraObjects=[body]))
+    done = clusters.run("lint", "own", "--format", "json")
+    found = next(found for found in done.json["findings"] if found["rule"] == "GPU703")
+    assert found["path"] == 'spec.extraObjects[0].spec.containers[0].resources.limits["nvidia.com/gpu"]'
+    assert (found["file"], found["severity"]) == ("policies/own.yaml", "error")
