@@ -22,10 +22,10 @@ PLATFORMS = f"""\
 {MADE}
 # Platforms
 
-`cluster.platform` names one of these. It changes defaults, as listed here for {RELEASE} on Kubernetes {KUBERNETES}; a layer
-or the policy wins over it. `gpustack explain CLUSTER` says of each value whether the platform wrote it. None of them was
-tried on a cluster by this project. How well the settings are known: *documented* by NVIDIA or the vendor, from *public
-issues*, or *by analogy* to a platform that is documented.
+`cluster.platform` names one of these. It changes defaults, as listed here for {RELEASE} on Kubernetes {KUBERNETES}; a
+layer or the policy wins over it. `gpustack explain CLUSTER` says of each value whether the platform wrote it. None of
+them was tried on a cluster by this project. How well the settings are known: *documented* by NVIDIA or the vendor, from
+*public issues*, or *by analogy* to a platform that is documented.
 
 | `cluster.platform` | For | Known |
 |---|---|---|
@@ -34,8 +34,9 @@ GPUS = f"""\
 {MADE}
 # GPU products
 
-`nodePools[].gpuProduct` is what the node's label `nvidia.com/gpu.product` says. A product that is not listed is no error; it
-is not checked ([GPU309](rules/GPU309.md)). Profiles of a GPU with MIG: `gpustack mig list PRODUCT` ([MIG](mig.md)).
+`nodePools[].gpuProduct` is what the node's label `nvidia.com/gpu.product` says. A product that is not listed is no
+error; it is not checked ([GPU309](rules/GPU309.md)). Profiles of a GPU with MIG: `gpustack mig list PRODUCT`
+([MIG](mig.md)).
 
 | `gpuProduct` | Board | Family | Memory, GB | Compute capability | MIG |
 |---|---|---|---|---|---|

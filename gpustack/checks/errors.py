@@ -39,10 +39,10 @@ RAISED: dict[str, str] = {
     "GPU028": "There is no policy",
     "GPU029": "Git is not installed",
     "GPU033": "A word means several clusters where one is wanted",
-    "GPU034": "A policy from outside policies/ would replace a cluster of policies/",
     "GPU034": "A folder of tenants' manifests doesn't exist",
     "GPU035": "A manifest of tenants is a template of Helm",
     "GPU036": "A folder of tenants' manifests has none",
+    "GPU037": "A policy from outside policies/ would replace a cluster of policies/",
     # Waivers: policy/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is no list of waivers",
     "GPU031": "A waiver expired",

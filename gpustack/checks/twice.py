@@ -12,7 +12,7 @@ from .rule import Hit, rule
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
 
-NFD = "node-feature-discovery"
+NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 ENFORCE = "pod-security.kubernetes.io/enforce"
 STRICT = ("baseline", "restricted")
 INSTALLING = {"HelmRelease", "Application", "HelmChart"}
@@ -65,13 +65,50 @@ def _brings_nfd(body: Body) -> bool:
         return True
     if body["kind"] in INSTALLING:
         return f"'chart': '{NFD}'" in str(body.get("spec"))
+    return any(f"/{NFD}" in image for image in _images(body))
+
+
+def _images(body: Body) -> list[str]:
+    """The images of the pods in BODY."""
     template = pod_template(body)
     pod = template.get("spec") if template and isinstance(template.get("spec"), dict) else None
     containers = pod.get("containers") if pod else None
-    images = (
-        [one.get("image") for one in containers or () if isinstance(one, dict)] if isinstance(containers, list) else []
-    )
-    return any(isinstance(image, str) and f"/{NFD}" in image for image in images)
+    images = (one.get("image") for one in (containers if isinstance(containers, list) else ()) if isinstance(one, dict))
+    return [image for image in images if isinstance(image, str)]
+
+
+@rule("GPU809", "error")
+def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A second device plugin for the same GPUs.
+
+    Each plugin registers nvidia.com/gpu with the kubelet, which believes the last one. Two of them hand out the same
+    GPUs to different pods (bug-reports.md B47).
+
+    Bad:
+        devicePlugin: {enabled: true}
+        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
+
+    Good:
+        devicePlugin: {enabled: false}
+        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
+    """
+    if spec.devicePlugin.enabled is False or spec.gpuCluster is not None:
+        return
+    found = []
+    for index, reference in enumerate(spec.references):
+        if reference.kind == "DaemonSet" and PLUGIN in reference.name.lower():
+            found.append((f"spec.references[{index}]", f"DaemonSet {reference.name}"))
+    for index, body in enumerate(spec.extraObjects):
+        charts = body["kind"] in INSTALLING and f"'chart': '{PLUGIN}'" in str(body.get("spec"))
+        if charts or any("/k8s-device-plugin:" in image for image in _images(body)):
+            found.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
+    for path, what in found:
+        yield Hit(
+            path,
+            f"two device plugins: {what}, and ours",
+            "each registers nvidia.com/gpu with the kubelet, and they hand out the same GPUs to different pods",
+            "remove the other one, or set spec.devicePlugin.enabled: false",
+        )
 
 
 @rule("GPU805", "error")

@@ -37,10 +37,8 @@ def run(options: argparse.Namespace) -> int:
             for name in names:
                 print(printable(f"{word}: {os.path.normpath(project.out / change.cluster / name)}"))
     if old:
-        print(
-            f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale: run `gpustack render` and commit {project.out}/",
-            file=sys.stderr,
-        )
+        stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
+        print(f"{stale}: run `gpustack render` and commit {project.out}/", file=sys.stderr)
         return code
     print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code

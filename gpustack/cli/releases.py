@@ -13,7 +13,6 @@ from typing import Any
 from ..model import Finding, GpustackError, InputError
 from . import common
 
-
 NEWER_FIELD = "GPU107"
 """The rule against fields that a release does not know: that one of the two lacks them is part of the answer."""
 

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_strangers(paths: Sequence[Path], out: str) -> None:
-    """Refuse a policy from outside policies/ whose cluster policies/ describes too: it would replace that one's folder."""
+    """Refuse a policy from outside policies/ whose cluster policies/ describes too: it would replace that folder."""
     home = Path(common.POLICIES).resolve()
     for path in paths:
         name = "" if path.absolute().parent == home or path.resolve().parent == home else common.name_of(path)
@@ -44,7 +44,7 @@ def refuse_strangers(paths: Sequence[Path], out: str) -> None:
         if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
             raise InputError(
                 Finding(
-                    "GPU034",
+                    "GPU037",
                     "error",
                     f"{path} and {source} are both about the cluster {name}",
                     why=f"{out}/{name} holds what {source} renders to, and would be replaced",

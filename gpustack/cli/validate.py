@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_findings(findings, sys.stderr)
         if not findings:
-            print(f"{len(files)} files of {len(clusters)} clusters are valid")
+            which = f"{common.counted(len(files), 'file')} of {common.counted(len(clusters), 'cluster')}"
+            print(f"{which} {'is' if len(files) == 1 else 'are'} valid")
     return code
 
 

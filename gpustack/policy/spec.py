@@ -102,7 +102,7 @@ class PolicySpec(Section):
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
     drivers: list[NvidiaDriver] = items()
-    """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD`. Not rendered yet. Absent: none."""
+    """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD` or `gpuCluster`. Absent: none."""
     gpuCluster: GpuCluster | None = None
     """GPUs by dynamic resource allocation, from Kubernetes 1.34. Absent: the device plugin offers GPUs."""
     computeDomains: ComputeDomainsBesideThePlugin = section()

@@ -261,3 +261,15 @@ def test_out_index_is_no_object(project: Project) -> None:
     assert set(index["files"]) == written
     assert (index["cluster"], index["source"], index["kubernetes"]) == ("a", "policies/a.yaml", "1.34")
     assert not {"apiVersion", "kind"} & set(index)
+
+
+def test_a_stranger_does_not_replace_a_cluster(project: Project) -> None:
+    """A policy from elsewhere that is about a cluster of policies/ is refused (GPU037), unless it goes elsewhere too."""
+    project.policy("a")
+    assert project.run("render").code == 0
+    project.policy("a", file="mine/a.yaml", cdi={"enabled": False})
+    done = project.run("render", "mine/a.yaml")
+    assert done.code == 4
+    assert "GPU037" in done.err
+    assert "--out" in done.err
+    assert project.run("render", "mine/a.yaml", "--out", "other").code == 0

@@ -11,7 +11,7 @@ import yaml
 from tests.project import ROOT
 
 PAGE = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
-SECTIONS = {title: text for title, text in re.findall(r"^### (.+)\n((?:(?!#).*\n)*)", PAGE, re.M)}
+SECTIONS = dict(re.findall(r"^### (.+)\n((?:(?!#).*\n)*)", PAGE, re.MULTILINE))
 DEPLOY = "nvidia.com/gpu.deploy."
 
 # operator.md 2.2 and 2.4
@@ -27,7 +27,7 @@ SETS = {
 
 def labels(section: str) -> dict[str, str]:
     """The labels that the commands of SECTION set."""
-    commands = "".join(re.findall(r"^```sh\n(.*?)^```", SECTIONS[section], re.M | re.S))
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```", SECTIONS[section], re.MULTILINE | re.DOTALL))
     words = shlex.split(commands.replace("\\\n", " "))
     return dict(word.split("=") for word in words if word.startswith("nvidia.com/"))
 

@@ -16,12 +16,14 @@ __all__ = ["cache", "project"]
 PAGE = (ROOT / "docs" / "verbs.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 POLICY = next(
-    block for block in re.findall(r"^```yaml\n(.*?)^```", README, re.M | re.S) if "kind: ClusterPolicy" in block
+    block
+    for block in re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    if "kind: ClusterPolicy" in block
 )
 SHOWN = [
     (command, output)
-    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.M | re.S)
-    for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M)
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
 ]
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
     f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
@@ -50,7 +52,7 @@ def test_the_page_shows_real_output(project: Project) -> None:
 
 def test_every_verb_has_a_section() -> None:
     """The page has a heading for each verb, with an example below it."""
-    assert set(VERBS) <= set(re.findall(r"^## (\w+)$", PAGE, re.M))
+    assert set(VERBS) <= set(re.findall(r"^## (\w+)$", PAGE, re.MULTILINE))
     assert {shlex.split(command)[1] for command, _ in SHOWN if command.startswith("gpustack ")} == set(VERBS)
 
 
@@ -63,7 +65,7 @@ def test_the_readme_policy_is_clean(project: Project) -> None:
 
 def test_the_readme_names_every_verb() -> None:
     """The table of verbs in the README is complete."""
-    assert set(re.findall(r"^\| `(\w+)", README, re.M)) == set(VERBS)
+    assert set(re.findall(r"^\| `(\w+)", README, re.MULTILINE)) == set(VERBS)
 
 
 def test_links_to_headings_lead_somewhere() -> None:
@@ -71,7 +73,10 @@ def test_links_to_headings_lead_somewhere() -> None:
     for page in (ROOT / "docs" / name for name in ("verbs.md", "labels.md", "platforms.md")):
         for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
             text = (page.parent / target if target else page).read_text(encoding="utf-8")
-            assert heading in {anchor(title) for title in re.findall(r"^#+ (.*)$", text, re.M)}, (page.name, heading)
+            assert heading in {anchor(title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}, (
+                page.name,
+                heading,
+            )
 
 
 def anchor(title: str) -> str:
