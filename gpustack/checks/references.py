@@ -74,8 +74,8 @@ def pod_template(body: Body) -> Body | None:
     if body["kind"] == "Pod":
         return body
     spec = body.get("spec", {})
-    if body["kind"] == "CronJob":
-        spec = spec.get("jobTemplate", {}).get("spec", {})
+    for step in ("jobTemplate", "spec") if body["kind"] == "CronJob" else ():
+        spec = spec.get(step) if isinstance(spec, dict) else None
     template = spec.get("template") if isinstance(spec, dict) else None
     return template if isinstance(template, dict) and "spec" in template else None
 

@@ -264,7 +264,7 @@ def test_out_index_is_no_object(project: Project) -> None:
 
 
 def test_a_stranger_does_not_replace_a_cluster(project: Project) -> None:
-    """A policy from elsewhere that is about a cluster of policies/ is refused (GPU037), unless it goes elsewhere too."""
+    """A policy from elsewhere that is about a cluster of policies/ is refused (GPU037) unless it goes elsewhere."""
     project.policy("a")
     assert project.run("render").code == 0
     project.policy("a", file="mine/a.yaml", cdi={"enabled": False})
