@@ -42,6 +42,7 @@ RULE_MODULES = (
     "placement",
     "twice",
     "pods",
+    "nulls",
     "workloads",
     "workload_nodes",
     "workload_shares",

@@ -48,6 +48,7 @@ ROWS = [
         "release: v26.7.0\nhostPaths: {kubeletRootDir: /data/kubelet}",
         "a field that the release's CRD would prune",
     ),
+    Row("B12", "GPU810", "devicePlugin: {env: }", "devicePlugin: {env: []}", "nothing behind the colon"),
     Row(
         "B13",
         "GPU104",
