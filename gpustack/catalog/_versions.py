@@ -17,12 +17,18 @@ _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.ASCII)
 _TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)", re.ASCII)
 
 
+def numbers(version: str | None) -> Key:
+    """The numbers at the start of VERSION: v1.34.1+k3s1 is (1, 34, 1). Empty where it has none."""
+    match = _NUMBERS.match(version or "")
+    return tuple(int(number) for number in match[1].split(".")) if match else ()
+
+
 def key(version: str) -> Key:
-    """The numbers at the start of VERSION: v26.7.0 and 26.7.0-rc.1 are (26, 7, 0). ValueError where there are none."""
-    match = _NUMBERS.match(version)
-    if match is None:
+    """As `numbers`, for what has to be a version: v26.7.0 and 26.7.0-rc.1 are (26, 7, 0). ValueError else."""
+    found = numbers(version)
+    if not found:
         raise ValueError(f"not a version: {version!r}")
-    return tuple(int(number) for number in match[1].split("."))
+    return found
 
 
 def satisfies(version: str, condition: str) -> bool:

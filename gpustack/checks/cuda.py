@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import drivers
+from ..catalog._versions import numbers
 from .node_drivers import node_drivers, product_of
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of VERSION: "13.0" is (13, 0)."""
-    return tuple(int(part) for part in version.split("."))
 
 
 @rule("GPU430", "error")

@@ -5,11 +5,11 @@ What has no place beside it is in dra_exclusions.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import dra, gpus, releases
+from ..catalog._versions import numbers
 from ..policy.ownership import in_charge
 from .rule import Hit, rule
 
@@ -27,12 +27,6 @@ def asked(spec: ClusterPolicySpec) -> str:
     if spec.gpuCluster is not None:
         return "gpuCluster"
     return "computeDomains.enabled" if spec.computeDomains.enabled else ""
-
-
-def numbers(version: str | None) -> tuple[int, ...]:
-    """The leading numbers of VERSION: "v1.34.1+k3s1" -> (1, 34, 1); empty for a digest and for none."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)(?!\w*:)", version or "")
-    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 @rule("GPU170", "error")

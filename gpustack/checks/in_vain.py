@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..catalog import gpus, releases
 from ..catalog._lookup import nearest
-from ..model import Path, dotted
+from ..model import dotted
+from ..policy.place import node
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
         section = str(path[0])
         if origin.kind != "policy" or len(path) < 2 or path[1] == "enabled" or not off(written.spec, section):
             continue
-        if at(written.merged.spec, path) not in (at(defaults, path), "", [], {}):
+        if node(written.merged.spec, path) not in (node(defaults, path), "", [], {}):
             found.setdefault(section, []).append(dotted(path))
     for section, paths in found.items():
         who = written.merged.origin((section, "enabled"))
@@ -58,18 +59,6 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
 def off(spec: ClusterPolicySpec, section: str) -> bool:
     """Whether SECTION of SPEC is a component that is switched off."""
     return getattr(getattr(spec, section, None), "enabled", None) is False
-
-
-def at(tree: Any, path: Path) -> Any:
-    """The value at PATH of plain data, or None."""
-    for step in path:
-        if isinstance(tree, Mapping):
-            tree = tree.get(step)
-        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
-            tree = tree[step]
-        else:
-            return None
-    return tree
 
 
 @rule("GPU109", "warning")

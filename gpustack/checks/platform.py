@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import platforms
+from ..catalog._versions import numbers
 from ..catalog.platforms import Platform
 from ..model import Body
 from ..policy.ownership import container_drivers
 from ..policy.workloads import workload
 from .rule import Hit, rule
-from .support import numbers
 
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..catalog import fields
+from ..catalog import _versions, fields
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -46,13 +46,11 @@ def newer_fields(release: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         (path, facts.since)
         for path, facts in fields.fields("ClusterPolicy").items()
-        if facts.since and "[]" not in path and number(facts.since) > number(release) and facts.type != "object"
+        if facts.since
+        and "[]" not in path
+        and _versions.key(facts.since) > _versions.key(release)
+        and facts.type != "object"
     )
-
-
-def number(release: str) -> tuple[int, ...]:
-    """v26.3.1 as (26, 3, 1)."""
-    return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 def is_set(node: Any, steps: list[str]) -> bool:

@@ -5,11 +5,11 @@ Outside of what NVIDIA documents, things may work all the same, so that is a war
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import oses, platforms, releases
+from ..catalog._versions import numbers
 from ..policy.cluster import on_openshift
 from .node_drivers import POOLS, joined, node_drivers
 from .rule import Hit, rule
@@ -27,12 +27,6 @@ CDI_CONTAINERD = (1, 7)
 """The first containerd that knows CDI (support-matrix.yaml containerd_cdi)."""
 CDI_DOCKER = (25,)
 """The first Docker that knows CDI (NVIDIA/nvidia-container-toolkit CHANGELOG.md, v1.15.0-rc.1)."""
-
-
-def numbers(version: str | None) -> Numbers:
-    """The numbers at the start of VERSION: "v1.34.1+k3s1" is (1, 34, 1); empty for none."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)", version or "")
-    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def outside(have: Numbers, low: str, high: str) -> bool:

@@ -63,6 +63,8 @@ def known(name: str) -> None:
 
 def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:
     """The comparison for people: first what flips without being asked for."""
+    from ..catalog import _versions
+
     before, after = diff.driver_branches
     yield f"{options.before} -> {options.after}" + (f" (driver branch {before} -> {after})" if before != after else "")
     flips = [change for change in diff.defaults if change.flips]
@@ -72,7 +74,7 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
         ("Images", [row(change) for change in diff.images]),
         ("Behaviour", list(diff.behaviour)),
         (
-            f"Fields that only {max(options.before, options.after, key=by_number)} knows",
+            f"Fields that only {max(options.before, options.after, key=_versions.key)} knows",
             [change.path for change in diff.fields],
         ),
     ]
@@ -90,11 +92,6 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
         if rows:
             yield f"\n{title}:"
             yield from (f"  {line}" for line in rows)
-
-
-def by_number(release: str) -> tuple[int, ...]:
-    """v26.3.1 as (26, 3, 1)."""
-    return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 def row(change: Any) -> str:

@@ -9,9 +9,11 @@ validator's stand-alone checks of the features that are on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .daemonset import RUN_NVIDIA, VALIDATIONS, driver_install_dir, host_dev_char, host_root
-from .inputs.common import DEFAULT_DRIVER_DIR, Common
-from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, SecurityContext, Volume
+from .inputs.common import DEFAULT_DRIVER_DIR, Common, OperandInputs
+from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, SecurityContext, Volume
 
 READY = "/run/nvidia/validations"
 DRIVER_CHECK: SecurityContext = {**PRIVILEGED_ROOT, "seLinuxOptions": {"level": "s0"}}
@@ -79,6 +81,26 @@ DRIVER_FEATURES = "\n".join(
         f"done <{READY}/.driver-ctr-ready",
     )
 )
+
+
+def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Container], *, leaves: str) -> Pod:
+    """A pod of checks, in turn, then a container that does nothing and so shows that all passed.
+
+    WORDS is what that container says; LEAVES are the files, below the folder of results, that go with the pod.
+    """
+    main = Container(
+        name,
+        inputs.image,
+        inputs.pull_policy,
+        command=["sh", "-c"],
+        args=inputs.args or [f"echo {words}; while true; do sleep 86400; done"],
+        env=Env().policy(inputs.env),
+        security=PRIVILEGED_ROOT,
+        resources=inputs.resources,
+        pre_stop=["sh", "-c", f"rm -f {READY}/{leaves}"],
+    )
+    main.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    return Pod(name, {}, [main], init=list(init), host_network=inputs.host_network, pull_secrets=inputs.pull_secrets)
 
 
 def toolkit_wait(common: Common, volume: Volume = RUN_NVIDIA) -> Container:

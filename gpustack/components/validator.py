@@ -13,9 +13,9 @@ from .component import Component
 from .daemonset import VALIDATIONS, daemonset, driver_install_dir
 from .inputs.validator import ValidatorInputs
 from .kube import PRIVILEGED_SCC, access, rule
-from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod
+from .pod import Container, Env, Pairs, Pod
 from .scc import scc
-from .validation import READY, driver_checks, feature_check, own_feature_check, validator
+from .validation import READY, driver_checks, feature_check, own_feature_check, validator, verdict
 
 NAME = "nvidia-operator-validator"
 PART_OF = {"app.kubernetes.io/part-of": "gpu-operator"}
@@ -56,32 +56,10 @@ class OperatorValidator(Component[ValidatorInputs]):
 
 
 def pod(inputs: ValidatorInputs) -> Pod:
-    """The checks as init containers, in turn, then a container that does nothing and so shows that all passed."""
-    common = inputs.common
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["sh", "-c"],
-        args=inputs.args or ["echo everything on this node is validated; while true; do sleep 86400; done"],
-        env=Env().policy(inputs.env),
-        security=PRIVILEGED_ROOT,
-        resources=inputs.resources,
-        pre_stop=["sh", "-c", f"rm -f {READY}/*-ready"],
-    )
-    main.mount(VALIDATIONS, READY, propagation="Bidirectional")
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=[
-            *driver_checks(common, driver_install_dir(common, "")),
-            *feature_checks(inputs),
-            *stack_checks(inputs),
-        ],
-        host_network=inputs.host_network,
-        pull_secrets=inputs.pull_secrets,
-    )
+    """The checks, and the word that they passed. Files that say "ready" go with the pod."""
+    driver = driver_checks(inputs.common, driver_install_dir(inputs.common, ""))
+    checks = [*driver, *feature_checks(inputs), *stack_checks(inputs)]
+    return verdict(inputs, NAME, "everything on this node is validated", checks, leaves="*-ready")
 
 
 def feature_checks(inputs: ValidatorInputs) -> Iterator[Container]:

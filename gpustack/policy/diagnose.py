@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gpustack.model import Finding, Location, Path, dotted
-from gpustack.policy.layers import Merged, Part, has
+from gpustack.policy.layers import Merged, has
 
 UNKNOWN_KEY, WRONG_TYPE, WRONG_VALUE = "GPU016", "GPU017", "GPU018"
 
@@ -107,37 +107,21 @@ def _distinct(mistakes: list[_Error]) -> list[_Error]:
 
 def _follows(mistake: _Error, merged: Merged) -> bool:
     """Whether MISTAKE is in a value that was derived from another."""
-    found = _writer(mistake, merged)
+    found = merged.nearest_writer(mistake.path)
     return found is not None and found[0].kind == "derived"
-
-
-def _writer(mistake: _Error, merged: Merged) -> tuple[Part, Path] | None:
-    """Return who wrote the value, or what it would stand in, and where in that part it stands."""
-    path = mistake.path
-    found = merged.writer(path)
-    while found is None and path:
-        path = path[:-1]
-        found = merged.writer(path)
-    return found
 
 
 def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
     """Return the place to show, and who wrote the value if that was not the user."""
-    found = _writer(mistake, merged)
+    found = merged.nearest_writer(mistake.path)
     if found is None:
         return None, ""
     part, own = found
     if part.text is None:
-        return _cause(part, merged), f"the value is a default: {part.file}"
+        return merged.cause(part), f"the value is a default: {part.file}"
     # A section's own place is its key: its value starts with whatever comes first in it.
     about_key = mistake.key or mistake.kind == "extra_forbidden" or isinstance(mistake.value, (dict, list))
     return part.locate(own, key=about_key), ""
-
-
-def _cause(part: Part, merged: Merged) -> Location:
-    """Return the place that made PART count: `release: v26.7.0` for the defaults of that release."""
-    found = merged.writer(part.because) if part.because is not None else None
-    return found[0].locate(found[1]) if found and found[0].text is not None else Location(part.file)
 
 
 def _words(mistake: _Error, model: type[BaseModel], at: Path) -> _Words:

@@ -108,6 +108,19 @@ class Merged:
         part, _, own = stack[-1]
         return part, own
 
+    def nearest_writer(self, path: Path) -> tuple[Part, Path] | None:
+        """Return the writer of PATH or, where nobody wrote that, of its nearest parent that somebody wrote."""
+        found = self.writer(path)
+        while found is None and path:
+            path = path[:-1]
+            found = self.writer(path)
+        return found
+
+    def cause(self, part: Part) -> Location:
+        """Return the place that made PART count: `release: v26.7.0` for the defaults of that release."""
+        found = self.writer(part.because) if part.because is not None else None
+        return found[0].locate(found[1]) if found and found[0].text is not None else Location(part.file)
+
     def origin(self, path: Path) -> Origin | None:
         """Return the Origin of the value at PATH, a leaf or not, or None where the spec has no such path."""
         found = self.writer(path)

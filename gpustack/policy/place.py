@@ -11,7 +11,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
-from gpustack.model import Finding, Location, Path
+from gpustack.model import Finding, Path
 from gpustack.policy.positions import inside_scalar
 
 if TYPE_CHECKING:
@@ -35,15 +35,12 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
     path = path[1:]
     found = loaded.merged.writer(path)
     exact = found is not None
-    while found is None and path:
-        path = path[:-1]
-        found = loaded.merged.writer(path)
+    found = found or loaded.merged.nearest_writer(path[:-1])
     if found is None:
         return finding
     part, own = found
     if part.text is None:
-        cause = loaded.merged.writer(part.because) if part.because is not None else None
-        where = cause[0].locate(cause[1]) if cause and cause[0].text is not None else Location(part.file)
+        where = loaded.merged.cause(part)
     else:
         value = node(part.clean, own)
         if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have

@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..catalog import _versions, releases, traits
 from ..catalog import fields as catalogue
-from ..catalog import releases, traits
 
 KIND = "ClusterPolicy"
 
@@ -104,12 +104,7 @@ def field_changes(before: str, after: str) -> Iterator[Change]:
 
 def newer(one: str, other: str) -> bool:
     """Whether release ONE came after OTHER, by number."""
-    return number(one) > number(other)
-
-
-def number(release: str) -> tuple[int, ...]:
-    """v26.3.1 as (26, 3, 1)."""
-    return tuple(int(part) for part in release.removeprefix("v").split("."))
+    return _versions.key(one) > _versions.key(other)
 
 
 def behaviour(before: traits.Traits, after: traits.Traits) -> Iterator[str]:

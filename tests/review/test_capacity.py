@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from gpustack.policy import layers
+from gpustack.policy.capacity import PoolCapacity, Total, capacity, totals
 from gpustack.policy.defaults import assemble
 from gpustack.policy.spec import ClusterPolicySpec
-from gpustack.review.capacity import PoolCapacity, Total, capacity, totals
 
 H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-40GB"
 
