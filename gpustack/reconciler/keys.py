@@ -1,0 +1,93 @@
+"""Every label, annotation and value that the program reads or writes on a node, in one place.
+
+Those below `nvidia.com/` are an interface that NVIDIA's programs share: the operands' DaemonSets select by them, and
+the driver manager and the MIG manager pause components through them (reconciler.md 1). Those below `gpustack.dev/` are
+ours.
+"""
+
+from __future__ import annotations
+
+DOMAIN = "gpustack.dev"
+
+# --- ours, on nodes ---------------------------------------------------------------------------------------------------
+OPERATION = f"{DOMAIN}/op"
+"""Annotation: the open operation, one JSON record (record.py). Nobody else writes it."""
+LAST = f"{DOMAIN}/last-op"
+"""Annotation: how the last operation ended, and when the next may start."""
+MEMORY = f"{DOMAIN}/node"
+"""Annotation: which policy the node belongs to, and the machine on which its stack was last proved."""
+CORDONED = f"{DOMAIN}/cordoned-by"
+"""Annotation: the id of the operation that cordoned the node. With the record it makes the cordon ours."""
+FENCE = f"{DOMAIN}/fence"
+"""Annotation: written by a new leader so that a late admission of the former one conflicts."""
+PHASE = f"{DOMAIN}/phase"
+"""Label: the phase of the open operation, for selectors."""
+
+# --- people's, on nodes -----------------------------------------------------------------------------------------------
+HOLD = f"{DOMAIN}/hold"
+"""Label, "true": start nothing on this node, and give up what has not passed the point of no return. As an annotation
+of a NodePolicy: the same for all its nodes; the value is the reason."""
+OPT_OUT = f"{DOMAIN}/optout"
+"""Annotation: components, with commas between, that are not to run on this node."""
+RETRY = f"{DOMAIN}/retry"
+"""Annotation: try the quarantined or backed-off operation again now. Removed when it is."""
+MANUAL_MIG = f"{DOMAIN}/manual-mig"
+"""Annotation: until this time (RFC 3339) a MIG configuration set by hand stays."""
+
+# --- people's, on NodePolicies and on the Lease -----------------------------------------------------------------------
+PAUSED = f"{DOMAIN}/paused"
+"""Annotation of a NodePolicy, or of the Lease for the whole fleet: admit nothing; the value is the reason."""
+RESET_BREAKER = f"{DOMAIN}/reset-breaker"
+"""Annotation of a NodePolicy: close the breaker. Each new value closes it once."""
+REVISION = f"{DOMAIN}/revision"
+"""Annotation of a rendered driver DaemonSet; its NodePolicies say which one they were made for."""
+ADMITTING = f"{DOMAIN}/admitting"
+"""Annotation of the Lease: admissions under way, by node UID."""
+
+# --- shared with NVIDIA's programs ------------------------------------------------------------------------------------
+PRESENT = "nvidia.com/gpu.present"
+DEPLOY = "nvidia.com/gpu.deploy."
+OPERANDS = "nvidia.com/gpu.deploy.operands"
+WORKLOAD = "nvidia.com/gpu.workload.config"
+MIG_CONFIG = "nvidia.com/mig.config"
+MIG_STATE = "nvidia.com/mig.config.state"
+MIG_CAPABLE = "nvidia.com/mig.capable"
+PRODUCT = "nvidia.com/gpu.product"
+GUEST_DRIVER = "nvidia.com/vgpu.host-driver-version"
+"""Non-empty on guests of vGPU, whose GPUs can't be cut."""
+PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+VGPU_CONFIG = "nvidia.com/vgpu.config"
+DRIVER_OWNER = "nvidia.com/gpu-operator.driver.owner"
+UPGRADES_ENABLED = "nvidia.com/gpu-driver-upgrade-enabled"
+"""Annotation: the driver manager leaves eviction to us (reconciler.md D6)."""
+DRAIN_SKIP = "nvidia.com/gpu-driver-upgrade-drain.skip"
+"""Label of pods that a drain leaves alone."""
+UPGRADE_SKIP = "nvidia.com/gpu-driver-upgrade.skip"
+"""Label of nodes whose driver is not upgraded: the operator's own opt-out, honoured."""
+UPGRADE_STATE = "nvidia.com/gpu-driver-upgrade-state"
+"""Label: how far the operator's own upgrade got. Read once, when a node is taken over."""
+INITIAL_UNSCHEDULABLE = "nvidia.com/gpu-driver-upgrade.node-initial-state.unschedulable"
+UPSTREAM_ANNOTATIONS = (
+    INITIAL_UNSCHEDULABLE,
+    "nvidia.com/gpu-driver-upgrade-requested",
+    "nvidia.com/gpu-driver-upgrade-wait-for-pod-completion-start-time",
+    "nvidia.com/gpu-driver-upgrade-validation-start-time",
+    "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load",
+    "nvidia.com/gpu-driver-upgrade-requestor-mode",
+)
+"""What the operator's upgrade controller keeps on a node besides its state (reconciler.md U10)."""
+
+GPU_FEATURES = tuple(f"feature.node.kubernetes.io/pci-{of}.present" for of in ("10de", "0302_10de", "0300_10de"))
+"""Labels of NFD, any of which set to "true" says that the node has an NVIDIA GPU (reconciler.md L7)."""
+
+PAUSED_FOR_DRIVER = "paused-for-driver-upgrade"
+PAUSED_FOR_MIG = "paused-for-mig-change"
+
+# --- what other controllers read while we work on a node --------------------------------------------------------------
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
+"""Taints of nodes that an autoscaler is about to remove."""
+
+HASH = "controller-revision-hash"
+"""Label of a DaemonSet's pods: the revision of the template that they were made from."""

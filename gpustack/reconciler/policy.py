@@ -1,0 +1,214 @@
+"""NodePolicy (`gpustack.dev/v1alpha1`): what the nodes of a pool are to be, and how fast they may get there.
+
+The compiler renders one for each pool (pools with equal selection and content share one); the program reads them and
+writes their status. The CustomResourceDefinition's schema and this file say the same: a test compares them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from .objects import Condition, Object, Slim, Taint
+
+GROUP, VERSION = "gpustack.dev", "v1alpha1"
+
+IntOrPercent = int | str
+"""5, or "25%"."""
+
+
+class Mig(Slim, kw_only=True):
+    """The MIG layout of a pool's GPUs."""
+
+    config: str
+    """Name of the entry in the MIG manager's configuration: the value of nvidia.com/mig.config."""
+    digest: str = ""
+    """Names the entry's content, so that a change under the same name is seen. Empty: not known."""
+
+
+class Gpu(Slim, kw_only=True):
+    """What is known of the pool's GPUs."""
+
+    product: str = ""
+    """As in the label nvidia.com/gpu.product. Empty: not known. Checked after a node is set up, never a selector."""
+    resources: dict[str, int] = {}
+    """What a node must offer once all is well, by resource; 0 stands for "some, the number isn't known". Empty: not
+    known."""
+    runtimeClasses: list[str] = []
+    """RuntimeClasses whose pods use GPUs without asking for one."""
+
+
+class DaemonRevision(Slim, kw_only=True):
+    """A rendered driver DaemonSet that runs on nodes of the pool, and the revision that this policy was made with."""
+
+    name: str
+    revision: str = ""
+
+
+class Driver(Slim, kw_only=True):
+    """The pool's driver, where a DaemonSet installs it."""
+
+    daemonSets: list[DaemonRevision] = []
+    """One for each operating system and kernel of the pool. A node's is the one whose nodeSelector it matches."""
+    digestRestart: bool = True
+    """Whether an unchanged DRIVER_CONFIG_DIGEST means that restarting the pod disturbs nobody (reconciler.md U34).
+    False with precompiled drivers, whose images do not compare it."""
+
+
+class WaitForCompletion(Slim, kw_only=True):
+    """Pods to wait for before anything is evicted."""
+
+    podSelector: str = ""
+    timeoutSeconds: int = 0
+    """0: no limit, but the node gives its slot back after an hour."""
+
+
+class PodDeletion(Slim, kw_only=True):
+    """How pods with GPUs are evicted."""
+
+    force: bool = False
+    """Also pods that nothing creates again."""
+    timeoutSeconds: int = 300
+    """0: no limit."""
+    deleteEmptyDir: bool = False
+
+
+class Drain(Slim, kw_only=True):
+    """What happens where evicting the pods with GPUs was not enough."""
+
+    enable: bool = False
+    force: bool = False
+    podSelector: str = ""
+    timeoutSeconds: int = 300
+    deleteEmptyDir: bool = False
+
+
+class Window(Slim, kw_only=True):
+    """A time in which operations may start; what has started finishes."""
+
+    days: list[str] = []
+    """mon to sun. Empty: every day."""
+    start: str
+    """HH:MM."""
+    hours: int
+    timeZone: str = "UTC"
+
+
+class Limits(Slim, kw_only=True):
+    """A budget of disruption."""
+
+    maxParallel: int = 1
+    """Operations at a time; 0: no limit."""
+    maxUnavailable: IntOrPercent = "25%"
+    """Nodes that may be unavailable, for whatever reason, when an operation starts."""
+
+
+class Upgrade(Limits, kw_only=True):
+    """When and how fast nodes are taken out of service."""
+
+    auto: bool = True
+    """Whether a new driver rolls by itself."""
+    windows: list[Window] = []
+    podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
+    drain: Drain = msgspec.field(default_factory=Drain)
+    waitForCompletion: WaitForCompletion = msgspec.field(default_factory=WaitForCompletion)
+    zoneMaxUnavailable: IntOrPercent | None = None
+    """As maxUnavailable, for each value of topology.kubernetes.io/zone. None: no limit of its own."""
+    breakerFailures: int = 3
+    """Nodes of one rollout in quarantine that stop it until somebody looks; 0: never."""
+    maxAttempts: int = 3
+    """How often an operation is tried on a node before it stays in quarantine."""
+
+
+class Deadlines(Slim, kw_only=True):
+    """Seconds that a phase may take; reconciler.md A13 says why so long."""
+
+    driver: int = 5400
+    mig: int = 1800
+    migReboot: int = 1800
+    verifying: int = 900
+
+
+class Install(Slim, kw_only=True):
+    """New nodes: nothing runs there yet, so they need no cordon and no budget."""
+
+    maxParallel: int = 50
+
+
+class Spec(Slim, kw_only=True):
+    """The desired part of a NodePolicy."""
+
+    pools: list[str] = []
+    """The pools of the policy file that this stands for."""
+    nodeSelector: dict[str, str] = {}
+    """Labels that the nodes have before anything of NVIDIA's runs there."""
+    workload: str = "container"
+    """container, vm-passthrough or vm-vgpu."""
+    components: list[str] = []
+    """Suffixes of the nvidia.com/gpu.deploy. labels that the nodes get."""
+    labels: dict[str, str] = {}
+    """Further labels that the nodes get: device-plugin.config, vgpu.config, gpu.workload.config, driver.owner."""
+    migManager: bool = False
+    """Whether a MIG manager runs."""
+    migReboot: bool = False
+    """Whether it may reboot nodes (WITH_REBOOT)."""
+    mig: Mig | None = None
+    """None: geometry is nobody's concern; nodes that can have MIG start with all-disabled."""
+    gpu: Gpu = msgspec.field(default_factory=Gpu)
+    driver: Driver | None = None
+    """None: the nodes bring their driver."""
+    upgradeAnnotation: bool = False
+    """Whether nodes get nvidia.com/gpu-driver-upgrade-enabled (reconciler.md L31)."""
+    upgrade: Upgrade = msgspec.field(default_factory=Upgrade)
+    fleet: Limits = msgspec.field(default_factory=Limits)
+    """The same in every NodePolicy of a cluster: limits over all of them together."""
+    install: Install = msgspec.field(default_factory=Install)
+    startupTaints: list[Taint] = []
+    """Taints with which the platform brings up nodes; removed once a node's GPUs are proved."""
+    deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
+    graceSeconds: int = 900
+    """How long a node's GPU must be gone from NFD's labels before its own labels go."""
+
+
+class Waiting(Slim, kw_only=True):
+    """Why some nodes wait."""
+
+    reason: str
+    count: int
+    nodes: list[str] = []
+    """Up to 20 of them."""
+
+
+class Breaker(Slim, kw_only=True):
+    """Whether failures have stopped the rollout."""
+
+    open: bool = False
+    target: str = ""
+    message: str = ""
+    since: datetime | None = None
+    reset: str = ""
+    """The last value of the reset annotation that was acted on."""
+    forgiven: list[str] = []
+    """Operations in quarantine when it was last reset: they do not count again."""
+
+
+class Status(Slim, kw_only=True):
+    """The observed part of a NodePolicy."""
+
+    observedGeneration: int = 0
+    nodes: int = 0
+    current: int = 0
+    """Nodes that are as the policy says."""
+    operating: int = 0
+    quarantined: int = 0
+    waiting: list[Waiting] = []
+    conditions: list[Condition] = []
+    breaker: Breaker = msgspec.field(default_factory=Breaker)
+
+
+class NodePolicy(Object, kw_only=True):
+    """The policy of a pool's nodes."""
+
+    spec: Spec = msgspec.field(default_factory=Spec)
+    status: Status = msgspec.field(default_factory=Status)

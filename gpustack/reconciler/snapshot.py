@@ -1,0 +1,78 @@
+"""What a pass knows: the cluster at one moment, as plain data. `engine.decide` is a function of this and of nothing
+else.
+
+Times that need no surviving (how long a label has been gone) are in `Seen`: after a restart they begin anew, which
+makes a wait longer and never shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from .objects import DaemonSet, Node, Pod
+from .policy import NodePolicy
+
+
+@dataclass
+class Seen:
+    """Since when something has been the case, by (node UID, what)."""
+
+    first: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
+        """How long WHAT has been so of the object UID; zero, and forgotten, where it does not hold."""
+        if not holds:
+            self.first.pop((uid, what), None)
+            return timedelta(0)
+        return max(now - self.first.setdefault((uid, what), now), timedelta(0))
+
+    def keep(self, uids: set[str]) -> None:
+        """Forget objects that are gone."""
+        for key in [key for key in self.first if key[0] not in uids]:
+            del self.first[key]
+
+
+@dataclass(frozen=True)
+class DriverSet:
+    """A driver DaemonSet, and the hash that its newest pods have; "" until the DaemonSet controller has made one."""
+
+    object: DaemonSet
+    newest: str = ""
+
+
+@dataclass(frozen=True)
+class Precheck:
+    """What stands against evicting the pods of a candidate: empty where nothing does."""
+
+    blockers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster as a pass sees it."""
+
+    now: datetime
+    namespace: str
+    nodes: Sequence[Node] = ()
+    policies: Sequence[NodePolicy] = ()
+    driver_sets: Sequence[DriverSet] = ()
+    driver_pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """Driver pods by node."""
+    validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    mig_managers: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """All pods of the nodes that `survey` asked for."""
+    claims: frozenset[str] = frozenset()
+    """namespace/name of ResourceClaims that hold a GPU; claims that couldn't be read count as held."""
+    prechecks: Mapping[str, Precheck] = field(default_factory=dict)
+    paused: str = ""
+    """Why the whole fleet is paused; "" where it is not."""
+    foreign: str = ""
+    """The operator that still runs; "" where none does."""
+    seen: Seen = field(default_factory=Seen)
+    backoff: Mapping[str, datetime] = field(default_factory=dict)
+    """Pods, by UID, that are not to be evicted again before that time."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Why the last eviction of a pod, by UID, was refused."""
