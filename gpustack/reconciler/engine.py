@@ -1,15 +1,31 @@
 """A pass: from what is known to what is done. Two pure functions, so that a plan and its execution can't differ.
 
 `survey` says which nodes need a closer look (their pods, a trial of their evictions), so that a pass costs requests for
-the nodes that something happens on and not for all. `decide` makes the decision from what was then gathered.
+the nodes that something happens on and not for all. `decide` makes the decision from what was then gathered. On each
+node at most one thing happens in a pass: a write that conflicts is decided anew in the next.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .actions import Decision
+from . import keys, labeller, phases, pods, status, takeover
+from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
+from .admission import Candidate, admit, gate, operation_for, retarget, uncovered
+from .budget import Budget
+from .closing import release
+from .due import Due, differences, due, may_be_new
+from .objects import Pod
+from .policy import Breaker, NodePolicy
+from .record import Operation, Target
 from .snapshot import Snapshot
+from .view import View, policy_of, uses_of, views
+
+LOOKS = 100
+"""New nodes that one pass looks at more closely."""
+TRIALS = 20
+"""Candidates whose evictions one pass tries."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +36,300 @@ class Wanted:
     candidates: tuple[str, ...] = ()
 
 
+@dataclass
+class _Pass:
+    """What a pass has found so far."""
+
+    known: Snapshot
+    views: list[View]
+    breakers: Mapping[str, Breaker]
+    actions: list[Action] = field(default_factory=list)
+    tells: list[Tell] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    tallies: dict[str, status.Tally] = field(default_factory=dict)
+    again: float = 300.0
+
+    def wait(self, view: View, kind: str, message: str) -> None:
+        """Say why nothing happens on the node."""
+        wait = Wait(view.name, view.policy.name if view.policy else "", kind, message)
+        self.waits.append(wait)
+        if view.policy:
+            self.tallies[view.policy.uid].waits.append(wait)
+
+
 def survey(known: Snapshot) -> Wanted:
-    """Which nodes to look at more closely. KNOWN has everything but `pods`, `claims` and `prechecks`."""
-    return Wanted()
+    """Which nodes to look at more closely. KNOWN has everything but `pods`, `claims` and fresh `prechecks`."""
+    if known.foreign:
+        return Wanted()
+    found = _begin(known)
+    wanted: list[str] = []
+    fresh = 0
+    for view in found.views:
+        if view.unreadable:
+            continue
+        operation = view.operation
+        if operation and (operation.returnable or operation.phase == "Quarantine"):
+            wanted.append(view.name)
+        elif operation is None and view.policy and _needs_pods(known, view, view.policy):
+            fresh += 1
+            if fresh <= LOOKS:
+                wanted.append(view.name)
+        _look(found, view)
+    candidates = [each.view.name for each in _admissible(found, trials=TRIALS)]
+    return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
+
+
+def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
+    if may_be_new(view):
+        return True
+    return bool(labeller.surplus(view, policy)) if view.gpu else labeller.gone_for_long(known, view, policy)
+
+
+def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
+    """The pods of a candidate whose eviction is to be tried, and what stands against it without a trial."""
+    policy = view.policy
+    if policy is None:
+        return [], []
+    finish = operation_for(known, view, policy, Due(("driver",), Target())).finish
+    listed = known.pods.get(view.name, ())
+    found = pods.obstacles(listed, uses_of(known, view), finish)
+    using = [pod for pod in pods.to_evict(listed, uses_of(known, view)) if not pod.terminating]
+    return ([] if found else using), found
 
 
 def decide(known: Snapshot) -> Decision:
     """All that is to be done now. Every node that waits says why."""
-    return Decision()
+    found = _begin(known)
+    if known.foreign:
+        for view in found.views:
+            _count(found, view)
+            found.wait(view, "operator", f"{known.foreign} runs: nothing is written on nodes")
+        return _end(found)
+    for view in found.views:
+        _count(found, view)
+        _look(found, view)
+    for candidate in _admissible(found):
+        found.actions.append(admit(known, candidate))
+        found.again = min(found.again, 5.0)
+    return _end(found)
+
+
+def _begin(known: Snapshot) -> _Pass:
+    every = views(known)
+    by_policy: dict[str, list[View]] = {}
+    for view in every:
+        if view.operation:
+            by_policy.setdefault(view.operation.policy, []).append(view)
+    switches = {
+        policy.uid: status.breaker(
+            known,
+            policy,
+            by_policy.get(policy.uid, ()),
+            policy.annotations.get(keys.RESET_BREAKER, ""),
+            _rollout_key(known, policy),
+        )
+        for policy in known.policies
+    }
+    found = _Pass(known, every, switches)
+    found.tallies = {policy.uid: status.Tally() for policy in known.policies}
+    return found
+
+
+def _rollout_key(known: Snapshot, policy: NodePolicy) -> str:
+    """Names what a rollout brings: the newest driver templates and the MIG layout."""
+    names = {each.name for each in policy.spec.driver.daemonSets} if policy.spec.driver else set()
+    newest = sorted(each.newest for each in known.driver_sets if each.object.name in names and each.newest)
+    mig = policy.spec.mig
+    return "/".join([*newest, f"{mig.config}@{mig.digest}" if mig else ""])
+
+
+def _count(found: _Pass, view: View) -> None:
+    operation = view.operation
+    for policy in view.policies if view.gpu else ():
+        tally = found.tallies[policy.uid]
+        if len(view.policies) > 1:
+            tally.overlapping.append(view.name)
+            continue
+        tally.nodes += 1
+        if operation:
+            tally.quarantined += operation.phase == "Quarantine"
+            tally.operating += operation.phase != "Quarantine"
+
+
+def _look(found: _Pass, view: View) -> None:
+    """What happens on one node, the admission of candidates aside."""
+    known = found.known
+    if view.unreadable:
+        found.wait(view, "unreadable", f"its record can't be read: {view.unreadable}")
+    elif view.operation is not None:
+        _operation(found, view, view.operation)
+    elif keys.CORDONED in view.annotations:
+        found.actions.append(_lost(view))
+    elif view.policy is None:
+        names = ", ".join(policy.name for policy in view.policies)
+        text = f"several NodePolicies match it: {names}" if names else "no NodePolicy matches it"
+        found.wait(view, "membership", f"{text}; its labels stay as they are")
+    elif takeover.left_behind(view):
+        found.actions.append(takeover.take_over(known, view, view.policy))
+    else:
+        _idle(found, view, view.policy)
+
+
+def _lost(view: View) -> PatchNode:
+    """Our cordon without its record: somebody removed that. Give the node back (reconciler.md I4)."""
+    metadata = view.node.metadata
+    return PatchNode(
+        view.name,
+        metadata.uid,
+        metadata.resourceVersion,
+        "cordoned by an operation whose record is gone",
+        labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
+        annotations={keys.CORDONED: None},
+        unschedulable=False if view.node.spec.unschedulable else None,
+    )
+
+
+def _operation(found: _Pass, view: View, operation: Operation) -> None:
+    known = found.known
+    policy = policy_of(known, operation.policy)
+    if policy is not None and policy is view.policy and _changed(found, view, policy, operation):
+        return
+    made = phases.step(known, view, operation)
+    found.actions += made.actions
+    found.tells += made.tells
+    found.again = min(found.again, made.again)
+    if made.reason:
+        found.wait(view, operation.phase.lower(), made.reason)
+
+
+def _changed(found: _Pass, view: View, policy: NodePolicy, operation: Operation) -> bool:
+    """See to it that the operation still is for what is due. True where nothing else is to happen on the node."""
+    known = found.known
+    if not (operation.returnable or operation.phase == "Quarantine"):
+        return False
+    what, notes = due(known, view, policy)
+    if any(note.kind in {"revision", "mig-busy"} for note in notes):
+        return False  # not known yet
+    if operation.phase == "Quarantine":
+        _retry(found, view, policy, operation, what)
+        return False
+    if what is None:
+        found.actions.append(release(known, view, operation, "nothing is to be done any more", failed=False))
+        return True
+    if what.target != operation.target or list(what.acts) != operation.acts:
+        found.actions.append(retarget(known, Candidate(view, policy, what), operation))
+        return True
+    return False
+
+
+def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> None:
+    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come."""
+    asked = keys.RETRY in view.annotations
+    other = what is not None and what.target != operation.target
+    timely = operation.notBefore is not None and found.known.now >= operation.notBefore
+    if asked or other or timely:
+        again = what or Due(tuple(operation.acts), operation.target)
+        found.candidates.append(Candidate(view, policy, again))
+
+
+def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:
+    known = found.known
+    if view.gpu and policy.spec.driver and view.driver is None:
+        found.tallies[policy.uid].uncovered += 1
+    if may_be_new(view) and labeller.users(known, view) is None:
+        found.wait(view, "looking", "its pods are read to see whether it is new")
+        found.again = min(found.again, 5.0)
+        return
+    what, notes = due(known, view, policy) if view.gpu else (None, [])
+    for note in notes:
+        found.wait(view, note.kind, note.message)
+    if what is not None and what.install:
+        found.candidates.append(Candidate(view, policy, what))
+        return
+    made = labeller.edit(known, view, policy)
+    if view.gpu:
+        labeller.adopt(view, policy, made)
+    for kind, message in made.waits:
+        found.wait(view, kind, message)
+        found.again = min(found.again, 60.0)
+    if made:
+        metadata = view.node.metadata
+        why = ", ".join(made.why)
+        found.actions.append(
+            PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, made.labels, made.annotations)
+        )
+    elif what is not None:
+        found.candidates.append(Candidate(view, policy, what))
+    elif view.gpu:
+        _settled(found, view, policy, notes)
+
+
+def _settled(found: _Pass, view: View, policy: NodePolicy, notes: Sequence[object]) -> None:
+    for text in differences(view, policy):
+        found.wait(view, "product", text)
+    if policy.spec.driver and view.driver is None:
+        found.wait(view, "not-covered", uncovered(policy))
+    elif not notes:
+        found.tallies[policy.uid].current += 1
+
+
+def _admissible(found: _Pass, trials: int = 0) -> list[Candidate]:
+    """The candidates that may begin now, in order; the others say why not.
+
+    With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
+    """
+    known = found.known
+    budget = Budget(found.views, known.policies, known.admitting)
+    taken: list[Candidate] = []
+    for candidate in sorted(found.candidates, key=lambda each: _order(budget, each)):
+        view = candidate.view
+        switch = found.breakers[candidate.policy.uid]
+        why = gate(known, candidate, switch.message if switch.open else "")
+        if why is None and view.node.uid in known.admitting and view.operation is None:
+            why = ("admitting", "its admission is under way")
+        if why is None and candidate.due.install:
+            why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
+        elif why is None:
+            why = budget.refuses(view) or _blocked(known, candidate, trials)
+            if why is None and trials and len(taken) >= trials:
+                why = ("checking", "its turn comes")
+            if why is None:
+                budget.take(view)
+        if why is None:
+            if not (trials and candidate.due.install):
+                taken.append(candidate)
+        else:
+            found.wait(view, *why)
+    return taken
+
+
+def _order(budget: Budget, candidate: Candidate) -> tuple[bool, int, str]:
+    """Broken nodes first, then where the fewest are out of service, then by name."""
+    return ("repair" not in candidate.due.acts, budget.down_nearby(candidate.view), candidate.view.name)
+
+
+def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, str] | None:
+    """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody."""
+    if candidate.due.restart_only:
+        return None
+    check = known.prechecks.get(candidate.view.name)
+    if check is None:
+        return None if trials else ("checking", "it is being tried whether its pods can be evicted")
+    return ("blocked", check.blockers[0]) if check.blockers else None
+
+
+def _end(found: _Pass) -> Decision:
+    known = found.known
+    for policy in known.policies:
+        made = status.status(known, policy, found.tallies[policy.uid], found.breakers[policy.uid])
+        if made != policy.status:
+            found.actions.append(PatchStatus(policy, made))
+    known.seen.forget()
+    return Decision(tuple(found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again))
+
+
+def _again(waits: Iterable[Wait], again: float) -> float:
+    """Look again soon where time alone changes something."""
+    timed = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked"}
+    return min(again, 60.0) if any(wait.kind in timed for wait in waits) else again

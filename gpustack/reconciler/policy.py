@@ -32,6 +32,8 @@ class Gpu(Slim, kw_only=True):
 
     product: str = ""
     """As in the label nvidia.com/gpu.product. Empty: not known. Checked after a node is set up, never a selector."""
+    migCapable: bool | None = None
+    """Whether they can be cut. None: the node's labels tell, once GPU feature discovery has run."""
     resources: dict[str, int] = {}
     """What a node must offer once all is well, by resource; 0 stands for "some, the number isn't known". Empty: not
     known."""

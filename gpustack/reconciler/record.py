@@ -88,12 +88,12 @@ class Operation(Slim, kw_only=True):
     restartOnly: bool = False
     restarts: int = 0
     """How often the MIG manager's pod was restarted to make it try again."""
-    removed: list[str] = []
-    """UIDs of our own pods that were deleted, so that none is deleted twice."""
+    restarted: datetime | None = None
+    """When it was last decided: pods of the MIG manager that are older are deleted."""
     recordons: int = 0
     """How often somebody took the cordon away."""
     annotated: list[str] = []
-    """Autoscaler annotations that are ours to remove."""
+    """Annotations for autoscalers that are ours to remove."""
     reason: str = ""
     finish: Finish = msgspec.field(default_factory=Finish)
 

@@ -17,21 +17,24 @@ from .policy import NodePolicy
 
 @dataclass
 class Seen:
-    """Since when something has been the case, by (node UID, what)."""
+    """Since when something has been the case, by (node UID, what). What a pass does not ask for is not the case."""
 
     first: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    asked: set[tuple[str, str]] = field(default_factory=set)
 
     def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
         """How long WHAT has been so of the object UID; zero, and forgotten, where it does not hold."""
+        key = (uid, what)
         if not holds:
-            self.first.pop((uid, what), None)
+            self.first.pop(key, None)
             return timedelta(0)
-        return max(now - self.first.setdefault((uid, what), now), timedelta(0))
+        self.asked.add(key)
+        return max(now - self.first.setdefault(key, now), timedelta(0))
 
-    def keep(self, uids: set[str]) -> None:
-        """Forget objects that are gone."""
-        for key in [key for key in self.first if key[0] not in uids]:
-            del self.first[key]
+    def forget(self) -> None:
+        """The pass is over: forget what it did not ask for."""
+        self.first = {key: since for key, since in self.first.items() if key in self.asked}
+        self.asked.clear()
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Snapshot:
     claims: frozenset[str] = frozenset()
     """namespace/name of ResourceClaims that hold a GPU; claims that couldn't be read count as held."""
     prechecks: Mapping[str, Precheck] = field(default_factory=dict)
+    admitting: frozenset[str] = frozenset()
+    """UIDs of nodes whose admission is announced in the Lease and perhaps not seen on the node yet."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""

@@ -1,0 +1,100 @@
+"""How an operation ends: done, released before it began, or in quarantine. One write each.
+
+What is ours goes with the record: cordon, marks, annotations for autoscalers. A cordon that is not ours, or is no
+longer, stays (reconciler.md I3).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+from . import keys
+from .actions import PatchNode
+from .moves import move
+from .objects import Taint
+from .record import Last, Memory, Operation, write
+from .snapshot import Snapshot
+from .view import View
+
+FIRST_RETRY = timedelta(minutes=5)
+LAST_RETRY = timedelta(hours=6)
+
+
+def pause_before(attempt: int) -> timedelta:
+    """How long to wait after failed attempt number ATTEMPT: five minutes, doubled each time, up to six hours."""
+    doubled: int = 2 ** min(max(attempt - 1, 0), 16)
+    return min(FIRST_RETRY * doubled, LAST_RETRY)
+
+
+def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
+    """The operation is done: give the node back, and remember what was proved."""
+    memory = Memory(
+        policy=view.policy.uid if view.policy else operation.policy,
+        name=view.policy.name if view.policy else view.memory.name,
+        uid=view.node.uid,
+        machine=view.node.status.nodeInfo.machineID,
+        mig=operation.target.mig or view.memory.mig,
+        mig_digest=operation.target.mig_digest if operation.target.mig else view.memory.mig_digest,
+    )
+    last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
+    left = [taint for taint in view.node.spec.taints if taint.key not in operation.finish.startupTaints]
+    return _end(
+        view,
+        operation,
+        last,
+        {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))},
+        left if len(left) < len(view.node.spec.taints) else None,
+    )
+
+
+def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
+    """Give the node back as it was; after a FAILED attempt the next waits."""
+    attempt = operation.attempt if failed else operation.attempt - 1
+    last = Last(
+        id=operation.id,
+        kind=operation.kind,
+        target=str(operation.target),
+        outcome="released",
+        at=known.now,
+        attempt=attempt,
+        notBefore=known.now + pause_before(attempt) if failed else None,
+        reason=why,
+    )
+    return _end(view, operation, last, {}, None)
+
+
+def quarantine(known: Snapshot, view: View, operation: Operation, why: str) -> PatchNode:
+    """The operation failed past the point of no return: the node stays cordoned, and its slot goes back."""
+    more = operation.attempt < operation.finish.maxAttempts
+    return move(
+        known,
+        view,
+        operation,
+        why,
+        phase="Quarantine",
+        step=operation.step,
+        notBefore=known.now + pause_before(operation.attempt) if more else None,
+    )
+
+
+def _end(
+    view: View, operation: Operation, last: Last, annotations: dict[str, str | None], taints: list[Taint] | None
+) -> PatchNode:
+    removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
+    removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()
+    outcome: Literal["done", "released", "adopted", ""] = last.outcome
+    return PatchNode(
+        view.name,
+        view.node.uid,
+        view.node.metadata.resourceVersion,
+        f"{operation.kind} {outcome}" + (f": {last.reason}" if last.reason else ""),
+        labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
+        annotations={
+            **dict.fromkeys(key for key in sorted(removed) if key in view.annotations),
+            keys.LAST: write(last, view.annotations.get(keys.LAST)),
+            **annotations,
+        },
+        unschedulable=False if view.owns_cordon and view.node.spec.unschedulable else None,
+        taints=taints,
+    )

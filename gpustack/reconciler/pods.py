@@ -1,0 +1,112 @@
+"""Which pods use a node's GPUs, and which of them may be evicted.
+
+Solves: the operator looks at requests of regular containers only, so init containers, renamed resources and pods that
+get GPUs by their RuntimeClass pin the driver and the upgrade fails half-way (reconciler.md U18, P16). Here the match is
+wide, and what can't be evicted is known before a node is cordoned (R2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from . import keys, selectors
+from .objects import Pod
+from .policy import Drain, PodDeletion
+from .record import Finish
+
+RESOURCES = "nvidia.com/"
+CLIENT = f"{keys.DEPLOY}client"
+"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves."""
+OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
+"""Pods that the validator starts (label `app`): it removes them itself."""
+SYSTEM = "kube-system"
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What makes a pod one that uses GPUs: where the operands are, names of resources and RuntimeClasses, held
+    claims."""
+
+    namespace: str
+    resources: Collection[str] = ()
+    runtime_classes: Collection[str] = ()
+    claims: Collection[str] = ()
+
+    def gpu(self, pod: Pod) -> bool:
+        """Whether POD uses a GPU of its node, or still may. Operands do not count: they are what is changed."""
+        if pod.finished or self.operand(pod) or CLIENT in pod.spec.nodeSelector:
+            return False
+        return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
+
+    def operand(self, pod: Pod) -> bool:
+        """Whether POD belongs to the stack itself."""
+        return pod.metadata.namespace == self.namespace and (daemon(pod) or pod.labels.get("app") in OURS)
+
+    def _asks(self, pod: Pod) -> bool:
+        for container in (*pod.spec.containers, *pod.spec.initContainers):
+            for wanted in (container.resources.limits, container.resources.requests):
+                if any(name.startswith(RESOURCES) or name in self.resources for name in wanted):
+                    return True
+        return False
+
+    def _claims(self, pod: Pod) -> bool:
+        made = [each.resourceClaimName for each in pod.spec.resourceClaims]
+        made += [each.resourceClaimName for each in pod.status.resourceClaimStatuses]
+        return any(name and f"{pod.metadata.namespace}/{name}" in self.claims for name in made)
+
+
+def daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made POD: it would come back at once, on a cordoned node too."""
+    return bool(pod.metadata.controller and pod.metadata.controller.kind == "DaemonSet")
+
+
+def obstacle(pod: Pod, how: PodDeletion | Drain) -> str:
+    """Why POD can't be evicted under the options HOW; "" where it can."""
+    if pod.mirror:
+        return f"{pod.key} is a static pod: remove it on the node"
+    if daemon(pod):
+        return f'{pod.key} belongs to a DaemonSet that uses GPUs: give it the nodeSelector {CLIENT}: "true"'
+    if pod.metadata.controller is None and not how.force:
+        return f"{pod.key} has no controller and would not come back: delete it, or set force"
+    if any(volume.emptyDir is not None for volume in pod.spec.volumes) and not how.deleteEmptyDir:
+        return f"{pod.key} has data in an emptyDir: delete it, or set deleteEmptyDir"
+    return ""
+
+
+def to_evict(pods: Iterable[Pod], uses: Uses) -> list[Pod]:
+    """The pods that use GPUs."""
+    return [pod for pod in pods if uses.gpu(pod)]
+
+
+def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
+    """The pods that a drain removes: those that use GPUs, and whatever else its selector names.
+
+    Never pods of DaemonSets, static pods, pods with the skip label or of kube-system (reconciler.md U23, U24, I9).
+    """
+    found = []
+    for pod in pods:
+        gpu = uses.gpu(pod)
+        spared = (
+            pod.finished
+            or daemon(pod)
+            or pod.mirror
+            or pod.metadata.namespace == SYSTEM
+            or pod.labels.get(keys.DRAIN_SKIP) == "true"
+        )
+        if gpu or (not spared and selectors.matches(drain.podSelector, pod.labels)):
+            found.append(pod)
+    return found
+
+
+def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
+    """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
+    found = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion))]
+    if found and finish.drain.enable:
+        return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain))]
+    return found
+
+
+def awaited(pods: Iterable[Pod], selector: str) -> list[Pod]:
+    """The pods that SELECTOR says to wait for."""
+    return [pod for pod in pods if not pod.finished and selectors.matches(selector, pod.labels)] if selector else []

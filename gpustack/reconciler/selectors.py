@@ -1,0 +1,47 @@
+"""Label selectors as text: `app=training,tier!=web,zone in (a,b),!spot`, the way kubectl and the API server read them.
+
+Solves: which pods to wait for and to drain is such a text in the policy, and it is matched against pods that were read
+anyway. A selector that can't be read is refused by the compiler; here it selects nothing and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+Labels = Mapping[str, str]
+Test = Callable[[Labels], bool]
+
+_SPLIT = re.compile(r",(?![^(]*\))")
+_SET = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s+\((?P<values>[^)]*)\)$")
+_EQUAL = re.compile(r"^(?P<key>[^=!\s]+)\s*(?P<op>==|=|!=)\s*(?P<value>[^=!\s]*)$")
+_EXISTS = re.compile(r"^(?P<no>!?)\s*(?P<key>[^=!\s(),]+)$")
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> tuple[Test, ...]:
+    """The requirements of TEXT, all of which must hold; none for an empty text. Raises ValueError."""
+    return tuple(_requirement(part.strip()) for part in _SPLIT.split(text)) if text.strip() else ()
+
+
+def matches(text: str, labels: Labels) -> bool:
+    """Whether LABELS have what TEXT asks for. A text that can't be read matches nothing."""
+    try:
+        return all(test(labels) for test in parse(text))
+    except ValueError:
+        return False
+
+
+def _requirement(text: str) -> Test:
+    if found := _SET.match(text):
+        key, values = found["key"], {value.strip() for value in found["values"].split(",")}
+        inside = found["op"] == "in"
+        return lambda labels: (labels.get(key) in values) if inside else (labels.get(key) not in values)
+    if found := _EQUAL.match(text):
+        key, value, equal = found["key"], found["value"], found["op"] != "!="
+        return lambda labels: (labels.get(key) == value) if equal else (labels.get(key) != value)
+    if found := _EXISTS.match(text):
+        key, there = found["key"], not found["no"]
+        return lambda labels: (key in labels) == there
+    raise ValueError(f"{text!r} is no requirement of a label selector")

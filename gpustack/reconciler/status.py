@@ -1,0 +1,149 @@
+"""What a NodePolicy has come to: counts, reasons, and conditions that deployment tools can gate on.
+
+Ready means that the policy was accepted and is acted on. A rollout that waits (paused, window closed, one node of 500
+down) stays Ready, or Flux and Argo CD would hold back the next commit; RolledOut says whether every node is as the
+policy wants, for those who want to wait for it. Stalled says that nothing will happen before somebody acts
+(reconciler.md A7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from .actions import Wait
+from .objects import Condition
+from .policy import Breaker, NodePolicy, Status, Waiting
+from .snapshot import Snapshot
+from .view import View
+
+NAMES = 20
+"""How many nodes a reason names."""
+SUSPENDED = {"paused": "Paused", "hold": "Held", "window": "WindowClosed", "breaker": "BreakerOpen"}
+"""Kinds of waiting that somebody chose, as reasons of RolledOut; the others are "Waiting"."""
+
+
+@dataclass
+class Tally:
+    """What a pass saw of a policy's nodes."""
+
+    nodes: int = 0
+    current: int = 0
+    operating: int = 0
+    quarantined: int = 0
+    uncovered: int = 0
+    overlapping: list[str] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+
+
+def breaker(known: Snapshot, policy: NodePolicy, views: Iterable[View], reset: str, key: str) -> Breaker:
+    """Whether failures stop the rollout: enough nodes in quarantine, none of them forgiven.
+
+    A new target (KEY) or a new value of the RESET annotation closes it, and forgives what is quarantined by then.
+    """
+    before = policy.status.breaker
+    failed = sorted(
+        view.operation.id
+        for view in views
+        if view.operation and view.operation.phase == "Quarantine" and view.operation.policy == policy.uid
+    )
+    forgiven = [each for each in before.forgiven if each in failed]
+    if (before.target and before.target != key) or (reset and reset != before.reset):
+        return Breaker(target=key, reset=reset or before.reset, forgiven=failed)
+    limit = policy.spec.upgrade.breakerFailures
+    counted = [each for each in failed if each not in forgiven]
+    if before.open:
+        return before
+    if limit and len(counted) >= limit:
+        message = f"{len(counted)} nodes are in quarantine, and {limit} stop the rollout"
+        return Breaker(open=True, target=key, message=message, since=known.now, reset=before.reset, forgiven=forgiven)
+    return Breaker(target=key, reset=before.reset, forgiven=forgiven)
+
+
+def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
+    """The status of POLICY."""
+    grouped: dict[str, list[str]] = {}
+    for wait in tally.waits:
+        grouped.setdefault(wait.kind, []).append(wait.node)
+    waiting = [
+        Waiting(reason=kind, count=len(nodes), nodes=sorted(nodes)[:NAMES]) for kind, nodes in sorted(grouped.items())
+    ]
+    made = Status(
+        observedGeneration=policy.metadata.generation,
+        nodes=tally.nodes,
+        current=tally.current,
+        operating=tally.operating,
+        quarantined=tally.quarantined,
+        waiting=waiting,
+        breaker=switch,
+    )
+    made.conditions = [
+        _kept(policy, known.now, condition) for condition in _conditions(known, policy, tally, switch, waiting)
+    ]
+    return made
+
+
+def _conditions(
+    known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, waiting: Sequence[Waiting]
+) -> list[Condition]:
+    stalled = _stalled(known, tally)
+    done = tally.current == tally.nodes
+    reason, message = _rollout(tally, switch, waiting)
+    generation = policy.metadata.generation
+    uncovered = f"{tally.uncovered} nodes have a system or kernel that no driver DaemonSet is rendered for"
+    return [
+        _condition("Ready", not stalled, "Stalled" if stalled else "Accepted", stalled or message, generation),
+        _condition(
+            "Stalled",
+            bool(stalled),
+            "Stalled" if stalled else "Working",
+            stalled or "nothing is in the way",
+            generation,
+        ),
+        _condition("RolledOut", done and not stalled, reason, message, generation),
+        _condition(
+            "NodeNotCovered",
+            tally.uncovered > 0,
+            "NoDriver" if tally.uncovered else "AllCovered",
+            uncovered,
+            generation,
+        ),
+    ]
+
+
+def _stalled(known: Snapshot, tally: Tally) -> str:
+    if known.foreign:
+        return f"{known.foreign} runs and sets the same labels: scale it to 0"
+    if tally.overlapping:
+        return f"{tally.overlapping[0]} and {len(tally.overlapping) - 1} more nodes match several NodePolicies"
+    return ""
+
+
+def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple[str, str]:
+    counts = f"{tally.current} of {tally.nodes} nodes are as wanted"
+    if tally.current == tally.nodes:
+        return "Done", counts
+    if switch.open:
+        return "BreakerOpen", f"{counts}; {switch.message}"
+    if tally.operating:
+        return "RollingOut", f"{counts}, {tally.operating} are worked on"
+    chosen = [SUSPENDED[each.reason] for each in waiting if each.reason in SUSPENDED]
+    others = [each for each in waiting if each.reason not in SUSPENDED]
+    if chosen and not others:
+        return chosen[0], counts
+    return "Waiting", counts + "".join(f"; {each.count} wait: {each.reason}" for each in waiting)
+
+
+def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> Condition:
+    return Condition(
+        type=kind, status="True" if holds else "False", reason=reason, message=message, observedGeneration=generation
+    )
+
+
+def _kept(policy: NodePolicy, now: datetime, condition: Condition) -> Condition:
+    """CONDITION with the time of its last change of status."""
+    before = next((each for each in policy.status.conditions if each.type == condition.type), None)
+    same = before is not None and before.status == condition.status
+    condition.lastTransitionTime = before.lastTransitionTime if before and same and before.lastTransitionTime else now
+    return condition

@@ -1,0 +1,76 @@
+"""Going on where the operator's own upgrade was when its operator was switched off (reconciler.md A6, U8, U10).
+
+One write owns the cordon, unless the operator had noted that it was the user's, maps the state to a phase and drops the
+operator's keys. Nothing is written while an operator still runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import keys
+from .actions import PatchNode
+from .admission import operation_for
+from .due import Due
+from .moves import move
+from .policy import NodePolicy
+from .record import Phase, Target
+from .snapshot import Snapshot
+from .view import View
+
+PHASES: dict[str, Phase] = {
+    "cordon-required": "Held",
+    "wait-for-jobs-required": "Held",
+    "node-maintenance-required": "Held",
+    "pod-deletion-required": "Evicting",
+    "drain-required": "Evicting",
+    "pod-restart-required": "Acting",
+    "post-maintenance-required": "Acting",
+    "validation-required": "Verifying",
+    "uncordon-required": "Verifying",
+    "upgrade-failed": "Quarantine",
+}
+"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet."""
+
+
+def left_behind(view: View) -> bool:
+    """Whether the operator's upgrade controller left something on the node."""
+    return keys.UPGRADE_STATE in view.labels or any(key in view.annotations for key in keys.UPSTREAM_ANNOTATIONS)
+
+
+def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
+    """The write that makes the operator's upgrade ours, or that drops what is left of it."""
+    state = view.labels.get(keys.UPGRADE_STATE, "")
+    drop: dict[str, str | None] = dict.fromkeys(key for key in keys.UPSTREAM_ANNOTATIONS if key in view.annotations)
+    labels: dict[str, str | None] = {keys.UPGRADE_STATE: None} if state else {}
+    phase = PHASES.get(state)
+    if phase is None:
+        metadata = view.node.metadata
+        return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "the operator's keys", labels, drop)
+    target = Target(revision=view.driver.newest if view.driver else "")
+    operation = operation_for(known, view, policy, Due(("driver",), target))
+    theirs = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) == "true"
+    operation.cordon = not theirs
+    finish = operation.finish
+    seconds = {
+        "Evicting": finish.podDeletion.timeoutSeconds,
+        "Acting": finish.driverSeconds,
+        "Verifying": finish.verifySeconds,
+        "Held": finish.wait.timeoutSeconds,
+        "Quarantine": 0,
+    }
+    changes: dict[str, Any] = {"step": "driver"} if phase in {"Acting", "Quarantine"} else {}
+    patch = move(
+        known,
+        view,
+        operation,
+        f"taken over from the operator in {state}",
+        phase=phase,
+        seconds=seconds[phase],
+        labels=labels,
+        acted=known.now if phase in {"Acting", "Verifying", "Quarantine"} else None,
+        notBefore=known.now if phase == "Quarantine" else None,
+        **changes,
+    )
+    return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
