@@ -1,0 +1,12 @@
+"""An API server in memory, for tests of the program and of what people build on it.
+
+`Server` holds the objects and follows the rules of the real one that the program depends on; tests move it on with its
+harness methods (`put`, `edit`, `remove`, `finish`). `FakeCluster` is one client of it: what a fault does to one of two
+leaders leaves the other alone. `drive` runs a coroutine that waits for nothing but the fake without an event loop.
+"""
+
+from .eviction import BUDGETS, settle_budgets
+from .fake import FakeCluster, Request, drive
+from .server import Server, Write
+
+__all__ = ["BUDGETS", "FakeCluster", "Request", "Server", "Write", "drive", "settle_budgets"]
