@@ -1,0 +1,14 @@
+"""What differs between two renders, as people review it: objects and fields, each change once for all clusters it is
+in.
+
+::
+
+    sides.py     a folder, a Git revision or the policies of now -> for each cluster, its objects
+    fields.py    two bodies -> changes of fields: lists by their keys, quantities by value
+    objects.py   two sets of objects -> added, removed, changed, renamed, moved
+    groups.py    the changes of many clusters -> each change with the clusters it is in; and back: `apply`
+    ranges.py    a list of clusters as people write it: prod-eu-1..12
+
+Everything below is pure but sides.py. Applying the groups to the old side gives the new side: a property test holds
+that.
+"""

@@ -1,0 +1,224 @@
+"""What changed in an object, field by field.
+
+Solves: a text diff of two manifests shows a list that was sorted anew as a rewrite, and `1000m` to `1` as a change.
+Here an item of a list is known by the key that Kubernetes merges it by, so that a container that moved is not one that
+was replaced, and a quantity is compared by what it stands for. Where the order of items differs, that is a change of
+its own: the order of init containers and of variables matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...policy import quantities
+
+Op = Literal["add", "remove", "replace", "order"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step of a path into a list: the item whose KEY fields have these values."""
+
+    key: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return "[" + ",".join(str(value) for _, value in self.key) + "]"
+
+    def matches(self, item: Any) -> bool:
+        """Whether ITEM is the one."""
+        return isinstance(item, dict) and all(item.get(name) == value for name, value in self.key)
+
+
+Step = str | int | Item
+Path = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One change: of the value at PATH from BEFORE to AFTER. For "order", both are the keys of a list's items."""
+
+    op: Op
+    path: Path
+    before: Any = None
+    after: Any = None
+
+
+KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "containers": [("name",)],
+    "initContainers": [("name",)],
+    "env": [("name",)],
+    "volumes": [("name",)],
+    "volumeMounts": [("mountPath",)],
+    "volumeDevices": [("devicePath",)],
+    "imagePullSecrets": [("name",)],
+    "ports": [("containerPort", "protocol"), ("containerPort",), ("port", "protocol"), ("port",), ("name",)],
+    "matchExpressions": [("key", "operator")],
+    "topologySpreadConstraints": [("topologyKey", "whenUnsatisfiable")],
+    "hostAliases": [("ip",)],
+    "subjects": [("kind", "namespace", "name"), ("kind", "name")],
+    "versions": [("name",)],
+    "groups": [("name",)],
+    "endpoints": [("port",), ("targetPort",)],
+    "items": [("key",)],
+    "tolerations": [("key", "operator", "value", "effect"), ("key", "operator", "effect"), ("key", "operator")],
+}
+"""What the items of a list are known by, by the list's name; the first that all items have, and have once each."""
+ANYWHERE: Sequence[tuple[str, ...]] = [("name",), ("key",), ("id",)]
+QUANTITIES = {"requests", "limits", "capacity", "hard", "sizeLimit", "storage"}
+"""Names of fields whose value, or whose values, are quantities."""
+
+
+def changes(before: Any, after: Any) -> list[FieldChange]:
+    """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. `apply` is the way back."""
+    return list(_value((), before, after, quantity=False))
+
+
+def _value(path: Path, before: Any, after: Any, *, quantity: bool) -> Iterator[FieldChange]:
+    if same(before, after, quantity=quantity):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from _mapping(path, before, after, quantity=quantity)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _list(path, before, after)
+    else:
+        yield FieldChange("replace", path, before, after)
+
+
+def same(before: Any, after: Any, *, quantity: bool = False) -> bool:
+    """Whether both mean the same: equal values of equal types, or, for quantities, equal numbers."""
+    if type(before) is type(after) and before == after:
+        return not isinstance(before, (dict, list)) or _exactly(before, after)
+    if quantity and isinstance(before, (str, int)) and isinstance(after, (str, int)):
+        try:
+            return quantities.size(before) == quantities.size(after)
+        except ValueError:
+            return False
+    return False
+
+
+def _exactly(before: Any, after: Any) -> bool:
+    """Equality that tells 1 from True and 1.0, as manifests do."""
+    if type(before) is not type(after):
+        return False
+    if isinstance(before, dict):
+        return before.keys() == after.keys() and all(_exactly(before[key], after[key]) for key in before)
+    if isinstance(before, list):
+        return len(before) == len(after) and all(map(_exactly, before, after))
+    return bool(before == after)
+
+
+def _mapping(path: Path, before: dict[str, Any], after: dict[str, Any], *, quantity: bool) -> Iterator[FieldChange]:
+    for key, value in before.items():
+        if key not in after:
+            yield FieldChange("remove", (*path, key), before=value)
+    for key, value in after.items():
+        if key not in before:
+            yield FieldChange("add", (*path, key), after=value)
+        else:
+            yield from _value((*path, key), before[key], value, quantity=quantity or key in QUANTITIES)
+
+
+def _list(path: Path, before: list[Any], after: list[Any]) -> Iterator[FieldChange]:
+    names = key_of(path, before, after)
+    if names is None:
+        yield FieldChange("replace", path, before, after)
+        return
+    left = {_item(names, item): item for item in before}
+    right = {_item(names, item): item for item in after}
+    for key, item in left.items():
+        if key not in right:
+            yield FieldChange("remove", (*path, key), before=item)
+    for key, item in right.items():
+        if key not in left:
+            yield FieldChange("add", (*path, key), after=item)
+        else:
+            yield from _value((*path, key), left[key], item, quantity=False)
+    come = [key for key in left if key in right] + [key for key in right if key not in left]
+    if come != list(right):
+        yield FieldChange("order", path, list(left), list(right))
+
+
+def key_of(path: Path, *lists: Sequence[Any]) -> tuple[str, ...] | None:
+    """The fields by which the items of LISTS, at PATH, are known; None where nothing tells them apart."""
+    name = path[-1] if path and isinstance(path[-1], str) else ""
+    if not any(lists):
+        return None
+    for names in (*KEYS.get(name, ()), *ANYWHERE):
+        if all(_distinct(names, items) for items in lists):
+            return names
+    return None
+
+
+def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:
+    seen = set()
+    for item in items:
+        if not isinstance(item, dict) or names[0] not in item:
+            return False
+        values = tuple(item.get(name) for name in names)
+        if any(isinstance(value, (dict, list)) for value in values):
+            return False
+        typed = tuple((type(value), value) for value in values)
+        if typed in seen:
+            return False
+        seen.add(typed)
+    return True
+
+
+def _item(names: tuple[str, ...], item: Mapping[str, Any]) -> Item:
+    return Item(tuple((name, item.get(name)) for name in names))
+
+
+def apply(before: Any, made: Sequence[FieldChange]) -> Any:
+    """BEFORE with the changes MADE in it. Raises KeyError where a change does not fit."""
+    root = {"": _copy(before)}
+    for change in made:
+        _apply(root, ("", *change.path), change)
+    return root[""]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _apply(root: Any, path: Path, change: FieldChange) -> None:
+    holder = root
+    for step in path[:-1]:
+        holder = holder[_position(holder, step)]
+    last = path[-1]
+    if change.op == "order":
+        items = holder[_position(holder, last)]
+        holder[_position(holder, last)] = [next(item for item in items if key.matches(item)) for key in change.after]
+    elif change.op == "remove":
+        del holder[_position(holder, last)]
+    elif change.op == "add" and isinstance(holder, list):
+        holder.append(_copy(change.after))
+    else:
+        holder[last if isinstance(holder, dict) else _position(holder, last)] = _copy(change.after)
+
+
+def _position(holder: Any, step: Step) -> Any:
+    if not isinstance(step, Item):
+        return step
+    for position, item in enumerate(holder):
+        if step.matches(item):
+            return position
+    raise KeyError(str(step))
+
+
+def written(path: Path) -> str:
+    """PATH as people write it: spec.template.spec.containers[nvidia-driver-ctr].image."""
+    text = ""
+    for step in path:
+        if isinstance(step, Item):
+            text += str(step)
+        elif isinstance(step, int):
+            text += f"[{step}]"
+        elif step and all(c.isalnum() or c in "_-" for c in step):
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
+    return text

@@ -1,0 +1,116 @@
+"""What changed among the objects of a cluster: added, removed, changed, renamed, moved.
+
+An object is the same one by group, kind, namespace and name; its API version is a field like others. One that is gone
+and one that is new are a rename where they differ in nothing but their names: to the cluster that still is a removal
+and a creation, so it is said as both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ...model import Body
+from .fields import FieldChange, apply, changes
+
+Kind = Literal["added", "removed", "changed", "renamed"]
+
+
+class Identity(NamedTuple):
+    """Which object. `namespace` is "" for none."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, body: Body) -> Identity:
+        """The identity of BODY."""
+        metadata = body.get("metadata") or {}
+        group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+        return cls(group if version else "", str(body["kind"]), metadata.get("namespace", ""), metadata.get("name", ""))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+
+class Rendered(NamedTuple):
+    """An object of a render, and its file below the cluster's folder."""
+
+    body: Body
+    file: str
+
+
+Objects = Mapping[Identity, Rendered]
+
+
+@dataclass(frozen=True)
+class ObjectChange:
+    """What became of one object. `body` is the whole of one that was added or removed.
+
+    `was` names the object that one was renamed from. `moved` are the files before and after, where they differ.
+    """
+
+    what: Kind
+    identity: Identity
+    fields: Sequence[FieldChange] = ()
+    body: Body | None = None
+    was: Identity | None = None
+    moved: tuple[str, str] | None = None
+    file: str = ""
+
+
+def compare(before: Objects, after: Objects) -> list[ObjectChange]:
+    """The changes between two renders of a cluster, by identity."""
+    gone = {identity: found for identity, found in before.items() if identity not in after}
+    new = {identity: found for identity, found in after.items() if identity not in before}
+    made = []
+    for old, fresh in _renames(gone, new):
+        found = new.pop(fresh)
+        fields = changes(gone.pop(old).body, found.body)
+        made.append(ObjectChange("renamed", fresh, fields, found.body, old, file=found.file))
+    made += [ObjectChange("removed", identity, body=found.body, file=found.file) for identity, found in gone.items()]
+    made += [ObjectChange("added", identity, body=found.body, file=found.file) for identity, found in new.items()]
+    for identity in before.keys() & after.keys():
+        left, right = before[identity], after[identity]
+        fields = changes(left.body, right.body)
+        moved = (left.file, right.file) if left.file != right.file else None
+        if fields or moved:
+            made.append(ObjectChange("changed", identity, fields, moved=moved, file=right.file))
+    return sorted(made, key=lambda change: change.identity)
+
+
+def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]:
+    """Pairs of objects that differ in nothing but their names: the only two such of their kind and namespace."""
+    nameless: dict[Any, tuple[list[Identity], list[Identity]]] = {}
+    for side, objects in enumerate((gone, new)):
+        for identity, found in objects.items():
+            key = (identity[:3], _without_name(found.body))
+            nameless.setdefault(key, ([], []))[side].append(identity)
+    for olds, news in nameless.values():
+        if len(olds) == len(news) == 1:
+            yield olds[0], news[0]
+
+
+def _without_name(body: Body) -> str:
+    import json
+
+    name = str((body.get("metadata") or {}).get("name", ""))
+    text = json.dumps(body, sort_keys=True, default=str)
+    return text.replace(json.dumps(name), '"*"') if name else text
+
+
+def apply_to(before: Objects, made: Sequence[ObjectChange]) -> dict[Identity, Rendered]:
+    """BEFORE with the changes MADE: what `compare` was given as after, quantities and their spelling aside."""
+    after = dict(before)
+    for change in made:
+        if change.what == "removed":
+            del after[change.identity]
+        elif change.what == "added":
+            after[change.identity] = Rendered(change.body or {}, change.file)
+        else:
+            old = after.pop(change.was or change.identity)
+            after[change.identity] = Rendered(apply(old.body, change.fields), change.file or old.file)
+    return after

@@ -1,0 +1,57 @@
+"""A list of clusters the way people write it: prod-eu-1..12, prod-us-3, and 40 of 412."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
+
+
+def fold(names: Iterable[str]) -> list[str]:
+    """NAMES with runs of numbers as ranges, in order: a-1, a-2, a-3 is a-1..3. Two alone are no range."""
+    rows: dict[tuple[str, str, int], list[int]] = {}
+    found: list[str] = []
+    for name in sorted(set(names)):
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            found.append(name)
+            continue
+        stem, number, rest = match.groups()
+        width = len(number) if number.startswith("0") and number != "0" else 0  # 08 and 8 are two names
+        rows.setdefault((stem, rest, width), []).append(int(number))
+    for (stem, rest, width), numbers in rows.items():
+        for run in _runs(sorted(numbers)):
+            found += _written(stem, rest, width, run)
+    return sorted(found, key=_natural)
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _written(stem: str, rest: str, width: int, run: Sequence[int]) -> list[str]:
+    texts = [f"{number:0{width}d}" if width else str(number) for number in run]
+    if len(run) < 3:
+        return [f"{stem}{text}{rest}" for text in texts]
+    return [f"{stem}{texts[0]}..{texts[-1]}{rest}"]
+
+
+def _natural(text: str) -> list[tuple[int, int | str]]:
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"([0-9]+)", text) if part]
+
+
+def summary(names: Sequence[str], total: int, most: int = 6) -> str:
+    """NAMES of TOTAL clusters in a line: "all 412 clusters", "3 of 412 clusters: prod-eu-1..3"."""
+    noun = "cluster" if total == 1 else "clusters"
+    if len(names) == total:
+        return f"all {total} clusters" if total > 1 else f"cluster {names[0]}"
+    folded = fold(names)
+    shown = ", ".join(folded[:most]) + (f" and {len(folded) - most} more" if len(folded) > most else "")
+    return f"{len(names)} of {total} {noun}: {shown}"
