@@ -222,7 +222,7 @@ def test_faults(cluster: FakeCluster) -> None:
     """A fault before leaves things as they were; one after hides that it happened."""
 
     def fault(request: Request, when: str) -> None:
-        if request.number == 1 and when == "before" or request.number == 2 and when == "after":
+        if (request.number == 1 and when == "before") or (request.number == 2 and when == "after"):
             raise Unreachable("the connection broke")
 
     cluster.fault = fault

@@ -1,0 +1,84 @@
+"""Files of a Git revision, without touching the work tree: what `gpustack diff` compares with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..model import Finding, InputError, MissingToolError
+
+
+class Git:
+    """The repository that the current folder is in. `why` tells what Git is asked for, where it is missing."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        self._why, self._remedy = why, remedy
+        self.prefix = self.ask("rev-parse", "--show-prefix").rstrip("\n")
+
+    def ask(self, *words: str, about: str = "") -> str:
+        """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
+        done = self._run([*words], b"")
+        if done.returncode:
+            said = " ".join(os.fsdecode(done.stderr).split())
+            what = f"git can't read {about!r}: {said}" if about else f"git: {said}"
+            raise InputError(
+                Finding("GPU022", "error", what, remedy="give a branch, tag or commit that this clone has")
+            )
+        return os.fsdecode(done.stdout)
+
+    def _run(self, words: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(
+                ["git", "--literal-pathspecs", "--no-pager", *words], input=given, capture_output=True, check=False
+            )
+        except FileNotFoundError as error:
+            finding = Finding("GPU029", "error", "git is not on the PATH", why=self._why, remedy=self._remedy)
+            raise MissingToolError(finding) from error
+
+    def base(self, reference: str) -> str:
+        """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
+
+        Where the two share no history, REFERENCE itself.
+        """
+        if not reference or reference.startswith("-"):
+            what = f"{reference!r} is not a Git revision"
+            raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit"))
+        commit = self.ask("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}", about=reference).strip()
+        merged = self._run(["merge-base", commit, "HEAD"], b"")
+        return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
+
+    def files(self, commit: str, folder: str) -> dict[str, str]:
+        """The blobs of the regular files below FOLDER at COMMIT, by their paths from the current folder."""
+        where = f"{self.prefix}{folder}"
+        listed = self.ask("ls-tree", "-r", "-z", "--full-tree", commit, "--", where, about=commit)
+        found = {}
+        for line in filter(None, listed.split("\0")):
+            head, _, path = line.partition("\t")
+            mode, _, blob = head.split()
+            if mode.startswith("100"):
+                found[path.removeprefix(self.prefix)] = blob
+        return found
+
+    def contents(self, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Each of BLOBS with its content."""
+        wanted = list(dict.fromkeys(blobs))
+        if not wanted:
+            return
+        done = self._run(["cat-file", "--batch"], "".join(f"{blob}\n" for blob in wanted).encode())
+        data, position = done.stdout, 0
+        for blob in wanted:
+            end = data.index(b"\n", position)
+            size = int(data[position:end].split()[2])
+            yield blob, data[end + 1 : end + 1 + size]
+            position = end + size + 2
+
+    def extract(self, commit: str, folders: Iterable[str], into: Path) -> None:
+        """Write the files below FOLDERS at COMMIT into the folder INTO, with the same paths."""
+        paths = {path: blob for folder in folders for path, blob in self.files(commit, folder).items()}
+        content = dict(self.contents(paths.values()))
+        for path, blob in paths.items():
+            target = into / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content[blob])

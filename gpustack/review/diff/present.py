@@ -1,0 +1,185 @@
+"""Changes as lines that people read, the same for a terminal, Markdown and HTML.
+
+Values of Secrets are never shown, nor anything derived from them: that they changed is what a reviewer may know. A text
+with several lines, a script or an embedded configuration, is shown as a diff of its lines. One value that changes in
+the same way in several objects, an image for example, is one line with the objects behind it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .fields import FieldChange, Item, written
+from .groups import Group
+from .objects import Identity, ObjectChange
+
+Mark = Literal["+", "-", "~", " "]
+TOGETHER = 3
+"""In so many objects a change becomes one line."""
+LONG = 24
+"""Lines of a value that are shown; the whole of it stands in the file."""
+HIDDEN = "(hidden)"
+MARKS: dict[str, Mark] = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line: "+" for what is new, "-" for what goes, "~" for a heading within an object, " " for context."""
+
+    mark: Mark
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """What changed in one object, or in several in the same way."""
+
+    mark: Mark
+    title: str
+    lines: tuple[Line, ...]
+
+
+def blocks(group: Group) -> list[Block]:
+    """The changes of GROUP, what several objects share first."""
+    shared = _shared(group.changes)
+    found = [_together(rows) for rows in shared.values()]
+    for change in group.changes:
+        own = [field for field in change.fields if (change.what != "changed" or _same(field) not in shared)]
+        if own or change.what != "changed" or change.moved:
+            found.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
+    return found
+
+
+def count(group: Group) -> str:
+    """How many objects GROUP changes, in words."""
+    parts = []
+    for what in ("added", "changed", "renamed", "removed"):
+        number = sum(1 for change in group.changes if change.what == what)
+        parts += [f"{number} {what}"] if number else []
+    return ", ".join(parts)
+
+
+def _same(field: FieldChange) -> str:
+    return json.dumps([written(field.path[-1:]), field.op, field.before, field.after], sort_keys=True, default=str)
+
+
+def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, FieldChange]]]:
+    found: dict[str, list[tuple[Identity, FieldChange]]] = {}
+    for change in changes:
+        if change.what == "changed" and change.identity.kind != "Secret":
+            for field in change.fields:
+                if field.op == "replace" and not isinstance(field.after, (dict, list)):
+                    found.setdefault(_same(field), []).append((change.identity, field))
+    return {key: rows for key, rows in found.items() if len({identity for identity, _ in rows}) >= TOGETHER}
+
+
+def _together(rows: Sequence[tuple[Identity, FieldChange]]) -> Block:
+    field = rows[0][1]
+    objects = list(dict.fromkeys(str(identity) for identity, _ in rows))
+    title = f"{written(field.path[-1:])} in {len(objects)} objects"
+    lines = [*_values(field, hidden=False), Line(" ", ", ".join(objects))]
+    return Block("~", title, tuple(lines))
+
+
+def _title(change: ObjectChange) -> str:
+    if change.was:
+        return f"{change.was} renamed to {change.identity.name}"
+    return str(change.identity)
+
+
+def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line]:
+    secret = change.identity.kind == "Secret"
+    if change.moved:
+        yield Line("-", f"file {change.moved[0]}")
+        yield Line("+", f"file {change.moved[1]}")
+    if change.what in {"added", "removed"}:
+        mark: Mark = "+" if change.what == "added" else "-"
+        yield from (Line(mark, text) for text in _summary(change.body or {}))
+        return
+    for field in fields:
+        hidden = secret and bool(field.path) and field.path[0] in {"data", "stringData"}
+        yield Line("~", written(field.path) or "the whole object")
+        yield from _values(field, hidden=hidden)
+
+
+def _values(field: FieldChange, *, hidden: bool) -> Iterator[Line]:
+    if field.op == "order":
+        yield Line("-", "order " + " ".join(map(_key, field.before)))
+        yield Line("+", "order " + " ".join(map(_key, field.after)))
+        return
+    if hidden:
+        yield from ([] if field.op == "add" else [Line("-", HIDDEN)])
+        yield from ([] if field.op == "remove" else [Line("+", HIDDEN)])
+        return
+    if isinstance(field.before, str) and isinstance(field.after, str) and "\n" in field.before + field.after:
+        yield from _text(field.before, field.after)
+        return
+    if field.op != "add":
+        yield from _cut([Line("-", text) for text in shown(field.before)])
+    if field.op != "remove":
+        yield from _cut([Line("+", text) for text in shown(field.after)])
+
+
+def _key(item: Item) -> str:
+    return "/".join(str(value) for _, value in item.key)
+
+
+def _text(before: str, after: str) -> Iterator[Line]:
+    made = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+    for text in list(made)[2:]:
+        yield Line(text[0] if text[0] in "+-" else " ", text[1:] if text[0] in "+- " else text)  # type: ignore[arg-type]
+
+
+def _cut(lines: Sequence[Line]) -> Iterator[Line]:
+    yield from lines[:LONG]
+    if len(lines) > LONG:
+        yield Line(" ", f"... {len(lines) - LONG} lines more")
+
+
+def shown(value: Any, indent: str = "") -> list[str]:
+    """VALUE as lines of YAML-like text; texts with several lines as they are."""
+    if isinstance(value, dict) and value:
+        found = []
+        for key, item in value.items():
+            inner = shown(item, f"{indent}  ")
+            nested = isinstance(item, (dict, list)) and bool(item)
+            found += [f"{indent}{key}:", *inner] if nested else [f"{indent}{key}: {inner[0].strip()}", *inner[1:]]
+        return found
+    if isinstance(value, list) and value:
+        found = []
+        for item in value:
+            inner = shown(item, f"{indent}  ")
+            found += [f"{indent}- {inner[0].strip()}", *inner[1:]]
+        return found
+    if isinstance(value, str) and "\n" in value:
+        return ["|", *(f"{indent}{line}" for line in value.splitlines())]
+    return [f"{indent}{value if isinstance(value, str) and value else json.dumps(value)}"]
+
+
+def _summary(body: dict[str, Any]) -> Iterator[str]:
+    """What an object that comes or goes is, in a few lines: its images, its rights, its keys."""
+    for image in sorted(set(_images(body))):
+        yield f"image {image}"
+    for rule in body.get("rules") or ():
+        if isinstance(rule, dict) and "verbs" in rule:
+            what = ", ".join(rule.get("resources") or rule.get("nonResourceURLs") or ())
+            yield f"may {', '.join(rule['verbs'])} {what}"
+    data = body.get("data")
+    if isinstance(data, dict) and data:
+        yield f"keys {', '.join(sorted(data))}"
+
+
+def _images(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        image = value.get("image")
+        if isinstance(image, str):
+            yield image
+        for item in value.values():
+            yield from _images(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _images(item)
