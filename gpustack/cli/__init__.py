@@ -25,6 +25,7 @@ from ..model import Finding, GpustackError, InputError, OutputError
 VERBS = {
     "render": "compile policies into manifests under dist/",
     "lint": "say what the rules have against the policies, and write nothing",
+    "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
     "explain": "show the effective value of a field, and where it was written",

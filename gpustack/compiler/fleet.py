@@ -28,7 +28,7 @@ from .executor import Executor
 from .folders import locked
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
-from .stack import RefusedError, compile_stack, finding_of, plain, stored_stack
+from .stack import RefusedError, Stack, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.waivers import Waiver
@@ -235,12 +235,26 @@ def write_all(project: Project, found: Sequence[Source], executor: Executor, pro
     return [changes[source.name] for source in found]
 
 
-def rendered(project: Project, source: Source) -> output.Rendering:
-    """What SOURCE's folder should hold. Compiles again what the store has lost meanwhile."""
+def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
+    """PATHS as sources whose stacks are in the store; nothing is written to the output folder."""
+    with Executor(project.jobs) as executor:
+        found = sources.read_all(project, paths, executor, progress)
+        compile_sources(project, found, executor, progress)
+    return found
+
+
+def stack_of(project: Project, source: Source) -> Stack:
+    """What SOURCE compiles to. Compiles again what the store has lost meanwhile."""
     stack = stored_stack(source.key, project.store)
     if stack is None:
         loaded = sources.load_policy(source.path, project.root, project.store)
         stack = compile_stack(loaded.spec, source.key, project.store, judged_already())
+    return stack
+
+
+def rendered(project: Project, source: Source) -> output.Rendering:
+    """What SOURCE's folder should hold."""
+    stack = stack_of(project, source)
     head = output.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
     return output.Rendering(source.name, source.display, stack.minor, files)

@@ -24,6 +24,16 @@ class Group:
     changes: tuple[ObjectChange, ...]
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A whole comparison: the titles of both sides, how many clusters there are, and the groups."""
+
+    before: str
+    after: str
+    total: int
+    groups: tuple[Group, ...]
+
+
 def group(by_cluster: Mapping[str, Sequence[ObjectChange]]) -> list[Group]:
     """The changes of all clusters, each once; groups with the most clusters first.
 
