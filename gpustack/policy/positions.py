@@ -11,6 +11,7 @@ it. The tests compare the positions of the two.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from gpustack.model import GpustackError, Location, Path
@@ -49,20 +50,71 @@ def written(text: str, path: Path) -> str | None:
 def inside_scalar(text: str, file: str, path: Path, line: int, column: int = 1) -> Location:
     """Return where LINE and COLUMN (from 1) of the text in the scalar at PATH stand in TEXT.
 
-    Exact for a literal block (`|`), which is how configurations are embedded. Other scalars have no lines of their own:
-    the place is then that of the scalar.
+    Where there is no such line, the place is that of the scalar.
     """
     found = _find(text, path)
     node = found[1] if found else None
-    if node is None or getattr(node, "style", None) != "|":
+    if node is None or node.id != "scalar":
         return locate(text, file, path)
+    content = str(node.value).replace("\a", "").split("\n")  # ruamel.yaml marks where a folded text was folded
+    if not 1 <= line <= len(content):
+        return locate(text, file, path)
+    if node.style != "|":
+        at = _folded(text, node, content, line, column)
+        return place(text, file, *at) if at else locate(text, file, path)
     lines = split_lines(text)
-    content = node.value.split("\n")
     number = node.start_mark.line + 1 + line
-    if not 1 <= line <= len(content) or number > len(lines):
+    if number > len(lines):
         return locate(text, file, path)
     indent = len(lines[number - 1]) - len(content[line - 1])
     return place(text, file, number, indent + column)
+
+
+def _folded(text: str, node: Node, content: list[str], line: int, column: int) -> tuple[int, int] | None:
+    """Where LINE and COLUMN of CONTENT, the lines of the scalar NODE, stand in TEXT; None where that can't be told.
+
+    How a quoted or folded text is broken into lines is up to who wrote it, but that changes white space alone. So the
+    place is found by counting the other characters.
+    """
+    before = sum(not char.isspace() for char in "".join((*content[: line - 1], content[line - 1][: column - 1])))
+    for at, char in _written(text, node):
+        if not char.isspace():
+            if not before:
+                return at
+            before -= 1
+    return None
+
+
+def _written(text: str, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
+    """The characters of the scalar NODE as they stand in TEXT, each with its line and column, escapes resolved."""
+    start, end, style = node.start_mark, node.end_mark, node.style
+    lines = split_lines(text)[start.line : end.line + 1]
+    places = [
+        ((start.line + row + 1, col + 1), char) for row, line in enumerate(lines) for col, char in enumerate(line)
+    ]
+    first = (start.line + 1, start.column + 1)  # of an anchor or a tag, where there is one
+    opening = next((i for i, (at, char) in enumerate(places) if at >= first and char == style), None)
+    if style not in ('"', "'", ">") or opening is None:
+        return
+    body = places[opening + 1 :]
+    if style == ">":  # its first line is a header
+        body = [item for item in body if item[0][0] > places[opening][0][0]]
+    position = 0
+    while position < len(body):
+        at, char = body[position]
+        after = body[position + 1][1] if body[position + 1 : position + 2] and body[position + 1][0][0] == at[0] else ""
+        if style == '"' and char == "\\":
+            digits = {"x": 2, "u": 4, "U": 8}.get(after, 0)
+            code = "".join(item[1] for item in body[position + 2 : position + 2 + digits])
+            char = chr(int(code, 16)) if digits else " " if after in "ntrvf_NLP \t" else after
+            position += 1 + len(after) + digits
+        elif style == char == after == "'":
+            position += 2
+        elif style != ">" and char == style:
+            return
+        else:
+            position += 1
+        yield at, char
 
 
 def _find(text: str, path: Path) -> tuple[Node | None, Node, int] | None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpustack.model import Location, Path
 from gpustack.policy.positions import inside_scalar, locate, written
+from gpustack.policy.read import parse
 
 TEXT = """\
 # a comment
@@ -106,10 +107,43 @@ def test_lines_of_an_embedded_text_are_found() -> None:
     assert inside_scalar(indicated.replace("\n", "\r\n"), "f", ("a",), 2, 2) == Location("f", 3, 4, "   y")
 
 
-def test_texts_without_lines_of_their_own_are_one_place() -> None:
-    """A line of a quoted or folded text, and one that does not exist, is where the text starts."""
+EMBEDDED = "version: v1\nsharing:\n  mps: {a: '\u00e9', \"b\": \\x}\n\n  end\n"
+
+
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        "&anchor |\n      @",
+        "|4\n        @",
+        ">\n      @",
+        "&anchor !!str >-\n      @",
+        "\"version: v1\\nsharing:\\n  mps: {a: '\\u00e9', \\x22b\\x22: \\\\x}\\n\\n  end\\n\"",
+        '"version: v1\\n\\\n    sharing:\\n\\\n    \\  mps: {a: \'\u00e9\', \\"b\\": \\\\x}\\n\\n  end\\n"',
+        "&anchor\n    'version: v1\n\n    sharing:\n\n    mps: {a: ''\u00e9'', \"b\": \\x}\n\n    end'",
+    ],
+)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_lines_of_a_text_in_any_style(scalar: str, ends: str) -> None:
+    """Quoted and folded texts are broken into lines as their author likes: their characters are found all the same."""
+    folded = EMBEDDED.replace("\n", "\n\n") if scalar.partition("\n")[0].endswith((">", ">-")) else EMBEDDED
+    indent = scalar.rpartition("\n")[2].removesuffix("@")
+    text = f"# \u00e4\na: {scalar.replace('@', folded.rstrip().replace(chr(10), chr(10) + indent))}\nb: 1\n"
+    text = text.replace("\n", ends)
+    value = parse(text, "f")["a"].split("\n")
+    for number, line in enumerate(value, 1):
+        for column, char in enumerate(line, 1):
+            if not char.isspace() and char not in "'\"\\\u00e9":
+                found = inside_scalar(text, "f", ("a",), number, column)
+                assert (found.text or "")[(found.column or 1) - 1] == char, (number, column)
+    place = inside_scalar(text, "f", ("a",), next(n for n, line in enumerate(value, 1) if "mps" in line), 3)
+    assert "mps" in (place.text or "")
+
+
+def test_lines_that_do_not_exist_are_one_place() -> None:
+    """A line that the text doesn't have, and one of an unquoted text, is where the text starts."""
     for text in ('a: "x\\ny"\n', "a: >\n  x\n\n  y\n", "a: |\n  x\n"):
         assert inside_scalar(text, "f", ("a",), 9) == Location("f", 1, 4, text.split("\n")[0])
+    assert inside_scalar("a: 1\n", "f", ("a",), 1) == Location("f", 1, 4, "a: 1")
     assert inside_scalar("a: 1\n", "f", ("b", "c"), 1).line == 1
 
 
