@@ -20,11 +20,12 @@ import fnmatch
 import functools
 import pathlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.layers import Part, merge
-from gpustack.policy.load import WAIVERS
+from gpustack.policy.load import LAYERS, WAIVERS
 from gpustack.policy.positions import locate
 from gpustack.policy.read import value
 from gpustack.policy.source import decode, load_bytes
@@ -61,6 +62,7 @@ def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
 
     Raises InputError with everything that is wrong with the file.
     """
+    _refuse_in_layers(folder, display)
     path = folder / WAIVERS
     if not path.exists() and not path.is_symlink():
         return ()
@@ -75,9 +77,22 @@ def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
         raise InputError(Finding("GPU030", "error", f"{display} is not a list of waivers", "", where, "", remedy))
     findings: list[Finding] = []
     waivers = [waiver for index, item in enumerate(items) if (waiver := _waiver(index, item, text, display, findings))]
+    findings += _twice(waivers)
     if findings:
         raise InputError(*findings)
     return tuple(waivers)
+
+
+def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
+    """Refuse waivers among the layers of FOLDER, which nobody reads. A layer may have their name."""
+    path, name = folder / LAYERS / WAIVERS, f"{display.removesuffix(WAIVERS)}{LAYERS}/{WAIVERS}"
+    if not path.is_file():
+        return
+    found = value(decode(load_bytes(path, name), name), name)
+    if found is not None and isinstance(found[1], list):
+        what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
+        remedy = f"move it to {display}, and name the clusters there"
+        raise InputError(Finding("GPU030", "error", what, location=Location(name), why=why, remedy=remedy))
 
 
 def _waiver(index: int, item: object, text: str, display: str, findings: list[Finding]) -> Waiver | None:
@@ -104,8 +119,21 @@ def _waiver(index: int, item: object, text: str, display: str, findings: list[Fi
     return Waiver(spec.rule, clusters, spec.path, " ".join(spec.reason.split()), spec.owner, expires, where)
 
 
+def _twice(waivers: list[Waiver]) -> Iterator[Finding]:
+    """What is wrong with WAIVERS of which two are about the same: only one of the two reasons would ever be shown."""
+    first: dict[object, Waiver] = {}
+    for waiver in waivers:
+        other = first.setdefault((waiver.rule, frozenset(waiver.clusters), waiver.path), waiver)
+        if other is not waiver:
+            what = f"{waiver.rule} is waived twice for the same clusters and path"
+            why = f"the other one is at {other.location}, and only one of the two would count"
+            remedy = "keep the one that is right, and delete the other"
+            yield Finding("GPU030", "error", what, location=waiver.location, why=why, remedy=remedy)
+
+
 @functools.lru_cache(maxsize=256)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """PATTERN with * and ? as an expression. Brackets are what they are in paths: nodePools[0]."""
-    parts = (".*" if char == "*" else "." if char == "?" else re.escape(char) for char in pattern)
-    return re.compile("".join(parts) + r"\Z", re.DOTALL)
+    """PATTERN with * and ? as an expression. Brackets are what they are in paths: nodePools[0]. The expression is
+    fnmatch's, which never goes back to an earlier star: a pattern of many stars takes no longer than one.
+    """
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))

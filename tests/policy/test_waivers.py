@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,32 @@ def test_what_a_waiver_covers(tmp_path: Path, cluster: str, rule: str, path: str
     """Rule, cluster and path must fit; brackets in a path are brackets, not a set of characters."""
     waiver = read(tmp_path, GOOD)[0]
     assert waiver.covers(cluster, Finding(rule, "error", "x", path=path)) is covered
+
+
+def test_a_path_of_many_stars_takes_no_longer(tmp_path: Path) -> None:
+    """No pattern keeps the program busy."""
+    stars = "*" * 3000 + "*a" * 30 + "z"
+    waiver = read(tmp_path, GOOD.replace("spec.nodePools[*].kernel", f'"{stars}"'))[0]
+    started = time.perf_counter()
+    assert not waiver.covers("demo", Finding("GPU130", "error", "x", path="a" * 200))
+    assert time.perf_counter() - started < 1
+
+
+def test_two_waivers_for_the_same(tmp_path: Path) -> None:
+    """Only one of two reasons would ever be shown: the second is refused, with the place of the first."""
+    (found,) = refused(tmp_path, GOOD + GOOD.replace("[lab-*, demo]", "[demo, lab-*]").partition("- {")[0])
+    assert (found.rule, found.location and found.location.line) == ("GPU030", 11)
+    assert "policies/waivers.yaml:2:3" in found.why
+    assert len(read(tmp_path, GOOD + GOOD.replace("spec.nodePools[*].kernel", "spec.x").partition("- {")[0])) == 3
+
+
+def test_waivers_among_layers(tmp_path: Path) -> None:
+    """Nobody reads them there, which is told; a layer may be called so."""
+    (tmp_path / "layers").mkdir()
+    astray = tmp_path / "layers" / "waivers.yaml"
+    astray.write_text(GOOD, encoding="utf-8")
+    (found,) = refused(tmp_path, GOOD)
+    assert (found.rule, str(found.location)) == ("GPU030", "policies/layers/waivers.yaml")
+    assert "policies/waivers.yaml" in found.remedy
+    astray.write_text("apiVersion: gpustack.dev/v1alpha1\nkind: PolicyLayer\n", encoding="utf-8")
+    assert len(read(tmp_path, GOOD)) == 2
