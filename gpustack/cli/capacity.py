@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, GpustackError, InputError
 from . import common
+from .text import as_json
 
 if TYPE_CHECKING:
     from ..policy.capacity import PoolCapacity, Range, Total
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     fleet = totals(dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools in clusters for pool in pools)
     if options.format == "json":
         documents = [as_data(name, pools, totals(pools)) for name, pools in clusters]
-        print(json.dumps({"version": 1, "clusters": documents, "total": totals_data(fleet)}, indent=1))
+        print(as_json({"version": 1, "clusters": documents, "total": totals_data(fleet)}))
         return 0
     for name, pools in clusters:
         print("\n".join([name, *lines(pools), *totals_lines("total", totals(pools))]), end="\n\n")

@@ -73,6 +73,13 @@ def day(text: str) -> datetime.date:
     return found
 
 
+def named(text: str) -> str:
+    """TEXT, the name of a file or folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: name a file or folder, or leave it out")
+    return text
+
+
 def positive(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..model import dotted
 from . import common
-from .text import printable
+from .text import as_json, printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +29,16 @@ def run(options: argparse.Namespace) -> int:
 
     loaded = load(common.select_one(options.cluster), root=Path.cwd())
     try:
-        found = explain(loaded, options.path)
+        told = explain(loaded, options.path)
     except NotSetError as error:
         print("[]" if options.format == "json" else printable(error.findings[0].what))
         return 0
-    rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in found]
+    rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in told]
     if options.format == "json":
-        print(
-            json.dumps(
-                [
-                    {"path": path, "value": value, "origin": origin.kind, "where": where}
-                    for path, value, origin, where in rows
-                ],
-                indent=1,
-            )
-        )
+        found = [
+            {"path": path, "value": value, "origin": origin.kind, "where": where} for path, value, origin, where in rows
+        ]
+        print(as_json(found))
         return 0
     width = max((len(path) + len(json.dumps(value)) for path, value, _, _ in rows), default=0)
     for path, value, origin, where in rows:

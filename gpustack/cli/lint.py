@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workloads",
-        type=Path,
+        type=lambda text: Path(common.named(text)),
         metavar="DIR",
         help="check the manifests in this folder (or file) against what --cluster offers, instead of policies",
     )
@@ -51,10 +52,16 @@ def target(text: str) -> tuple[str, Path]:
     name, _, path = text.partition("=")
     if name not in FORMATS or not path:
         raise argparse.ArgumentTypeError(f"{text!r} is not FORMAT=PATH, with one of {', '.join(FORMATS)}")
+    if path == "-":
+        raise argparse.ArgumentTypeError(f"{text!r} names no file; --format {name} prints that")
     return name, Path(path)
 
 
 def run(options: argparse.Namespace) -> int:
+    twice = [path for path, times in Counter(path for _, path in options.report).items() if times > 1]
+    if twice:
+        what, remedy = f"two reports go to {twice[0]}", "name a file for each --report"
+        raise InputError(Finding("GPU026", "error", what, remedy=remedy))
     found = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
     report = Report(found, failing)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, InputError, OutputError
 from . import common
+from .text import as_json
 
 if TYPE_CHECKING:
     from ..catalog.gpus import Product
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     show = verbs.add_parser("show", help="draw the GPUs of each pool of a cluster")
     show.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
-    show.add_argument("--svg", metavar="FILE", help="write the picture as SVG as well, - for standard output alone")
+    show.add_argument(
+        "--svg", metavar="FILE", type=common.named, help="write the picture as SVG as well, - for standard output alone"
+    )
     for below in (listing, plan, show):
         below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
@@ -65,7 +67,7 @@ def listed(found: Product, options: argparse.Namespace) -> int:
     if options.format == "json":
         size = {"computeSlices": shape.compute_slices, "memorySlices": shape.memory_slices} if shape else None
         document = {"product": found.name, "board": found.group, "geometry": size, "uncertain": found.uncertain}
-        print(json.dumps({"version": 1, **document, "profiles": [as_data(one) for one in profiles]}, indent=1))
+        print(as_json({"version": 1, **document, "profiles": [as_data(one) for one in profiles]}))
         return 0
     known = f"{shape.compute_slices} compute slices, {shape.memory_slices} memory slices" if shape else ""
     print(f"{found.name} ({found.board}): {known or 'where instances may stand is not known'}")
@@ -133,7 +135,7 @@ def planned(found: Product, options: argparse.Namespace) -> int:
     rows = [(one, *mig_solver.used(found.group, one)) for one in complete]
     if options.format == "json":
         document = {"version": 1, **plan_data(found, wanted), "layouts": [plan_row(*one) for one in rows]}
-        print(json.dumps(document, indent=1))
+        print(as_json(document))
         return 0
     what = f"{wanted}, and as much beside it as fits" if wanted.counts else "all layouts that leave no room"
     print(f"{found.name}: {what}")
@@ -161,8 +163,9 @@ def layout(found: Product, text: str) -> MigLayout:
         raise InputError(Finding("GPU026", "error", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1")) from None
     except gpus.UnknownProfile as error:
         known = ", ".join(one.name for one in gpus.mig_profiles(found)) or "none that are known"
+        near = f"did you mean {error.nearest[0]}? " if error.nearest else ""
         what = f"{found.name} has no MIG profile {error.name}"
-        raise FindingsError(Finding("GPU301", "error", what, remedy=f"its profiles: {known}")) from None
+        raise FindingsError(Finding("GPU301", "error", what, remedy=f"{near}Its profiles: {known}")) from None
     return wanted
 
 
@@ -200,7 +203,7 @@ def show(options: argparse.Namespace) -> int:
         save(Path(options.svg), picture)
     if options.format == "json":
         document = {"version": 1, "cluster": loaded.name, "gpus": [drawing_data(one) for one in drawings]}
-        print(json.dumps(document, indent=1))
+        print(as_json(document))
     elif drawings:
         print(f"{loaded.name}\n\n{mig_picture.terminal(drawings)}", end="")
     else:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..model import Finding, GpustackError, InputError
 from . import common
+from .text import as_json
 
 NEWER_FIELD = "GPU107"
 """The rule against fields that a release does not know: that one of the two lacks them is part of the answer."""
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     diff = compare(options.before, options.after)
     objects = cluster_changes(options) if options.cluster else None
     if options.format == "json":
-        print(json.dumps({"version": 1, **dataclasses.asdict(diff), "cluster": objects}, indent=1))
+        print(as_json({"version": 1, **dataclasses.asdict(diff), "cluster": objects}))
     else:
         print("\n".join(text(diff, options, objects)))
     return 0

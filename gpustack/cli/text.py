@@ -36,10 +36,9 @@ def text(finding: Finding) -> str:
 
 def quoted(line: int, column: int, text: str) -> list[str]:
     """The line with a mark below the column; a long line is cut around it."""
-    start = max(0, column - WIDTH // 2) if len(text) > WIDTH else 0
-    shown = text[start : start + WIDTH].expandtabs(1)
+    start, shown = excerpt(column, text)
     number = f"{line:5}"
-    return [f"{number} | {shown}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
+    return [f"{number} | {shown.expandtabs(1)}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
 
 
 def printable(line: str) -> str:
@@ -49,9 +48,33 @@ def printable(line: str) -> str:
     )
 
 
+def whole(value: Any) -> Any:
+    """VALUE without halves of characters, which stand for bytes of a file's name that are no UTF-8: no encoding has
+    them, and readers of JSON refuse them. They become the escapes that `printable` makes of them.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {whole(key): whole(item) for key, item in value.items()}
+    return [whole(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def as_json(value: Any) -> str:
+    """VALUE as every verb writes JSON."""
+    return json.dumps(whole(value), indent=1)
+
+
+def excerpt(column: int, text: str) -> tuple[int, str]:
+    """As much of a line's TEXT around COLUMN as is worth showing, and how much is left out before it. A line of a file
+    that programs write may be the whole file.
+    """
+    start = max(0, column - WIDTH // 2) if len(text) > WIDTH else 0
+    return start, text[start : start + WIDTH]
+
+
 def document(code: int, findings: list[dict[str, object]], **more: Any) -> str:
     """The JSON document that a verb prints: its exit code, MORE, and findings (`plain`). Keys are only ever added."""
-    return json.dumps({"version": 1, "exit": code, **more, "findings": findings}, indent=1)
+    return as_json({"version": 1, "exit": code, **more, "findings": findings})
 
 
 def plain(finding: Finding) -> dict[str, object]:

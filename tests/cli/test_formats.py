@@ -192,3 +192,28 @@ def test_junit_counts_what_fails() -> None:
     """With --fail-on warning, a warning is a failure."""
     strict = report(GroupedFinding(WARNING, ("lab",)), failing=("error", "warning"))
     assert ElementTree.fromstring(write("junit", strict)).get("failures") == "1"  # noqa: S314 - our own
+
+
+ODD = Finding("GPU102", "error", "a\udcff\x1b", 'spec["\x07\ufffe"]', Location("b\udcff\x0c.yaml", 1, 1, "\udcff"))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_no_encoding_has(name: str) -> None:
+    """Halves of characters, which stand for bytes of a file's name, and what XML can't hold break no report."""
+    text = write(name, report(GroupedFinding(ODD, ()), GroupedFinding(ODD, ("prod-a",))))
+    assert "\\udcff" in text
+    text.encode("utf-8")
+    if name in ("json", "sarif"):
+        json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")  # readers other than Python's refuse halves
+    if name == "junit":
+        ElementTree.fromstring(text)  # noqa: S314 - our own
+
+
+def test_junit_is_the_same_in_every_encoding() -> None:
+    """It says that it is UTF-8, and is printed in whatever encoding the terminal has."""
+    odd = Finding("GPU102", "error", "\u201ctrue\u201d", "spec.cdi", LINE)
+    text = write("junit", report(GroupedFinding(odd, ("prod-a",))))
+    assert text.isascii()
+    failure = ElementTree.fromstring(text).find("testsuite/testcase/failure")  # noqa: S314 - our own
+    assert failure is not None
+    assert failure.get("message") == "\u201ctrue\u201d"

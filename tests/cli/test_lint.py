@@ -134,6 +134,15 @@ def test_a_report_without_format_or_path(three: Project, word: str) -> None:
     assert "FORMAT=PATH" in done.err
 
 
+@pytest.mark.parametrize("words", [["json=-"], ["json=a", "sarif=a"]])
+def test_reports_that_would_get_lost(three: Project, words: list[str]) -> None:
+    """A file called - is meant for nobody, and of two reports in one file the first is gone: nothing is written."""
+    done = three.run("lint", *(part for word in words for part in ("--report", word)))
+    assert (done.code, "GPU026" in done.err) == (4, True)
+    assert not (three.folder / "-").exists()
+    assert not (three.folder / "a").exists()
+
+
 def test_a_report_that_can_not_be_written(three: Project) -> None:
     """A path that is a folder is exit 4 with its name, no traceback."""
     done = three.run("lint", "--report", "json=policies")

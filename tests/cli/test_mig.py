@@ -106,3 +106,17 @@ def test_show_writes_where_it_can(project: Project) -> None:
     ran = project.run("mig", "show", "one", "--svg", "no/such/folder.svg")
     assert (ran.code, "GPU924" in ran.err) == (4, True)
     assert project.run("mig", "show", "two").code == 4
+
+
+def test_a_profile_of_another_board(project: Project) -> None:
+    """The nearest of the board is named, before all that it has."""
+    done = project.run("mig", "plan", "NVIDIA-H100-80GB-HBM3", "--want", "1g.5gb=2")
+    assert done.code == 2
+    assert "do: did you mean 1g.10gb? Its profiles: 1g.10gb, 1g.10gb+me, " in done.err
+
+
+def test_a_picture_without_a_name(project: Project) -> None:
+    """An empty name of a file is a mistake, and not no picture."""
+    project.policy("one")
+    done = project.run("mig", "show", "one", "--svg", "")
+    assert (done.code, "GPU026" in done.err) == (4, True)

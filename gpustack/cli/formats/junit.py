@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from ...model import Finding
-from ..text import text
+from ..text import text, whole
 from . import Report
 
 
@@ -27,14 +27,16 @@ def write(report: Report) -> str:
     for key in ("tests", "failures", "skipped"):
         root.set(key, str(sum(int(child.get(key, "0")) for child in root)))
     ElementTree.indent(root, " ")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+    text = ElementTree.tostring(root, encoding="unicode").encode("ascii", "xmlcharrefreplace").decode()
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'  # the same bytes, whatever the terminal's encoding is
 
 
 def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree.Element:
     """The suite of cluster NAME."""
+    name = clean(name)
     found = ElementTree.Element("testsuite", name=name, errors="0")
     for finding in findings:
-        title = f"{finding.rule} {finding.path}".strip()
+        title = clean(f"{finding.rule} {finding.path}".strip())
         case = ElementTree.SubElement(found, "testcase", classname=name, name=title)
         if report.fails(finding):
             failure = ElementTree.SubElement(case, "failure", message=clean(finding.what), type=finding.severity)
@@ -52,4 +54,4 @@ def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree
 
 def clean(words: str) -> str:
     """WORDS without what XML 1.0 has no way to write."""
-    return "".join(c if c >= " " or c in "\t\n" else "?" for c in words if c not in "\ufffe\uffff")
+    return "".join(c if c >= " " or c in "\t\n" else "?" for c in whole(words) if c not in "\ufffe\uffff")

@@ -6,7 +6,7 @@ is one result, with their names among its properties; a waived one is suppressed
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from ...checks.rule import all_rules
 from ...compiler.cache import digest
 from ...compiler.judge import GroupedFinding, also
 from ...model import Location
+from ..text import as_json, excerpt, whole
 from . import Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -33,7 +34,7 @@ def write(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [result(item, ids) for item in report.lint.findings],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+    return as_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 
 def descriptor(name: str) -> Object:
@@ -64,7 +65,9 @@ def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
         "ruleIndex": ids.index(finding.rule),
         "level": finding.severity,
         "message": {"text": "\n".join(said)},
-        "partialFingerprints": {"finding/v1": digest(finding.rule, file, finding.path, finding.what)[:32]},
+        "partialFingerprints": {
+            "finding/v1": digest(finding.rule, whole(file), finding.path, whole(finding.what))[:32]
+        },
         "properties": {"clusters": list(item.clusters)},
     }
     place: Object = {"physicalLocation": physical(finding.location)} if finding.location else {}
@@ -79,12 +82,12 @@ def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
 
 def physical(location: Location) -> Object:
     """A place in a file; names of files are relative to where the verb was run."""
-    found: Object = {"artifactLocation": {"uri": quote(location.file), "uriBaseId": "%SRCROOT%"}}
+    found: Object = {"artifactLocation": {"uri": quote(os.fsencode(location.file)), "uriBaseId": "%SRCROOT%"}}
     if location.line is not None:
         region: Object = {"startLine": location.line}
         if location.column is not None:
             region["startColumn"] = location.column
         if location.text is not None:
-            region["snippet"] = {"text": location.text}
+            region["snippet"] = {"text": excerpt(location.column or 1, location.text)[1]}
         found["region"] = region
     return found
