@@ -8,6 +8,7 @@ one. Reading is the policy language's (YAML 1.2), but for several documents in o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from ..policy.yaml12 import check_expansion, compose
 
 ENDINGS = (".yaml", ".yml", ".json")
 HELM = ("{{", "}}")
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,36 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
     return None
 
 
-def files(folder: Path) -> list[Path]:
-    """The files below FOLDER that may hold manifests, sorted; FOLDER itself where it is a file."""
-    if folder.is_file():
-        return [folder]
+def files(folder: Path) -> tuple[list[Path], list[Finding]]:
+    """The files below FOLDER that may hold manifests, sorted, and what is wrong with folders that can't be read.
+
+    FOLDER itself where it is something else: reading it says what. Links to folders are not followed.
+    """
     if not folder.is_dir():
-        what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
-        raise InputError(Finding("GPU034", "error", what, remedy=remedy))
-    found = []
-    for root, folders, names in os.walk(folder):
+        if not os.path.lexists(folder):
+            what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
+            raise InputError(Finding("GPU034", "error", what, remedy=remedy))
+        return [folder], []
+    found: list[Path] = []
+    unreadable: list[Finding] = []
+
+    def tell(error: OSError) -> None:
+        where = str(error.filename)
+        what = f"{where} can't be read: {error.strerror}"
+        remedy = "give your user the right to read the folder (chmod u+rx), or name another one after --workloads"
+        unreadable.append(Finding("GPU001", "error", what, location=Location(where), remedy=remedy))
+
+    for root, folders, names in os.walk(folder, onerror=tell):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(root) / name for name in names if name.endswith(ENDINGS) and not name.startswith(".")]
-    return sorted(found)
+    return sorted(found), unreadable
 
 
 def read(path: Path, display: str) -> list[Manifest]:
     """The objects in the file PATH, called DISPLAY. Raises InputError."""
     text = decode(load_bytes(path, display), display)
+    if path.suffix == ".json":
+        text = _PAIR.sub(_joined, text)
     try:
         return [found for node in compose(text, display) for found in _objects(node, text, display)]
     except InputError as error:
@@ -82,22 +97,35 @@ def read(path: Path, display: str) -> list[Manifest]:
         raise
 
 
+def _joined(pair: re.Match[str]) -> str:
+    """The character that JSON writes as the two halves PAIR, which YAML has no way to write."""
+    high, low = (int(pair[group], 16) for group in (2, 3))
+    return pair[1] + chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
+
+
 def _objects(node: Any, text: str, display: str) -> Iterator[Manifest]:
     check_expansion(node, text, display)
-    data = Builder(text, display).build(node)
-    if (
-        not isinstance(data, dict)
-        or not isinstance(data.get("kind"), str)
-        or not isinstance(data.get("apiVersion"), str)
-    ):
+    return (Manifest(display, text, node, body, base) for base, body in _bodies(Builder(text, display).build(node)))
+
+
+def _bodies(data: Any, base: Steps = (), kind: str = "") -> Iterator[tuple[Steps, Body]]:
+    """The objects that DATA is or lists, with their places. KIND is what an item of a list is that doesn't say it
+    itself: the API server leaves that out in a PodList.
+    """
+    if not isinstance(data, dict):
+        return
+    if kind and "kind" not in data:
+        data = {"kind": kind, **data}
+    elif not isinstance(data.get("kind"), str) or not (base or isinstance(data.get("apiVersion"), str)):
         return
     items = data.get("items")
     if data["kind"].endswith("List") and isinstance(items, list):
+        version = data.get("apiVersion")
         for index, item in enumerate(items):
-            if isinstance(item, dict) and isinstance(item.get("kind"), str):
-                yield Manifest(display, text, node, item, ("items", index))
+            of = {"apiVersion": version, **item} if data["kind"] != "List" and isinstance(item, dict) else item
+            yield from _bodies(of, (*base, "items", index), data["kind"].removesuffix("List"))
     else:
-        yield Manifest(display, text, node, data)
+        yield base, data
 
 
 def _template(text: str, display: str, error: InputError) -> Finding:

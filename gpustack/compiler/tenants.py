@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..checks.rule import rules_over
 from ..checks.tenants import pods_in, tenants_of
-from ..model import Finding, InputError
+from ..model import Finding, GpustackError, InputError
 from ..policy.load import display
 from ..policy.offer import offer
 from .judge import GroupedFinding, due, group
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:
     """Run the rules over workloads on the manifests in FOLDER, for each cluster of the policies PATHS.
 
-    Raises InputError for policies that can't be used, and where there is no manifest at all.
+    A policy that can't be used is a finding, and the other clusters are looked at. Raises InputError where there is no
+    manifest at all.
     """
-    clusters = [(path, load_policy(path, project.root, project.store)) for path in paths]
-    manifests, unusable = read_all(folder, project.root)
-    if not manifests and not unusable:
+    clusters, unusable = load_all(project, paths)
+    manifests, unreadable = read_all(folder, project.root)
+    unusable += unreadable
+    if not manifests and not unreadable:
         what, remedy = (
             f"{folder} has no manifest",
             "name a folder with Kubernetes objects in .yaml, .yml or .json files",
@@ -53,11 +55,23 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
     return Lint(names, in_order(findings), bool(unusable), 0)
 
 
+def load_all(project: Project, paths: Iterable[Path]) -> tuple[list[tuple[Path, Loaded]], list[Finding]]:
+    """The policies PATHS, and what is wrong with those that can't be used."""
+    found: list[tuple[Path, Loaded]] = []
+    unusable: list[Finding] = []
+    for path in paths:
+        try:
+            found.append((path, load_policy(path, project.root, project.store)))
+        except GpustackError as error:
+            unusable += [finding for finding in error.findings if finding not in unusable]
+    return found, unusable
+
+
 def read_all(folder: Path, root: Path) -> tuple[list[Manifest], list[Finding]]:
     """The objects in the files of FOLDER, and what is wrong with files that can't be read."""
     found: list[Manifest] = []
-    unusable: list[Finding] = []
-    for path in files(folder):
+    paths, unusable = files(folder)
+    for path in paths:
         try:
             found += read(path, display(path, root) if path.is_absolute() else path.as_posix())
         except InputError as error:

@@ -149,7 +149,7 @@ class Builder:
             "GPU009",
             f"the tag {shown} can't be used here",
             mark(node, self.text, self.file),
-            "a policy is plain data; tags name types of a programming language, or don't fit this value",
+            "policies and manifests are plain data; tags name types of a programming language, or don't fit this value",
             f"remove {shown}; to make a value a string, put it in quotes",
         )
 

@@ -61,8 +61,8 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
                 "error",
                 f"{display} is larger than 8 MiB",
                 location=Location(display),
-                why=f"a policy file is read up to {LIMIT} bytes (8 MiB); this one has more",
-                remedy="check that this is the file you meant; split large extraObjects off into layers",
+                why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
+                remedy="check that this is the file you meant; split it, a policy's extraObjects into layers",
             )
         )
     return raw
@@ -105,8 +105,8 @@ def place(text: str, file: str, line: int, column: int) -> Location:
 
 def _not_a_file(mode: int, display: str) -> InputError:
     sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
-    remedy = "name a file in it" if stat.S_ISDIR(mode) else "write the policy to a regular file first"
-    what = f"{display} is {sort}, not a policy file"
+    remedy = "name a file in it" if stat.S_ISDIR(mode) else "write what it holds to a regular file first"
+    what = f"{display} is {sort}, not a file to read"
     return InputError(Finding("GPU001", "error", what, location=Location(display), why="", remedy=remedy))
 
 
@@ -160,10 +160,10 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
         Finding(
             "GPU002",
             "error",
-            f"{display} is {sort}, not a policy file" if sort else f"{display} is not a text file in UTF-8",
+            f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
             location=Location(display, line, column, _UNPRINTABLE.sub("\ufffd", content)),
             why=f"at byte {offset} (line {line}), {reason}",
-            remedy="name the policy file itself" if sort else "save the file as UTF-8",
+            remedy="name the text file itself" if sort else "save the file as UTF-8",
         )
     )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
+from gpustack.cli.formats import FORMATS
 from tests.project import Project, policy
 
 POOL = {"name": "training", "os": "ubuntu22.04", "gpusPerNode": 8}
@@ -98,6 +102,7 @@ def test_files_that_can_not_be_read(clusters: Project) -> None:
         (["--workloads", "team"], "GPU026"),
         (["--cluster", "large"], "GPU026"),
         (["large", "--workloads", "team", "--cluster", "large"], "GPU026"),
+        (["--workloads", "", "--cluster", "large"], "GPU026"),
         (["--workloads", "nothing", "--cluster", "large"], "GPU034"),
         (["--workloads", "empty", "--cluster", "large"], "GPU036"),
         (["--workloads", "team", "--cluster", "other"], "GPU021"),
@@ -124,3 +129,39 @@ def test_workloads_of_the_policy_itself(clusters: Project) -> None:
     found = next(found for found in done.json["findings"] if found["rule"] == "GPU703")
     assert found["path"] == 'spec.extraObjects[0].spec.containers[0].resources.limits["nvidia.com/gpu"]'
     assert (found["file"], found["severity"]) == ("policies/own.yaml", "error")
+
+
+def test_a_policy_that_can_not_be_used_hides_no_other(clusters: Project) -> None:
+    """It is a finding in every report, and the other clusters are looked at; exit code 4."""
+    clusters.write("policies/broken.yaml", policy("broken", driver={"enabled": "yes"}))
+    clusters.write("team/pod.yaml", POD % 8)
+    words = ["lint", "--workloads", "team", "--cluster", "broken", "--cluster", "small", "--report", "json=out.json"]
+    done = clusters.run(*words, "--format", "json")
+    assert (done.code, done.out) == (4, (clusters.folder / "out.json").read_text())
+    assert [(found["rule"], found["clusters"]) for found in done.json["findings"]] == [
+        ("GPU017", []),
+        ("GPU703", ["small"]),
+    ]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_names_of_files_that_are_no_text(clusters: Project, name: str) -> None:
+    """A file's name may hold bytes that are no UTF-8, line ends and control characters: every report is written."""
+    for odd in (b"bad\xff.yaml", b"two\nlines.yaml", b"esc\x1b.yaml"):
+        clusters.write(f"team/{os.fsdecode(odd)}", POD % 16)
+    words = ["lint", "--workloads", "team", "--cluster", "large", "--format", name, "--report", f"{name}=out"]
+    assert clusters.run(*words).code == 2
+    written = (clusters.folder / "out").read_text(encoding="utf-8")
+    assert written.count("GPU703") >= 3
+    assert "\x1b" not in written.replace("file=team/esc\x1b.yaml", "")
+    if name == "sarif":
+        assert '"uri": "team/bad%FF.yaml"' in written
+
+
+def test_long_lines_make_no_long_reports(clusters: Project) -> None:
+    """A program may write all its objects on one line: a report holds a part of it, not all of it for each finding."""
+    pods = [json.loads(json.dumps(yaml.safe_load(POD % 16))) for _ in range(300)]
+    clusters.write("team/all.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    done = clusters.run("lint", "--workloads", "team", "--cluster", "large", "--format", "sarif")
+    assert done.out.count('"snippet"') == 300
+    assert len(done.out) < 500_000

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +67,13 @@ def test_json(tmp_path: Path) -> None:
     assert str(found.locate("metadata.name")) == "a.json:4:23"
 
 
+def test_json_as_programs_write_it(tmp_path: Path) -> None:
+    """Programs that write ASCII make two escapes of a character beyond 16 bits; a backslash before is none of them."""
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "annotations": {"x": "\\\U0001f600 \\ud83d"}}}
+    (found,) = read(write(tmp_path, json.dumps(body), "a.json"), "a.json")
+    assert found.body == body
+
+
 @pytest.mark.parametrize(
     "text", ["", "# nothing\n", "replicas: 2\nimage: {tag: x}\n", "- a\n- b\n", "kind: Pod\n", "x\n"]
 )
@@ -106,7 +116,62 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     """All of them, in order, without hidden ones and other kinds."""
     for name in ("b/c.yml", "a.yaml", "b/a.json", "b/README.md", ".git/x.yaml", "b/.hidden.yaml"):
         write(tmp_path, TWO, name)
-    assert [path.relative_to(tmp_path).as_posix() for path in files(tmp_path)] == ["a.yaml", "b/a.json", "b/c.yml"]
-    assert files(tmp_path / "a.yaml") == [tmp_path / "a.yaml"]
+    found, unreadable = files(tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == ["a.yaml", "b/a.json", "b/c.yml"]
+    assert unreadable == []
+    assert files(tmp_path / "a.yaml") == ([tmp_path / "a.yaml"], [])
     with pytest.raises(InputError):
         files(tmp_path / "nothing")
+
+
+def test_a_folder_that_can_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without permission, or that vanished meanwhile, is a finding: it isn't passed over in silence."""
+    write(tmp_path, TWO)
+    (tmp_path / "locked").mkdir()
+    scan = os.scandir
+
+    def refusing(path: str) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found, (unreadable,) = files(tmp_path)
+    assert [path.name for path in found] == ["a.yaml"]
+    assert (unreadable.rule, unreadable.location and unreadable.location.file) == ("GPU001", str(tmp_path / "locked"))
+
+
+def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    """As with kubectl: a link may lead out of the folder, or back into it."""
+    write(tmp_path, TWO)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert files(tmp_path)[0] == [tmp_path / "a.yaml"]
+
+
+@pytest.mark.parametrize(("name", "what"), [("pipe", "a named pipe"), ("loop", "leads back to itself")])
+def test_what_is_no_file_is_told(tmp_path: Path, name: str, what: str) -> None:
+    """What was named and is neither a folder nor a file says what it is, and nobody waits for it."""
+    path = tmp_path / f"{name}.yaml"
+    os.mkfifo(path) if name == "pipe" else path.symlink_to(path)
+    assert files(path) == ([path], [])
+    with pytest.raises(InputError) as caught:
+        read(path, "a.yaml")
+    assert what in caught.value.findings[0].what
+
+
+LIST, NEW = "apiVersion: v1\nkind: List\nitems:\n", "\n"
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a}\n  spec: {}\n", "a.yaml:4:20"),
+        (f"{LIST}- {LIST.strip().replace(NEW, NEW + '  ')}\n  - {POD}", "a.yaml:7:50"),
+    ],
+)
+def test_lists_of_one_kind_and_lists_in_lists(tmp_path: Path, text: str, place: str) -> None:
+    """The API server's own lists leave out the kind of their items; a list may hold lists."""
+    (found,) = read(write(tmp_path, text), "a.yaml")
+    assert (found.body["apiVersion"], found.body["kind"]) == ("v1", "Pod")
+    assert str(found.locate("metadata.name")) == place
