@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from ..model import Body, Path, Resource, dotted
@@ -53,14 +54,13 @@ def requests_and_limits(resource: Resource) -> Iterator[Hit]:
 
 def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
     """The place below `resources`, what, why and remedy of what the API server refuses in CONTAINER."""
+    malformed = list(_malformed(container))
+    yield from malformed
+    told = {steps[-1] for steps, *_ in malformed if len(steps) == 2}
     requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
-    for name, amount in [*requests.items(), *limits.items()]:
-        extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
-        if extended and _size(amount) % 1:
-            where = "requests" if name in requests else "limits"
-            what = f"{name}: {amount} is no whole number"
-            yield (where, name), what, "the API server refuses the pod: these can't be divided", "write a whole number"
     for name, amount in requests.items():
+        if name in told:
+            continue
         extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
         if extended and name not in limits:
             why = "the API server refuses the pod: a resource that can't be overcommitted needs a limit"
@@ -74,6 +74,48 @@ def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, s
             yield ("requests", name), what, "the API server refuses the pod", "lower the request, or raise the limit"
 
 
+def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
+    """As `wrong_amounts`: what is no amount at all, whether of a request or of a limit."""
+    resources, why = container.get("resources"), "the API server refuses the pod"
+    if not isinstance(resources, dict | None):
+        yield (), f"resources is {sort_of(resources)}, not a mapping", why, "write limits and requests below it"
+        return
+    for part in ("requests", "limits"):
+        amounts = (resources or {}).get(part)
+        if not isinstance(amounts, dict | None):
+            yield (
+                (part,),
+                f"{part} is {sort_of(amounts)}, not a mapping",
+                why,
+                "write a resource and an amount below it",
+            )
+            continue
+        for name, amount in (amounts or {}).items():
+            number = _read(amount)
+            extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
+            if number is None:
+                what = f"{name}: {sort_of(amount)} is no quantity"
+                yield (
+                    (part, name),
+                    what,
+                    why,
+                    "write a whole number" if extended else "write a number such as 500m or 2Gi",
+                )
+            elif number < 0:
+                yield (part, name), f"{name}: {amount} is negative", why, "write 0 or more, or leave it out"
+            elif extended and number % 1:
+                what = f"{name}: {amount} is no whole number"
+                yield (part, name), what, f"{why}: these can't be divided", "write a whole number"
+
+
+def sort_of(value: Any) -> str:
+    """What VALUE is, in words; a single value as it is, if it isn't too long."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
 def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
     resources = container.get("resources")
     found = resources.get(part) if isinstance(resources, dict) else None
@@ -82,15 +124,19 @@ def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
 
 def amount_of(amount: Any) -> int:
     """AMOUNT as a whole number, 0 for what is none."""
-    return int(_size(amount))
+    return int(_read(amount) or 0)
 
 
-def _size(amount: Any) -> Any:
-    """How much AMOUNT is; nothing for what is no quantity, which validation refuses."""
+def _size(amount: Any) -> Fraction:
+    return _read(amount) or Fraction(0)
+
+
+def _read(amount: Any) -> Fraction | None:
+    """How much AMOUNT is: nothing for null, as to the API server; None for what is no quantity."""
     try:
-        return size(amount)
+        return Fraction(0) if amount is None else size(amount)
     except ValueError:
-        return 0
+        return None
 
 
 @rule("GPU808", "error", over="object")

@@ -13,26 +13,26 @@ from typing import Any
 
 from ..model import Body, Path, dotted
 from ..policy.offer import Offer, PoolOffer
+from ..policy.place import node
 from ..policy.scheduling import excluded, kept_away, tolerations_of
 from .pods import amount_of
 
 NVIDIA = "nvidia"
 """What is in the names of resources that this stack may offer."""
 GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
-KINDS = frozenset(
-    (
-        "Pod",
-        "Deployment",
-        "DaemonSet",
-        "StatefulSet",
-        "ReplicaSet",
-        "ReplicationController",
-        "Job",
-        "CronJob",
-        "PodTemplate",
-    )
-)
-"""Kinds of Kubernetes itself that have pods."""
+_TEMPLATE: Path = ("spec", "template", "spec")
+KINDS: dict[tuple[str, str], Path] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "ReplicationController"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("batch", "Job"): _TEMPLATE,
+    ("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
+}
+"""API groups and kinds of Kubernetes itself that have pods, and where the PodSpec stands."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Tenant:
 
     @cached_property
     def wanted(self) -> dict[str, int]:
-        """The resources of NVIDIA that the pod asks for, and how many: what its containers need together, or an initial
-        one alone.
+        """The resources of NVIDIA that the pod asks for, and how many: what its containers and sidecars need together,
+        or an initial one beside the sidecars above it.
         """
         together: dict[str, int] = {}
         alone: dict[str, int] = {}
@@ -82,9 +82,10 @@ class Tenant:
             for name, (number, _) in asked(container).items():
                 if key == "containers" or container.get("restartPolicy") == "Always":
                     together[name] = together.get(name, 0) + number
-                else:
-                    alone[name] = max(alone.get(name, 0), number)
-        return {name: max(together.get(name, 0), alone.get(name, 0)) for name in together | alone}
+                else:  # beside the sidecars that were started before it
+                    alone[name] = max(alone.get(name, 0), number + together.get(name, 0))
+        found = {name: max(together.get(name, 0), alone.get(name, 0)) for name in together | alone}
+        return {name: number for name, number in found.items() if number > 0}
 
     @cached_property
     def known(self) -> dict[str, int]:
@@ -134,11 +135,14 @@ def place_of(tenant: Tenant, name: str) -> str:
 
 def pods_in(body: Body) -> list[tuple[Path, dict[str, Any], bool]]:
     """Where pods stand in BODY, what stands there, and whether it is a whole PodSpec. See `Tenant.whole`."""
-    whole = list(_pods(body, ()))
-    found = [(path, pod, True) for path, pod in whole]
-    if body.get("kind") not in KINDS and "spec" in body:
-        loose = _loose(body["spec"], ("spec",), {path for path, _ in whole})
+    found = [(path, pod, True) for path, pod in _pods(body, (), set())]
+    known = KINDS.get((str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))))
+    if known is None:
+        loose = _loose(body["spec"], ("spec",), {id(pod) for _, pod, _ in found}) if "spec" in body else ()
         found += [(path, {"containers": [part]}, False) for path, part in loose]
+    elif not found:  # whose containers are none: a rule says so
+        pod = node(body, known)
+        found += [(known, pod, True)] if isinstance(pod, dict) else []
     return found
 
 
@@ -147,34 +151,40 @@ def tenants_of(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], of
     return (Tenant(body, path, pod, offer, whole) for path, pod, whole in pods)
 
 
-def _pods(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The PodSpecs below VALUE: mappings with a list of containers that have names."""
+def _pods(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The PodSpecs below VALUE: mappings with a list of containers that have names.
+
+    What aliases repeat is one value of which SEEN has the id, and is looked at where it stands first: a file of a few
+    lines may stand for a million values.
+    """
+    if id(value) in seen or not isinstance(value, dict | list):
+        return
+    seen.add(id(value))
     if isinstance(value, dict):
         containers = value.get("containers")
-        if isinstance(containers, list) and containers and all(_container(item) for item in containers):
+        if isinstance(containers, list) and any(map(_container, containers)):
             yield path, value
             return
         for key, item in value.items():
             if key not in {"metadata", "status"} or not path:
-                yield from _pods(item, (*path, key))
-    elif isinstance(value, list):
+                yield from _pods(item, (*path, key), seen)
+    else:
         for index, item in enumerate(value):
-            yield from _pods(item, (*path, index))
+            yield from _pods(item, (*path, index), seen)
 
 
 def _container(item: Any) -> bool:
     return isinstance(item, dict) and ("image" in item or "resources" in item or "name" in item)
 
 
-def _loose(value: Any, path: Path, pods: set[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Mappings below VALUE, outside of PODS, that ask for resources of NVIDIA as a container does."""
-    if path in pods:
+def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Mappings below VALUE that ask for resources of NVIDIA as a container does. SEEN has the ids of pods, and of what
+    aliases repeat: see `_pods`.
+    """
+    if id(value) in seen or not isinstance(value, dict | list):
         return
-    if isinstance(value, dict):
-        if asked(value):
-            yield path, value
-        for key, item in value.items():
-            yield from _loose(item, (*path, key), pods)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _loose(item, (*path, index), pods)
+    seen.add(id(value))
+    if isinstance(value, dict) and asked(value):
+        yield path, value
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _loose(item, (*path, key), seen)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from ..catalog._lookup import nearest
 from ..catalog.mig import IllegalProfile, ProfileName, resource_name
 from ..policy.scheduling import toleration_of, written
-from .pods import wrong_amounts
+from .pods import sort_of, wrong_amounts
 from .rule import Hit, rule
 from .tenants import GPU, MIG, SHARED, asked, place_of
 
 if TYPE_CHECKING:
+    from ..model import Path
     from .tenants import Tenant
 
 PENDING = "the pod stays pending"
@@ -27,7 +28,8 @@ def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
     """A pod asks for a resource that no node offers.
 
     What nodes offer follows from the policy: `gpustack capacity` prints it. Shared GPUs may be called
-    nvidia.com/gpu.shared, MIG instances nvidia.com/mig-<profile>, and with mig.strategy single nvidia.com/gpu.
+    nvidia.com/gpu.shared, MIG instances nvidia.com/mig-<profile>, and with mig.strategy single nvidia.com/gpu. Where
+    cluster.networkOperator is true, other names may be those of network cards.
 
     Bad:
         mig: {strategy: mixed}
@@ -87,8 +89,8 @@ def _not_offered(tenant: Tenant, name: str) -> tuple[str, str] | None:
     illegal = _illegal(name)
     if illegal is not None:
         return illegal
-    if not offer.complete:
-        return None
+    if not offer.complete or (offer.network_cards and not name.startswith(MIG) and "gpu" not in name.lower()):
+        return None  # whoever puts network cards into nodes chooses their names: nvidia.com/hostdev
     listed = ", ".join(sorted(offer.resources)) or "none"
     why = f"nodes of this cluster offer {listed}"
     if f"{name}{SHARED}" in offer.resources:
@@ -121,9 +123,11 @@ def _illegal(name: str) -> tuple[str, str] | None:
 
 @rule("GPU702", "error", over="workload")
 def refused_amounts(tenant: Tenant) -> Iterator[Hit]:
-    """A pod whose requests and limits the API server refuses.
+    """A pod whose containers, or their requests and limits, the API server refuses.
 
     GPUs can't be overcommitted or divided: a request needs a limit of the same whole number; a limit alone is enough.
+    What is negative, or no amount at all, is refused for any resource; so are containers that are no list of mappings.
+    (A manifest that says nothing of its containers is let pass: patches don't.)
 
     Bad:
         extraObjects:
@@ -143,10 +147,32 @@ def refused_amounts(tenant: Tenant) -> Iterator[Hit]:
             containers:
             - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
     """
+    if tenant.whole:
+        yield from _no_containers(tenant)
     for (key, index), container in tenant.containers:
         for steps, what, why, remedy in wrong_amounts(container):
             where = (key, index, "resources", *steps) if tenant.whole else ("resources", *steps)
             yield Hit(tenant.at(*where), f"{tenant.who}: {what}", why, remedy)
+
+
+def _no_containers(tenant: Tenant) -> Iterator[Hit]:
+    """Where TENANT's pod has something else for a list of containers, or for one of them."""
+    for key in ("initContainers", "containers"):
+        items = tenant.pod.get(key)
+        if items is None and (key == "initContainers" or key not in tenant.pod):
+            continue
+        wrong: list[tuple[Path, str]] = []
+        if not isinstance(items, list) or (not items and key == "containers"):
+            found = "empty" if items == [] else sort_of(items)
+            wrong = [((key,), f"{key} is {found}, not a list of containers")]
+        else:
+            odd = [(index, item) for index, item in enumerate(items) if not isinstance(item, dict)]
+            wrong = [
+                ((key, index), f"item {index + 1} of {key} is {sort_of(item)}, no container") for index, item in odd
+            ]
+        for steps, what in wrong:
+            remedy = "begin each container with a dash, and write name and image below it"
+            yield Hit(tenant.at(*steps), f"{tenant.who}: {what}", "the API server refuses the pod", remedy)
 
 
 @rule("GPU703", "error", over="workload")

@@ -69,6 +69,7 @@ class Offer:
     """What a cluster has. `claims`: GPUs are allocated by claims, and are no resources.
 
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
+    `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too.
     """
 
     pools: tuple[PoolOffer, ...]
@@ -77,6 +78,7 @@ class Offer:
     claims: bool
     discovery: bool
     tolerated_by_name: bool
+    network_cards: bool = False
 
     @property
     def resources(self) -> frozenset[str]:
@@ -100,6 +102,7 @@ def offer(spec: ClusterPolicySpec) -> Offer:
         claims=spec.gpuCluster is not None,
         discovery=spec.gfd.enabled is not False and spec.gpuCluster is None,
         tolerated_by_name=(spec.cluster.platform or "").startswith("gke"),
+        network_cards=bool(spec.cluster.networkOperator),
     )
 
 

@@ -55,6 +55,7 @@ def cluster(name: str) -> Offer:
         "unknown": {"nodePools": [{"name": "a", "os": "ubuntu22.04"}]},
         "foreign": {"devicePlugin": {"enabled": False}, "nodePools": [TRAINING]},
         "none": {},
+        "network": {"cluster": {"networkOperator": True}, "nodePools": [TRAINING]},
         "no-discovery": {"gfd": {"enabled": False}, "nodePools": [TRAINING]},
     }  # fmt: skip
     return offer(spec(**sections[name]))
@@ -250,6 +251,119 @@ def test_resources_without_a_pod() -> None:
     assert (found.rule, found.path) == ("GPU703", 'spec.resources.limits["nvidia.com/gpu"]')
     body["spec"]["resources"]["limits"]["nvidia.com/gpu"] = 8  # type: ignore[index]
     assert told(body, "tainted") == []
+
+
+@pytest.mark.parametrize(
+    ("amount", "what"),
+    [
+        ("eight", "'eight' is no quantity"),
+        ("", "'' is no quantity"),
+        (" 8 ", "' 8 ' is no quantity"),
+        (True, "true is no quantity"),
+        ([8], "a list is no quantity"),
+        (-1, "-1 is negative"),
+        ("0.5", "0.5 is no whole number"),
+    ],
+)
+def test_amounts_that_are_none(amount: object, what: str) -> None:
+    """Whatever the API server can't read as an amount is told, once, and nothing is said about nodes then."""
+    (found,) = told(pod(number=amount), "tainted")
+    assert (found.rule, found.what) == ("GPU702", f"Pod p: nvidia.com/gpu: {what}")
+    assert found.path == 'spec.containers[0].resources.limits["nvidia.com/gpu"]'
+    body = pod(number=amount, part="requests")
+    body["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": 1, "cpu": None}
+    assert ids(body, "plain") == ["GPU702"]
+
+
+@pytest.mark.parametrize("amount", [0, "0", None])
+def test_no_gpu_needs_no_node(amount: object) -> None:
+    """Charts that are told to go without GPUs write 0: such a pod runs anywhere."""
+    assert ids(pod(number=amount), "tainted") == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "path"),
+    [
+        (["nvidia.com/gpu"], "spec.containers[0].resources"),
+        ({"limits": "8"}, "spec.containers[0].resources.limits"),
+        ({"requests": [1]}, "spec.containers[0].resources.requests"),
+    ],
+)
+def test_resources_that_are_no_mapping(resources: object, path: str) -> None:
+    """A list or a text in place of a mapping is told where it stands."""
+    body = pod()
+    body["spec"]["containers"][0]["resources"] = resources
+    (found,) = told(body, "plain")
+    assert (found.rule, found.path) == ("GPU702", path)
+
+
+LIMITED = pod(number=16)["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "items", "told_at"),
+    [
+        ("containers", None, "spec.containers"),
+        ("containers", [], "spec.containers"),
+        ("containers", "main", "spec.containers"),
+        ("containers", {"main": LIMITED}, "spec.containers"),
+        ("containers", [None], "spec.containers[0]"),
+        ("containers", [LIMITED, "main"], "spec.containers[1]"),
+        ("initContainers", {"main": LIMITED}, "spec.initContainers"),
+    ],
+)
+def test_containers_that_are_none(key: str, items: object, told_at: str) -> None:
+    """Where a pod of Kubernetes' own kinds has something else for a list of containers, that is told: what they ask for
+    can't be looked at. Containers beside it are looked at."""
+    body = pod(number=1)
+    body["spec"][key] = items
+    found = told(body, "plain")
+    assert [finding.path for finding in found if finding.rule == "GPU702"] == [told_at]
+    assert ("GPU703" in {finding.rule for finding in found}) == (isinstance(items, list) and LIMITED in items)
+
+
+@pytest.mark.parametrize("content", [{"replicas": 3}, {"template": {"spec": {"nodeSelector": {"pool": "t"}}}}])
+def test_patches_are_let_pass(content: dict[str, Any]) -> None:
+    """A patch says a part of a Deployment, often without its containers."""
+    assert (
+        told({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": content}, "two") == []
+    )
+
+
+def test_sidecars_run_beside_initial_containers() -> None:
+    """A pod has to have room for an initial container and the sidecars that were started before it."""
+    sidecar = {**pod(number=4)["spec"]["containers"][0], "restartPolicy": "Always"}
+    first = pod(number=8)["spec"]["containers"][0]
+    body = pod("", initContainers=[sidecar, first])
+    (found,) = told(body, "plain")
+    assert (found.rule, "asks for 12 nvidia.com/gpu" in found.what) == ("GPU703", True)
+    assert told(pod("", initContainers=[first, sidecar]), "plain") == []
+
+
+def test_repeated_values_are_told_once() -> None:
+    """What aliases repeat is one value: a file of a few lines that stands for millions of pods has one finding."""
+    shared: list[Any] = [
+        {"template": {"spec": pod(number=16)["spec"]}},
+        {"resources": {"limits": {"nvidia.com/gpu": 16}}},
+    ]
+    for _ in range(20):
+        shared = [shared] * 10
+    body = {"apiVersion": "x/v1", "kind": "Group", "metadata": {"name": "a"}, "spec": {"of": shared}}
+    assert [finding.rule for finding in told(body, "plain")] == ["GPU703", "GPU703"]
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "plain"),
+    [
+        ("nvidia.com/hostdev", [], ["GPU701"]),
+        ("nvidia.com/gpus", ["GPU701"], ["GPU701"]),
+        ("nvidia.com/mig-1g.10gb", ["GPU701"], ["GPU701"]),
+    ],
+)
+def test_network_cards(name: str, network: list[str], plain: list[str]) -> None:
+    """Resources of the network operator begin with nvidia.com/ too, and are called as whoever installs it likes."""
+    assert ids(pod(name), "network") == network
+    assert ids(pod(name), "plain") == plain
 
 
 ODD: list[Any] = [None, 1, 0.5, True, "x", "", [], {}, [1], {"a": 1}, [None], "1Gi", [[]], {"name": "q"}]
