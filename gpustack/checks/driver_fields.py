@@ -28,26 +28,51 @@ def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {licensingConfig: {secretName: licensing}}
     """
-    licensing = spec.driver.licensingConfig
-    named = [("driver.licensingConfig.configMapName", licensing.configMapName if not licensing.secretName else None)]
-    for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and not pool.driver.licensingConfig.secretName:
-            path = f"nodePools[{index}].driver.licensingConfig.configMapName"
-            named.append((path, pool.driver.licensingConfig.configMapName))
-    for index, driver in enumerate(spec.drivers):
-        name = driver.licensingConfig.name if not driver.licensingConfig.secretName else None
-        named.append((f"drivers[{index}].licensingConfig.name", name))
-    for path, name in named:
-        if name:
-            field = path.rpartition(".")[0]
+    for field, key, name, secret in _licences(spec):
+        if name and not secret:
             yield Hit(
-                f"spec.{path}",
+                f"{field}.{key}",
                 f"the vGPU licence comes from the ConfigMap {name}",
                 "its token is a credential, and whoever may read ConfigMaps can read it; the operator calls this "
                 "deprecated",
-                f"put the same keys into a Secret, name it in spec.{field}.secretName, and list it under "
-                "spec.references",
+                f"put the same keys into a Secret, name it in {field}.secretName, and list it under spec.references",
             )
+
+
+@rule("GPU142", "error")
+def two_licences(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A vGPU licence that is named twice, in a Secret and in a ConfigMap.
+
+    The Secret counts, and the ConfigMap is ignored (bug-reports.md B58).
+
+    Bad:
+        driver: {licensingConfig: {secretName: licensing, configMapName: licensing-old}}
+
+    Good:
+        driver: {licensingConfig: {secretName: licensing}}
+    """
+    for field, key, name, secret in _licences(spec):
+        if name and secret:
+            yield Hit(
+                f"{field}.{key}",
+                f"{field} names the ConfigMap {name} and the Secret {secret}",
+                "the Secret counts, and the ConfigMap is ignored",
+                f"leave out {key}",
+            )
+
+
+def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, str | None]]:
+    """Each licence: its field, the key that names a ConfigMap, that name, and the Secret's."""
+    own = spec.driver.licensingConfig
+    yield "spec.driver.licensingConfig", "configMapName", own.configMapName, own.secretName
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None:
+            found = pool.driver.licensingConfig
+            field = f"spec.nodePools[{index}].driver.licensingConfig"
+            yield field, "configMapName", found.configMapName, found.secretName
+    for index, driver in enumerate(spec.drivers):
+        listed = driver.licensingConfig
+        yield f"spec.drivers[{index}].licensingConfig", "name", listed.name, listed.secretName
 
 
 @rule("GPU139", "warning")

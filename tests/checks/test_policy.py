@@ -134,3 +134,48 @@ def test_every_rule_has_a_remedy_and_a_docstring() -> None:
     for rule in all_rules():
         assert rule.check.__doc__
         assert rule.id.startswith("GPU")
+
+
+SHARING_POOL = {
+    **POOL,
+    "nodeSelector": {"pool": "a"},
+    "gpuProduct": "NVIDIA-L4",
+    "sharing": {"timeSlicing": {"replicas": 2}},
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({}, []),
+        ({"sharing": {"timeSlicing": {"replicas": 3}}}, ["GPU511"]),
+        ({"sharing": {}}, ["GPU511"]),
+        ({"sharing": {}, "nodeSelector": {"pool": "b"}}, []),
+        ({"sharing": {}, "nodeSelector": {}}, []),
+        ({"sharing": {}, "gpuProduct": "NVIDIA-L40S"}, []),
+        ({"sharing": {}, "os": "ubuntu24.04"}, []),
+        ({"sharing": {}, "gpusPerNode": 8}, []),
+        ({"sharing": {}, "taints": [{"key": "a", "effect": "NoSchedule"}]}, []),
+    ],
+)
+def test_pools_that_share_differently(other: dict[str, Any], told: list[str]) -> None:
+    """Two pools that say the same of their nodes can't differ in how these share their GPUs; anything that tells the
+    nodes apart makes it fine, and so does a pool that doesn't say which nodes it has."""
+    hits = found("GPU511", spec(nodePools=[SHARING_POOL, {**SHARING_POOL, "name": "q", **other}]))
+    assert [(hit.rule, hit.path) for hit in hits] == [(rule, "spec.nodePools[1].nodeSelector") for rule in told]
+
+
+def test_a_licence_that_is_named_twice() -> None:
+    """Wherever a licence may be named, the ConfigMap beside a Secret is told."""
+    both, listed = {"secretName": "s", "configMapName": "c"}, {"secretName": "s", "name": "c"}
+    pools = [{**POOL, "driver": {"licensingConfig": both}}]
+    hits = found(
+        "GPU142",
+        spec(driver={"licensingConfig": both}, nodePools=pools, drivers=[{"name": "d", "licensingConfig": listed}]),
+    )
+    assert [hit.path for hit in hits] == [
+        "spec.driver.licensingConfig.configMapName",
+        "spec.nodePools[0].driver.licensingConfig.configMapName",
+        "spec.drivers[0].licensingConfig.name",
+    ]
+    assert found("GPU142", spec(driver={"licensingConfig": {"configMapName": "c"}})) == []
