@@ -27,8 +27,9 @@ from jsii._kernel.providers import process
 from ..model import MissingToolError
 from .node import ANOTHER, unusable
 
-ANSWER_S = 60.0
-"""How long one answer may take. The slowest, to the request to load cdk8s, takes half a second on an idle machine."""
+ANSWER_S = 120.0
+"""How long one answer may take. The slowest, to the request to load cdk8s, takes half a second on an idle machine; on a
+crowded one, waiting is better than giving up."""
 
 KEYS = frozenset(("hello", "ok", "error", "callback"))
 """Each message from Node has one of them."""
