@@ -3,6 +3,8 @@ environment read.
 
 Exit codes: 0 done, 1 differences, 2 findings, 3 stale, 4 bad input, 5 missing tool, 70 internal; 130 after Ctrl-C,
 141 when the reader of our output went away (what a shell reports for any program that writes into a closed pipe).
+Where standard output can't be written for another reason (closed, full) it is 4, whatever the verdict was; where it is
+standard error alone that can't, the verdict stays (streams.py).
 
 With `--format json` an error too is a JSON document on standard output: the exit code and the findings.
 """
@@ -11,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import io
 import itertools
 import os
 import sys
@@ -21,6 +22,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..model import Finding, GpustackError, InputError, OutputError
+from .streams import LostError, guarded, silence
 
 VERBS = {
     "render": "compile policies into manifests under dist/",
@@ -51,24 +53,18 @@ REFUSALS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that can't show a character gets its number
-    try:
-        code = attempt(words)
-        if sys.stdout is not None:
+    with guarded():
+        try:
+            code = attempt(words)
             sys.stdout.flush()  # a full disk behind it must not be found out after the exit code is decided
-    except BrokenPipeError:
-        silence()
-        return 141
-    except OSError as error:
-        silence()
-        return report(refusal(error), [])
-    return code
+        except LostError as lost:
+            silence(1)
+            return 141 if isinstance(lost.error, BrokenPipeError) else report(refusal(lost.error), [])
+        return code
 
 
 def attempt(words: list[str]) -> int:
-    """Do what WORDS say; every error but one of standard output itself becomes an exit code."""
+    """Do what WORDS say; every error but LostError becomes an exit code."""
     try:
         verb = next((word for word in words if not word.startswith("-")), None)
         options = parser_for(verb).parse_args(words)
@@ -79,7 +75,7 @@ def attempt(words: list[str]) -> int:
         return report(error, words)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
+    except LostError:
         raise
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno not in REFUSALS:
@@ -113,11 +109,6 @@ def refusal(error: Exception) -> OutputError:
         what = "out of memory" if isinstance(error, MemoryError) else str(error)
     remedy = "give gpustack the room or the permission that it lacks, then run the same command again"
     return OutputError(Finding("GPU923", "error", f"the system refuses: {what}", remedy=remedy))
-
-
-def silence() -> None:
-    """Let standard output go nowhere: what is still buffered for it must not fail once more when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser_for(verb: str | None) -> argparse.ArgumentParser:

@@ -45,10 +45,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def foreign(out: Path, outcome: fleet.Outcome) -> None:
-    """Say which files of the clusters somebody else put there: gpustack leaves them, and engines sync them as well."""
+    """Say which files of the clusters, and which clusters, somebody else put there: gpustack leaves them, and engines
+    sync them as well.
+    """
     for change in outcome.changes:
         names = sorted(common.foreign_files(out, change.cluster))
         for name in names[:10]:
             print(printable(f"not ours: {os.path.normpath(out / change.cluster / name)}"), file=sys.stderr)
         if len(names) > 10:
             print(f"not ours: ... and {len(names) - 10} more", file=sys.stderr)
+    for name in outcome.others:
+        print(printable(f"not ours: {os.path.normpath(out / name)}, rendered from another project"), file=sys.stderr)

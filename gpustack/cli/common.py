@@ -18,6 +18,8 @@ from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, MissingToolError
 
 POLICIES = "policies"
+MOST_JOBS = 512
+"""Processes that somebody may ask for; each has an interpreter and perhaps a Node, 100 MB together."""
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
@@ -81,10 +83,11 @@ def named(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
+    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+    if not digits or len(digits) > len(str(MOST_JOBS)) or int(digits) > MOST_JOBS:
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is no number of processes: write one from 1 to {MOST_JOBS}")
+    return int(digits)
 
 
 @contextlib.contextmanager

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..compiler import fleet
-from ..compiler.output import INDEX
+from ..compiler.index import index_data
 from ..model import Finding, InputError
 from . import common
 from .text import document, plain, print_findings
@@ -55,11 +54,7 @@ def refuse_strangers(paths: Sequence[Path], out: str) -> None:
 
 def index_source(out: Path, cluster: str) -> str:
     """The policy that the folder of CLUSTER below OUT was rendered from, "" where that isn't known."""
-    try:
-        found = json.loads((out / INDEX / f"{cluster}.json").read_bytes())["source"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return str(found)
+    return str(index_data(out, cluster).get("source", ""))
 
 
 def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> None:

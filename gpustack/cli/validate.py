@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
+import os
 import sys
 from pathlib import Path
-from typing import Any
 
-from ..compiler import kubeconform, output
+from ..compiler import folders, index, kubeconform
 from ..model import Finding, InputError
 from . import common
 from .text import document, plain, print_findings
@@ -62,14 +61,14 @@ def run(options: argparse.Namespace) -> int:
 
 def chosen(out: Path, words: list[str]) -> list[str]:
     """The clusters in OUT that WORDS mean; a word that means none is refused, and so is an empty folder."""
-    known = output.clusters_in(out)
+    known = index.clusters_in(out)
     if not known:
         raise InputError(
             Finding(
                 "GPU023",
                 "error",
                 f"nothing was rendered into {out}",
-                why=f"{out / output.INDEX} lists no cluster",
+                why=f"{out / index.INDEX} lists no cluster",
                 remedy="run `gpustack render` first, or name the folder with --out",
             )
         )
@@ -81,32 +80,34 @@ def chosen(out: Path, words: list[str]) -> list[str]:
 
 def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
     """Add the files of CLUSTER to FILES; findings for those that the index lists and that are gone or changed."""
-    path = out / output.INDEX / f"{cluster}.json"
+    path = out / index.INDEX / f"{cluster}.json"
+    listing = index.index_data(out, cluster)
     try:
-        index: dict[str, Any] = json.loads(path.read_bytes())
-        minor, names = str(index["kubernetes"]), dict(index["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        minor, names = str(listing["kubernetes"]), dict(listing["files"])
+    except (ValueError, KeyError, TypeError):
         return [
             Finding(
                 "GPU024",
                 "error",
-                f"{path} can't be read: {error}",
+                f"{path} can't be read as an index",
                 why="it says what was rendered and for which Kubernetes",
                 remedy="run `gpustack render`",
             )
         ]
     findings = []
+    there = folders.regular_files(out / cluster)
     for name in names:
         file = out / cluster / name
-        if file.is_file():
+        if name in there:
             files[file] = minor
         else:
+            gone = "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is no file"
             findings.append(
                 Finding(
                     "GPU025",
                     "error",
-                    f"{file} is missing",
-                    why=f"{path} lists it, so an engine would prune the object",
+                    f"{file} {gone}",
+                    why=f"{path} lists it, and an engine would find no object there",
                     remedy="run `gpustack render`",
                 )
             )

@@ -2,8 +2,8 @@
 
 A key names everything that a value depends on, so nothing is ever invalidated; the salt of the store is the digest of
 gpustack's own files (code, catalogue, schema index), so another version, or an edited checkout, simply has another
-store. A damaged or cut-off entry fails its checksum and counts as absent. A disk that can't be written makes a render
-slower, never wrong: `put` gives up silently, and whoever misses a value computes it.
+store. A damaged, cut-off or misplaced entry fails its checksum and counts as absent. A disk that can't be written makes
+a render slower, never wrong: `put` gives up silently, and whoever misses a value computes it.
 
 Rejected: pickles (a cache folder is not a place to run code from), sqlite (one lock for all workers), and modification
 times (a checkout or a copied folder lies about them).
@@ -22,8 +22,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..policy.regular import read_regular
+
 KEPT_SALTS = 4
 MEMORY_BYTES = 32 * 1024 * 1024
+FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How a new entry is opened: neither through a link to elsewhere nor into a pipe that nobody reads."""
 
 
 def digest(*parts: str | bytes) -> str:
@@ -76,9 +80,13 @@ class Store:
     def _path(self, kind: str, key: str) -> str:
         return f"{self._folder}/{kind}/{key[:2]}/{key[2:]}"
 
+    def _seal(self, kind: str, key: str, payload: bytes) -> bytes:
+        """The checksum of an entry, with its key in it: an entry that was copied says nothing about another key."""
+        return digest(self.salt, kind, key, payload).encode()
+
     def holds(self, kind: str) -> bool:
         """Whether there is any value of KIND on disk."""
-        return os.path.isdir(f"{self._folder}/{kind}")  # noqa: PTH112 - as in get
+        return os.path.isdir(f"{self._folder}/{kind}")  # noqa: PTH112 - a str: put and get build paths of them
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         """The value, or None when there is none or it is damaged. Callers must not change what they get."""
@@ -86,11 +94,10 @@ class Store:
         if held is not None:
             return held[1]
         try:
-            with open(self._path(kind, key), "rb") as file:  # noqa: PTH123 - a hot path: 1,000 entries a run
-                data = file.read()
+            data = read_regular(self._path(kind, key))
         except OSError:
             return None
-        if len(data) < 64 or hashlib.sha256(data[65:]).hexdigest().encode() != data[:64]:
+        if len(data) < 64 or self._seal(kind, key, data[65:]) != data[:64]:
             return None
         value: dict[str, Any] = json.loads(data[65:])
         self._remember(kind, key, value, len(data))
@@ -102,16 +109,16 @@ class Store:
         self._remember(kind, key, value, len(payload))
         path = self._path(kind, key)
         with contextlib.suppress(OSError):
-            folder = os.path.dirname(path)  # noqa: PTH120 - as above
+            folder = os.path.dirname(path)  # noqa: PTH120 - a hot path
             temporary = f"{path}.{os.getpid()}"
             try:
-                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                descriptor = os.open(temporary, FRESH, 0o600)
             except FileNotFoundError:
                 os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
-                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-                    file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+                    file.write(self._seal(kind, key, payload) + b"\n" + payload)
                 os.replace(temporary, path)  # noqa: PTH105 - as above
             except OSError:
                 with contextlib.suppress(OSError):

@@ -38,8 +38,10 @@ def available_cpus() -> int:
 class Executor:
     """Maps functions over items with up to `jobs` processes; results come in the order of the items."""
 
-    def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = jobs or available_cpus()
+    def __init__(self, jobs: int | None = None, items: int | None = None) -> None:
+        """With ITEMS, the most that any `map` will be given, there are no more processes than those."""
+        jobs = jobs or available_cpus()
+        self.jobs = jobs if items is None else max(1, min(jobs, items))
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, GpustackError, Location
 from ..policy.load import display
-from . import output, sources
+from . import index, output, sources
 from .cache import Store, digest
 from .executor import Executor
 from .folders import locked
@@ -46,11 +46,15 @@ RACY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a render did: changes by cluster, and what the rules had to say (equal findings of many clusters as one)."""
+    """What a render did: changes by cluster, and what the rules had to say (equal findings of many clusters as one).
+
+    `others` are clusters in the output folder that another project rendered.
+    """
 
     changes: list[output.Change]
     findings: list[GroupedFinding]
     stacks: int
+    others: tuple[str, ...] = ()
 
 
 def compile_sources(
@@ -204,18 +208,20 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
 def render(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
-    """Render PATHS. With PRUNE, clusters in the output folder that no path describes any more are removed."""
-    with Executor(project.jobs) as executor:
+    """Render PATHS. With PRUNE, clusters of this project in the output folder that no path describes any more are
+    removed.
+    """
+    with Executor(project.jobs, len(paths)) as executor:
         found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
         with locked(project.out):
             output.sweep(project.out)
             changes = write_all(project, found, executor, progress)
-            if prune:
-                changes += [output.remove_cluster(project.out, name) for name in without_policy(project, found)]
+            gone, others = without_policy(project, found) if prune else ([], [])
+            changes += [output.remove_cluster(project.out, name) for name in gone]
     with contextlib.suppress(OSError):
         project.store.prune()
-    return Outcome(changes, findings, stacks)
+    return Outcome(changes, findings, stacks, tuple(others))
 
 
 def write_all(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> list[output.Change]:
@@ -257,7 +263,7 @@ def rendered(project: Project, source: Source) -> output.Rendering:
     stack = stack_of(project, source)
     head = output.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
-    return output.Rendering(source.name, source.display, stack.minor, files)
+    return output.Rendering(source.name, source.display, stack.minor, files, index.owner(project.root, project.out))
 
 
 def judged_already() -> frozenset[str]:
@@ -292,23 +298,30 @@ def untouched(project: Project, source: Source) -> bool:
     return bool(state["look"] == output.look(project.out, source.name))
 
 
-def without_policy(project: Project, found: Iterable[Source]) -> list[str]:
-    """Clusters in the output folder that none of FOUND, which are all policies, describes."""
+def without_policy(project: Project, found: Iterable[Source]) -> tuple[list[str], list[str]]:
+    """Clusters in the output folder that none of FOUND, which are all policies, describes: those that this project
+    rendered, and those of others, whose policies are elsewhere.
+    """
     names = {source.name for source in found}
-    return [name for name in output.clusters_in(project.out) if name not in names]
+    own = index.owner(project.root, project.out)
+    left: tuple[list[str], list[str]] = ([], [])
+    for name in index.clusters_in(project.out):
+        if name not in names:
+            left[index.index_data(project.out, name).get("project", "") != own].append(name)
+    return left
 
 
 def stale(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
     """What `render` would change, found by reading every file; nothing is written to the output folder."""
-    with Executor(project.jobs) as executor:
+    with Executor(project.jobs, len(paths)) as executor:
         found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
         changes = list(executor.map(_compare, [(project, source) for source in found]))
-        if prune:
-            changes += [output.left_over(project.out, name) for name in without_policy(project, found)]
-    return Outcome(changes, findings, stacks)
+        gone, others = without_policy(project, found) if prune else ([], [])
+        changes += [output.left_over(project.out, name) for name in gone]
+    return Outcome(changes, findings, stacks, tuple(others))
 
 
 def _compare(item: tuple[Project, Source]) -> output.Change:

@@ -17,21 +17,60 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..policy.regular import read_regular
+
+NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO, errno.ENODEV}
+"""What the system answers where no regular file is: nothing, a link, a pipe, a socket, a device without a driver."""
+
+
 Seen = list[tuple[str, int]]
 """Files as they look from outside: name, size, modification time and inode in one; the change time."""
 
 
 def walk(root: Path) -> Iterator[str]:
-    """The names of every file and symbolic link below ROOT, if there is one, from there on; links are not followed.
+    """The names of every file and symbolic link below ROOT, if there is one, from there on; links are not followed,
+    ROOT's own included.
 
     Raises OSError where a folder can't be read: what isn't seen would not be carried over.
     """
-    if not root.exists():
+    if root.is_symlink() or not root.exists():
         return
     for folder, folders, names in os.walk(root, onerror=_raise):
         below = f"{folder}/"[len(str(root)) + 1 :]
         yield from (f"{below}{name}" for name in names)
         yield from (f"{below}{name}" for name in folders if os.path.islink(f"{folder}/{name}"))  # noqa: PTH114 - a str
+
+
+def regular_files(root: Path) -> set[str]:
+    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included.
+
+    Raises OSError as `walk` does.
+    """
+    if root.is_symlink() or not root.is_dir():
+        return set()
+    found: set[str] = set()
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(f"{root}/{below}") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{below}{entry.name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    found.add(f"{below}{entry.name}")
+    return found
+
+
+def read(path: Path | str) -> bytes | None:
+    """The content of PATH, None where no regular file is: engines and reviewers see what a link says, not what is
+    behind it.
+    """
+    try:
+        return read_regular(path, follow=False)
+    except OSError as error:
+        if error.errno in NO_FILE:
+            return None
+        raise
 
 
 def _raise(error: OSError) -> None:

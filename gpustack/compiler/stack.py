@@ -13,12 +13,13 @@ import json
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import kubernetes
 from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
-from ..model import Body, Finding, FindingsError, Resource
+from ..model import Body, Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
 
@@ -225,10 +226,15 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[R
     """`synth.synthesise`; importing it starts Node. Raises MissingToolError when that fails."""
     if "jsii" not in sys.modules:
         node.configure()
+    node.await_early()
     try:
+        import_module(node.GUARD)
         from .synth import synthesise
-    except (OSError, RuntimeError) as error:  # no such program, or nowhere to unpack what it runs
-        raise node.unusable(f"Node can't run cdk8s: {error}") from error
+    except GpustackError:
+        raise
+    except Exception as error:  # whatever Python trips over on the way: an installation that is not whole
+        said = str(error).partition("\n")[0]
+        raise node.unusable(f"Node can't run cdk8s: {type(error).__name__}: {said}", remedy=node.ANOTHER) from error
     return synthesise
 
 

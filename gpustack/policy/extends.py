@@ -26,6 +26,9 @@ from gpustack.policy.read import Document, read
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?\Z")
 
+SHOWN = 12
+"""Layers of a circle that are named, from its start and its end."""
+
 Display = Callable[[pathlib.Path], str]
 """The name by which messages call a file."""
 
@@ -62,17 +65,23 @@ class Layers:
         Raises InputError (GPU013) for a name that is none, a missing layer, a cycle and a link out of the folder.
         """
         ordered: dict[str, Layer] = {}
-        self._visit(policy, [], ordered)
+        # Not recursive: a chain of layers may be longer than Python's stack.
+        chain: dict[str, Layer] = {}
+        waiting = [(policy, iter(policy.extends))]
+        while waiting:
+            user, names = waiting[-1]
+            name = next(names, None)
+            if name is None:
+                waiting.pop()
+                if chain:
+                    done, layer = chain.popitem()
+                    ordered[done] = layer
+            elif name in chain:
+                _refuse_cycle(user, name, list(chain))
+            elif name not in ordered:
+                chain[name] = self._load(user, name)
+                waiting.append((chain[name].envelope, iter(chain[name].envelope.extends)))
         return list(ordered.values())
-
-    def _visit(self, user: Envelope, chain: list[str], ordered: dict[str, Layer]) -> None:
-        for name in user.extends:
-            if name in chain:
-                _refuse_cycle(user, name, chain)
-            if name not in ordered:
-                layer = self._load(user, name)
-                self._visit(layer.envelope, [*chain, name], ordered)
-                ordered[name] = layer
 
     def _load(self, user: Envelope, name: str) -> Layer:
         if name not in self.known:
@@ -121,7 +130,10 @@ class Layers:
 
 
 def _refuse_cycle(user: Envelope, name: str, chain: list[str]) -> NoReturn:
-    cycle = " -> ".join([*chain[chain.index(name) :], name])
+    names = [*chain[chain.index(name) :], name]
+    if len(names) > SHOWN:
+        names[SHOWN // 2 : -SHOWN // 2] = [f"... {len(names) - SHOWN} more ..."]
+    cycle = " -> ".join(names)
     _refuse(
         user,
         name,

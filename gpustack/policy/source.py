@@ -17,6 +17,7 @@ import re
 import stat
 
 from gpustack.model import Finding, InputError, Location
+from gpustack.policy.regular import read_regular
 
 LIMIT = 8 * 1024 * 1024
 """Bytes of the largest file that is read. A policy has a few kilobytes; one with dashboards and all, a few hundred."""
@@ -50,8 +51,7 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise _not_a_file(mode, display)
-        with path.open("rb") as stream:
-            raw = stream.read(LIMIT + 1)
+        raw = read_regular(path, limit=LIMIT + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, display, error) from None
     if len(raw) > LIMIT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import REFUSED, Project, Ran, document
+from tests.odd import ODD, make_odd
+from tests.project import REFUSED, Project, Ran, document, tree
 
 VALIDATOR = "operands/daemonset-nvidia-operator-validator.yaml"
 
@@ -46,6 +48,11 @@ def test_nothing_rendered_yet(project: Project) -> None:
     assert not project.dist.exists()
 
 
+def index(file: Path) -> Path:
+    """The index of the cluster that FILE belongs to."""
+    return file.parents[2] / ".index/a.json"
+
+
 def append(file: Path) -> None:
     """Change a file in its last byte."""
     file.write_bytes(file.read_bytes()[:-1] + b" ")
@@ -64,15 +71,26 @@ def to_link(file: Path) -> None:
     file.symlink_to(target)
 
 
+def to_same_link(file: Path) -> None:
+    """Put a link to an equal copy in the place of a file."""
+    target = file.parents[2] / "copy"
+    file.rename(target)
+    file.symlink_to(target)
+
+
 @pytest.mark.parametrize(
     ("damage", "line"),
     [
         (append, f"stale: dist/a/{VALIDATOR}"),
         (Path.unlink, f"stale: dist/a/{VALIDATOR}"),
         (to_link, f"stale: dist/a/{VALIDATOR}"),
+        (to_same_link, f"stale: dist/a/{VALIDATOR}"),
+        *((functools.partial(make_odd, what=what), f"stale: dist/a/{VALIDATOR}") for what in ODD),
+        *((lambda file, what=what: make_odd(index(file), what), "stale: dist/.index/a.json") for what in ODD[:2]),
+        (lambda file: to_same_link(index(file)), "stale: dist/.index/a.json"),
         (copy_with_header, "left over: dist/a/operands/old.yaml"),
-        (lambda file: append(file.parents[2] / ".index/a.json"), "stale: dist/.index/a.json"),
-        (lambda file: (file.parents[2] / ".index/a.json").unlink(), "stale: dist/.index/a.json"),
+        (lambda file: append(index(file)), "stale: dist/.index/a.json"),
+        (lambda file: index(file).unlink(), "stale: dist/.index/a.json"),
         (lambda file: (file.parents[3] / "policies/a.yaml").unlink(), f"left over: dist/a/{VALIDATOR}"),
     ],
 )
@@ -86,6 +104,32 @@ def test_each_kind_of_staleness(rendered: Project, damage: Callable[[Path], obje
     assert "run `gpustack render`" in done.err
     assert rendered.run("render").code == 0
     assert stale(rendered).code == 0
+
+
+def test_pipes_of_somebody_else(rendered: Project) -> None:
+    """A pipe that somebody left among our files is theirs: nobody waits for it, and it stays, whatever is written."""
+    os.mkfifo(rendered.dist / "a/operands/mine.yaml")
+    assert stale(rendered).code == 0
+    rendered.policy("a", daemonsets={"labels": {"x": "y"}})
+    assert rendered.run("render").code == 0
+    assert (rendered.dist / "a/operands/mine.yaml").is_fifo()
+
+
+def test_folders_behind_links(rendered: Project, tmp_path: Path) -> None:
+    """A stage, a cluster or the index that is a link to a folder elsewhere is not current, whatever is in there, and
+    render says which is in the way instead of writing there."""
+    for name in ("a/operands", "a", ".index"):
+        (rendered.dist / name).rename(tmp_path / "elsewhere")
+        (rendered.dist / name).symlink_to(tmp_path / "elsewhere")
+        before = tree(tmp_path / "elsewhere")
+        assert stale(rendered).code == 3
+        rendered.policy("a", daemonsets={"labels": {"x": name.strip("./").replace("/", "-")}})
+        done = rendered.run("render")
+        assert (done.code, f"dist/{name} is" in done.err) == (4, True)
+        assert tree(tmp_path / "elsewhere") == before
+        (rendered.dist / name).unlink()
+        (tmp_path / "elsewhere").rename(rendered.dist / name)
+        assert rendered.run("render").code == 0
 
 
 def test_index_of_a_cluster_that_is_gone(rendered: Project) -> None:

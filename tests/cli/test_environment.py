@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.odd import ODD, make_odd
 from tests.project import Project, Ran
 
 WARM = """
@@ -62,7 +63,7 @@ def test_help_is_light(project: Project) -> None:
     watched = {"yaml", "pydantic", "cdk8s", "jsii", "jsonschema", "subprocess", "concurrent", "gpustack"}
     for word in ("--help", "--version"):
         code, names = modules(project.python(WARM.format(watched=watched), word))
-        assert (code, names) == (0, {"gpustack", "gpustack.cli", "gpustack.model"})
+        assert (code, names) == (0, {"gpustack", "gpustack.cli", "gpustack.cli.streams", "gpustack.model"})
 
 
 def rendered(project: Project, **env: str | None) -> dict[str, bytes]:
@@ -140,17 +141,6 @@ def test_policies_behind_a_link(clusters: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", [None, "1"])
-def test_full_standard_output(clusters: Project, unbuffered: str | None) -> None:
-    """What can't be printed is exit 4 and a sentence, not a crash at the very end."""
-    command, env = [sys.executable, "-m", "gpustack", "version"], clusters.environment({"PYTHONUNBUFFERED": unbuffered})
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=env)
-    assert done.returncode == 4
-    assert done.stderr.startswith("error GPU923: the system refuses: No space left")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("unbuffered", [None, "1"])
 def test_reader_that_went_away(clusters: Project, unbuffered: str | None) -> None:
     """A closed pipe ends the program quietly with the code that shells know, so that `set -o pipefail` sees it."""
     command, env = [sys.executable, "-m", "gpustack", "check"], clusters.environment({"PYTHONUNBUFFERED": unbuffered})
@@ -161,6 +151,30 @@ def test_reader_that_went_away(clusters: Project, unbuffered: str | None) -> Non
     assert done.returncode == 141
     assert b"Traceback" not in done.stderr
     assert b"Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("what", [*ODD, "endless"])
+@pytest.mark.parametrize("place", ["policies/c.yaml", "policies/layers/odd.yaml", "policies/waivers.yaml", "w/x.yaml"])
+def test_inputs_that_are_no_files(project: Project, place: str, what: str) -> None:
+    """A pipe, a device or a file without an end in the place of a policy, a layer, waivers or a workload is exit 4 with
+    its name, and nobody waits for it. A folder is one, in which nobody looks for policies or workloads."""
+    project.policy("a")
+    project.policy("b", extends=["odd"] if "layers" in place else [])
+    odd = project.write(place, "")
+    if what == "endless":
+        os.truncate(odd, 1 << 40)
+    else:
+        make_odd(odd, what)
+    words = ["lint", "--workloads", "w", "--cluster", "a"] if place.startswith("w/") else ["render"]
+    done = project.run(*words)
+    if (place, what) == ("policies/c.yaml", "folder"):
+        assert done.code == 0
+    else:
+        assert (done.code, "internal error" in done.err) == (4, False)
+        assert ("w has no manifest" if (place[0], what) == ("w", "folder") else Path(place).stem) in done.out + done.err
+    (project.folder / place).rmdir() if what == "folder" else odd.unlink()
+    project.policy("b")
+    assert project.run("render").code == 0
 
 
 def test_two_renders_at_once(clusters: Project, tmp_path: Path) -> None:

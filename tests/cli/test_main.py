@@ -43,6 +43,23 @@ def test_command_lines_that_are_wrong(project: Project, words: list[str]) -> Non
     assert "--help" in done.err
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "+1", "1.5", "", "two", "\u0663", "513", "100000", "9" * 5000])
+@pytest.mark.parametrize("verb", ["render", "check", "lint", "validate"])
+def test_jobs_that_are_none(project: Project, verb: str, number: str) -> None:
+    """--jobs takes a number of processes that a machine can have; anything else is a short usage error, exit 4."""
+    project.policy("a")
+    done = project.run(verb, f"--jobs={number}")
+    assert (done.code, "--jobs" in done.err, "1 to 512" in done.err) == (4, True, True)
+    assert len(done.err) < 300
+
+
+def test_jobs(project: Project) -> None:
+    """As many as are allowed are no more processes than there are clusters."""
+    project.policy("a")
+    for number in ("1", "007", "512"):
+        assert project.run("render", "--jobs", number).code == 0
+
+
 def test_schema(project: Project) -> None:
     """`schema` writes the language's schema where it is told to, by default below schemas/, or prints it; a folder in
     the way is exit 4."""

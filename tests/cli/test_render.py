@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.project import REFUSED, Project, policy
+from tests.project import REFUSED, Project, policy, tree
 
 
 def test_renders_all_policies(project: Project) -> None:
@@ -188,6 +189,71 @@ def test_prunes_only_a_whole_fleet(project: Project) -> None:
     assert "b: 0 written" in done.out
     assert {path for path in project.tree() if path.startswith(("b/", ".index/b"))} == set()
     assert not (project.dist / "b").exists()
+
+
+@pytest.fixture
+def teams(tmp_path: Path, cache: Path) -> tuple[Project, Project, Path]:
+    """Two projects, each with a cluster, that were rendered into one folder beside them."""
+    out = tmp_path / "shared"
+    found = []
+    for team in ("red", "blue"):
+        (tmp_path / team).mkdir()
+        project = Project(tmp_path / team, cache)
+        project.policy(f"{team}-1")
+        project.policy(f"{team}-2")
+        assert project.run("render", "--out", "../shared").code == 0
+        found.append(project)
+    return found[0], found[1], out
+
+
+def test_two_projects_in_one_folder(teams: tuple[Project, Project, Path]) -> None:
+    """A full render removes clusters of its own project alone; those of another are not stale, and `check` names
+    them."""
+    red, blue, out = teams
+    assert sorted(path.name for path in out.iterdir()) == [".index", "blue-1", "blue-2", "red-1", "red-2"]
+    (red.folder / "policies/red-2.yaml").unlink()
+    assert red.run("render", "--out", "../shared").code == 0
+    assert sorted(path.name for path in out.iterdir()) == [".index", "blue-1", "blue-2", "red-1"]
+    for project, others in ((red, ("blue-1", "blue-2")), (blue, ("red-1",))):
+        done = project.run("check", "--out", "../shared")
+        assert done.code == 0
+        assert done.err.splitlines() == [
+            f"not ours: ../shared/{name}, rendered from another project" for name in others
+        ]
+
+
+def test_a_project_in_the_folder_of_another(teams: tuple[Project, Project, Path]) -> None:
+    """So it is where one project renders into the dist/ of another."""
+    red, blue, _ = teams
+    assert red.run("render").code == 0
+    assert blue.run("render", "--out", "../red/dist").code == 0
+    names = [".index", "blue-1", "blue-2", "red-1", "red-2"]
+    assert sorted(path.name for path in red.dist.iterdir()) == names
+    assert red.run("render").code == 0
+    assert sorted(path.name for path in red.dist.iterdir()) == names
+    (blue.folder / "policies/blue-2.yaml").unlink()
+    assert blue.run("render", "--out", "../red/dist").code == 0
+    names.remove("blue-2")
+    assert sorted(path.name for path in red.dist.iterdir()) == names
+
+
+def test_projects_that_moved(teams: tuple[Project, Project, Path], tmp_path: Path) -> None:
+    """What marks a project is the way to it from the folder: cloned elsewhere side by side, it is the same one. Where
+    they lie in another way, nothing is stale and nothing is written for it, but nothing is removed either. No name of a
+    folder is written."""
+    red, _, out = teams
+    before = tree(out)
+    assert not any(name in content for content in before.values() for name in (b"shared", tmp_path.name.encode()))
+    (tmp_path / "other").mkdir()
+    for path in (red.folder, out):
+        shutil.copytree(path, tmp_path / "other" / path.name)
+    clone = Project(tmp_path / "other/red", red.cache)
+    (clone.folder / "policies/red-2.yaml").unlink()
+    assert clone.run("render", "--out", "../shared").code == 0
+    assert not (tmp_path / "other/shared/red-2").exists()
+    for words in (["check"], ["render"]):
+        assert clone.run(*words, "--out", out).code == 0
+        assert tree(out) == before
 
 
 def test_json(project: Project) -> None:

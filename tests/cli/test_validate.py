@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.odd import ODD, make_odd
 from tests.project import ROOT, Project
 
 TOOL = ROOT / ".tools/bin/kubeconform"
@@ -44,6 +45,20 @@ def test_invalid_missing_and_unreadable(rendered: Project) -> None:
     (rendered.dist / ".index/b.json").write_text("{")
     found = rendered.run("validate", "b", "--kubeconform", TOOL, "--format", "json")
     assert (found.code, [item["rule"] for item in found.json["findings"]]) == (2, ["GPU024"])
+
+
+@pytest.mark.parametrize("what", ["same", *ODD])
+def test_what_is_no_file(rendered: Project, what: str) -> None:
+    """A link, also one to the very object, a pipe or another thing in the place of a file is a finding that says so."""
+    file = rendered.dist / "a" / VALIDATOR
+    if what == "same":
+        file.rename(file.with_name("elsewhere"))
+        file.symlink_to("elsewhere")
+    else:
+        make_odd(file, what)
+    done = rendered.run("validate", "a", "--kubeconform", TOOL)
+    assert done.code == 2
+    assert f"error GPU025: dist/a/{VALIDATOR} is a link, a pipe or another thing that is no file" in done.err
 
 
 def test_words(rendered: Project) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 
-from gpustack.compiler import folders, output
+from gpustack.compiler import folders, index, output
 from gpustack.compiler.output import Rendering, header
 
 CLUSTER = "c"
@@ -56,7 +56,7 @@ def step_aside(out: Path) -> None:
 def remove(out: Path) -> None:
     """Remove the cluster of a deleted policy."""
     output.sweep(out)
-    if CLUSTER in output.clusters_in(out):
+    if CLUSTER in index.clusters_in(out):
         output.remove_cluster(out, CLUSTER)
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gpustack.compiler import cache
 from gpustack.compiler.cache import KEPT_SALTS, Store, digest, own_digest, own_files, private_store
+from tests.odd import ODD, make_odd
 
 SALT = "a" * 64
 VALUE: dict[str, Any] = {"files": [["a", "b\n"]], "odd": "\u2028ä\udcff"}
@@ -75,6 +76,42 @@ def test_damage_is_absence(store: Store, how: str) -> None:
     assert seen.get("kind", "key1") is None
     seen.put("kind", "key1", VALUE)
     assert fresh(store).get("kind", "key1") == VALUE
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "salt"), [("kind", "key2", SALT), ("other", "key1", SALT), ("kind", "key1", "b" * 64)]
+)
+def test_an_entry_belongs_to_its_key(store: Store, kind: str, key: str, salt: str) -> None:
+    """An entry that was copied to another key, kind or version is absent there: it says nothing about that."""
+    store.put("kind", "key1", VALUE)
+    copy = store.root / salt[:32] / kind / key[:2] / key[2:]
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(entry(store).read_bytes())
+    assert Store(store.root, salt).get(kind, key) is None
+    assert fresh(store).get("kind", "key1") == VALUE
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_entries_that_are_no_files(store: Store, what: str) -> None:
+    """A pipe, a device or another thing in the place of an entry is a miss, and nobody waits for it."""
+    store.put("kind", "key1", VALUE)
+    make_odd(entry(store), what)
+    seen = fresh(store)
+    assert seen.get("kind", "key1") is None
+    seen.put("kind", "key1", VALUE)
+    assert fresh(store).get("kind", "key1") == (None if what == "folder" else VALUE)
+
+
+@pytest.mark.parametrize("what", ["pipe", "link"])
+def test_nothing_is_written_elsewhere(store: Store, tmp_path: Path, what: str) -> None:
+    """Where a pipe or a link has the name under which an entry is begun, the entry is not stored."""
+    store.put("kind", "key1", VALUE)
+    begun = entry(store).with_name(f"{entry(store).name}.{os.getpid()}")
+    (tmp_path / "mine").write_text("x")
+    os.mkfifo(begun) if what == "pipe" else begun.symlink_to(tmp_path / "mine")
+    store.put("kind", "key1", {"other": 1})
+    assert fresh(store).get("kind", "key1") == VALUE
+    assert (tmp_path / "mine").read_text() == "x"
 
 
 def test_every_flipped_bit_is_absence(store: Store) -> None:

@@ -123,11 +123,11 @@ def test_workers_caches_and_machines(project: Project, tmp_path: Path) -> None:
         ),
     ]
     for number, (words, env) in enumerate(ways):
-        out = tmp_path / f"out-{number}"
+        out = project.folder / f"out-{number}"
         done = project.spawn("render", *words, "--out", out, env=env)
         assert done.code == 0, done.err
         assert project.tree(out) == expected, words
-    half_warm = tmp_path / "half"
+    half_warm = project.folder / "half"
     names = ["c03", "rich", "c00"]
     env = {"GPUSTACK_CACHE": str(tmp_path / "half-cache")}
     assert project.spawn("render", *names, "--out", half_warm, env=env).code == 0
@@ -135,17 +135,17 @@ def test_workers_caches_and_machines(project: Project, tmp_path: Path) -> None:
     assert project.tree(half_warm) == expected
 
 
-def test_one_at_a_time(project: Project, tmp_path: Path) -> None:
+def test_one_at_a_time(project: Project) -> None:
     """Clusters that are rendered one by one, in any order, are those of a render of all; what was in dist/ before
     doesn't matter."""
     for name in "abc":
         project.policy(name, daemonsets={"labels": {"name": name}})
     project.run("render")
     for name in "cab":
-        (tmp_path / "out" / name / "base").mkdir(parents=True)
-        (tmp_path / "out" / name / "base/namespace-gpu-operator.yaml").write_text("something else")
-        assert project.run("render", name, "--out", tmp_path / "out").code == 0
-    assert project.tree(tmp_path / "out") == project.tree()
+        (project.folder / "out" / name / "base").mkdir(parents=True)
+        (project.folder / "out" / name / "base/namespace-gpu-operator.yaml").write_text("something else")
+        assert project.run("render", name, "--out", project.folder / "out").code == 0
+    assert project.tree(project.folder / "out") == project.tree()
 
 
 def test_style_of_the_file(project: Project) -> None:

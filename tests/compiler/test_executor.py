@@ -66,6 +66,11 @@ def test_order(project: Project) -> None:
     assert (done.code, done.err) == (0, "")
 
 
+def test_no_more_processes_than_items() -> None:
+    """However many are asked for, there are no more than there is work for."""
+    assert [Executor(100_000, items).jobs for items in (0, 1, 7, 200_000)] == [1, 1, 7, 100_000]
+
+
 def test_small_work_stays_here() -> None:
     """Few items are not worth a process, and no pool is made for them."""
     with Executor(4) as executor:

@@ -60,11 +60,17 @@ def test_node_that_does_not_run(tmp_path: Path, wheel: Path) -> None:
 
 
 def test_choice_of_the_user(tmp_path: Path, wheel: Path) -> None:
-    """What JSII_NODE names stays, whatever its version; banners are off unless the user wants them."""
+    """What JSII_NODE names stays, whatever its version; banners are off unless the user wants them, and so are packages
+    in the user's home."""
     old = program(tmp_path / "old", "v18.0.0")
     environment = {"JSII_NODE": str(old), node.QUIET[0]: "0"}
     node.configure(environment)
-    assert environment == {"JSII_NODE": str(old), **dict.fromkeys(node.QUIET, "1"), node.QUIET[0]: "0"}
+    quiet = {**dict.fromkeys(node.QUIET, "1"), node.QUIET[0]: "0"}
+    assert environment == {"JSII_NODE": str(old), **quiet, "JSII_RUNTIME_PACKAGE_CACHE": "disabled"}
+    for own in ({"JSII_RUNTIME_PACKAGE_CACHE_ROOT": "/my/own"}, {"JSII_RUNTIME_PACKAGE_CACHE": "enabled"}):
+        environment = {"JSII_NODE": str(old), **own}
+        node.configure(environment)
+        assert environment == {"JSII_NODE": str(old), **dict.fromkeys(node.QUIET, "1"), **own}
 
 
 @pytest.mark.parametrize("value", ["/no/such/node", "/bin/true", "/etc/passwd"])

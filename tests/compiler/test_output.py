@@ -16,9 +16,9 @@ import pytest
 
 from gpustack.compiler import folders, output
 from gpustack.compiler.folders import locked, scan, walk
+from gpustack.compiler.index import clusters_in
 from gpustack.compiler.output import (
     Rendering,
-    clusters_in,
     compare,
     header,
     left_over,
@@ -286,7 +286,7 @@ def test_a_disk_that_refuses(out: Path, monkeypatch: pytest.MonkeyPatch, code: i
         elif step == "rename":
             patch.setattr(output, "exchange", refuse)
         else:
-            patch.setattr(Path, "write_bytes", refuse)
+            patch.setattr(Path, "replace", refuse)
         with pytest.raises(OutputError) as caught:
             write(out, NEW)
     (finding,) = caught.value.findings

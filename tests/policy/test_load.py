@@ -233,6 +233,29 @@ def test_a_cycle_is_printed(fleet: Fleet) -> None:
     assert "self -> self" in fleet.mistake("  extends: [self]\n").what
 
 
+def test_a_long_chain_of_layers(fleet: Fleet) -> None:
+    """A chain may be longer than Python's stack is deep; the layer at its end comes first."""
+    count = 3000
+    for number in range(count):
+        below = f"  extends: [l{number + 1}]\n" if number + 1 < count else "  driver: {rdma: {enabled: true}}\n"
+        fleet.layer(f"l{number}", below)
+    found = fleet.load("  extends: [l0]\n")
+    assert found.layers == tuple(f"l{number}" for number in reversed(range(count)))
+    assert found.spec.driver.rdma.enabled is True
+
+
+def test_a_large_circle_is_cut(fleet: Fleet) -> None:
+    """Of a circle of many layers, both ends are named at the line that closes it, and the others are counted."""
+    for number in range(2000):
+        fleet.layer(f"l{number}", f"  extends: [l{(number + 1) % 2000}]\n")
+    found = fleet.mistake("  extends: [l0]\n")
+    assert (found.rule, found.location) == ("GPU013", Location("layers/l1999.yaml", 5, 13, "  extends: [l0]"))
+    assert "l0 -> l1 -> " in found.what
+    assert found.what.endswith(" -> l1999 -> l0")
+    assert "1989 more" in found.what
+    assert len(found.what) < 300
+
+
 def test_a_missing_layer_names_the_nearest(fleet: Fleet) -> None:
     """A typing error is answered with the layer that is there, at the word in the list."""
     fleet.layer("eks-common")

@@ -1,0 +1,137 @@
+"""jsii's talk with Node, guarded: however Node fails, one error says so, and soon.
+
+The problem: jsii takes for granted that Node is well. A Node that ends, is killed, or prints something else makes it
+raise whatever its next step happens to trip over, each further step trips again, and for a Node that never answers it
+waits for ever. Here each answer has `ANSWER_S` seconds, whatever goes wrong becomes a MissingToolError, and the first
+failure is the answer to all later requests, so that nobody waits twice. What Node writes to its standard error is kept
+for that error, not printed. An error that cdk8s raises in good health passes as it is.
+
+Importing this module puts the guard in place: import it before anything of cdk8s, and where Node is needed only.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import select
+import subprocess
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import IO, Any
+
+from jsii._kernel.providers import process
+
+from ..model import MissingToolError
+from .node import ANOTHER, unusable
+
+ANSWER_S = 120.0
+"""How long one answer may take. The slowest, to the request to load cdk8s, takes half a second on an idle machine; on a
+crowded one, waiting is better than giving up."""
+
+KEYS = frozenset(("hello", "ok", "error", "callback"))
+"""Each message from Node has one of them."""
+
+_said: deque[str] = deque(maxlen=50)
+_failure: list[MissingToolError] = []
+
+
+class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way to its Node
+    """The Node of this process."""
+
+    stopped = False
+    _unread = b""
+
+    def start(self) -> None:
+        if _failure:
+            raise _failure[0]
+        try:
+            super().start()  # type: ignore[no-untyped-call]
+        except MissingToolError:
+            raise
+        except Exception as error:
+            raise self._failed(str(error), ended=True) from error
+
+    def send(self, request: Any, response_type: Any) -> Any:
+        if _failure:
+            raise _failure[0]
+        try:
+            return super().send(request, response_type)
+        except OSError as error:
+            raise self._failed(str(error), ended=True) from error
+
+    def stop(self) -> None:
+        if self.stopped:
+            return
+        self.stopped = True
+        try:
+            with contextlib.suppress(Exception):  # it may be gone already, or was never there
+                super().stop()
+        finally:
+            self._ctx_stack.close()
+
+    def _next_message(self) -> Mapping[Any, Any]:
+        line = self._line()
+        try:
+            found = json.loads(line, object_hook=process.ohook)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not KEYS & found.keys():
+            raise self._failed(f"{shown(line)} is no answer" if line else "it closed its output", ended=not line)
+        return found
+
+    def _line(self) -> bytes:
+        """What Node says next, or b"" when it says no more."""
+        assert self._process.stdout is not None  # noqa: S101 - it is a pipe, as start() makes it
+        descriptor = self._process.stdout.fileno()
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        end = time.monotonic() + ANSWER_S
+        while b"\n" not in self._unread:
+            if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                self._process.kill()
+                raise self._failed(f"it gave no answer for {ANSWER_S:g} seconds")
+            more = os.read(descriptor, 1 << 16)
+            if not more:
+                break
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _failed(self, how: str, *, ended: bool = False) -> MissingToolError:
+        """The error for a Node that failed: HOW or, where it may have ENDED, with which code. It is not asked again."""
+        running = getattr(self, "_process", None)
+        if running is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = running.wait(1) if ended else None
+                if code is not None:
+                    how = f"it ended with exit code {code}" if code >= 0 else f"it was killed by signal {-code}"
+            running.kill()
+            self.sink_thread.join(1)
+        told = next((line for line in _said if "rror" in line), _said[-1] if _said else "")
+        program = running.args[0] if running is not None else "node"
+        what = f"Node can't run cdk8s ({program}): {how}"
+        _failure.append(unusable(what, f"; Node said: {told}" if told else "", ANOTHER))
+        self.stop()
+        return _failure[0]
+
+
+def shown(line: bytes) -> str:
+    """What Node said, cut to what fits into a sentence."""
+    text = line.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+def listen(reader: IO[bytes]) -> None:
+    """Keep the last lines that Node writes to its standard error."""
+    for line in iter(reader.readline, b""):
+        text = line
+        with contextlib.suppress(ValueError, AttributeError, TypeError):
+            text = base64.b64decode(json.loads(line).get("stderr") or "") or line
+        _said.append(text.decode("utf-8", "backslashreplace").strip()[:300])
+
+
+process._NodeProcess = GuardedNode  # type: ignore[misc]  # noqa: SLF001 - as above
+process.stderr_sink = listen  # type: ignore[assignment]
