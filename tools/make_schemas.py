@@ -10,6 +10,7 @@ The result depends on the pinned packages alone:
   references kubeconform can't follow. They are inlined here. Only JSONSchemaProps refers to itself; it stays a
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
 - Prometheus operator: controller-gen over its Go API module (`GO_MODULES`).
+- gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
 - DRA driver, KubeVirt, NFD and OpenShift: written down in dra_schemas.py, kubevirt_schemas.py, nfd_schemas.py and
   openshift_schemas.py, as no module is served.
 
@@ -45,6 +46,7 @@ Schema = dict[str, Any]
 Files = dict[str, bytes]
 
 SCHEMAS = ROOT / "schemas"
+OWN_CRDS = ROOT / "gpustack" / "components" / "crds"
 DRAFT = "http://json-schema.org/draft-07/schema#"
 """The oldest draft that all our readers agree on. Without it kubeconform takes draft 4 and others the newest."""
 
@@ -248,6 +250,19 @@ def from_go() -> dict[tuple[str, str], Schema]:
     return found
 
 
+def ours() -> dict[tuple[str, str], Schema]:
+    """Return the kinds of gpustack itself, from the resource definitions that it renders."""
+    import yaml
+
+    found: dict[tuple[str, str], Schema] = {}
+    for path in sorted(OWN_CRDS.glob("*.gpustack.dev.yaml")):
+        spec = yaml.safe_load(path.read_bytes())["spec"]
+        for entry in spec["versions"]:
+            schema = close(entry["schema"]["openAPIV3Schema"])
+            found[f"{spec['group']}/{entry['name']}", spec["names"]["kind"]] = schema
+    return found
+
+
 def encode(value: object) -> bytes:
     """Write VALUE on one line with sorted keys: equal values, equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
@@ -272,7 +287,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(DRA | KUBEVIRT | NFD | OPENSHIFT) | (custom(from_go()) if options.crds else {})
+    made = custom(DRA | KUBEVIRT | NFD | OPENSHIFT | ours()) | (custom(from_go()) if options.crds else {})
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]
     gone = [path for path in SCHEMAS.glob("kubernetes/*/*.json") if str(path.relative_to(SCHEMAS)) not in files]

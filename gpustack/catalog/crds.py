@@ -16,6 +16,7 @@ CRDS: Mapping[str, str] = {
     "nodefeaturegroups.nfd.k8s-sigs.io": "node feature discovery",
     "nodefeaturerules.nfd.k8s-sigs.io": "node feature discovery",
     "nodefeatures.nfd.k8s-sigs.io": "node feature discovery",
+    "nodepolicies.gpustack.dev": "the reconciler",
 }
 """Name -> who needs it."""
 

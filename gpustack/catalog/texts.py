@@ -1,8 +1,8 @@
 """Data files that are the value of a ConfigMap, byte for byte.
 
-The MIG manager and the vGPU device manager read their defaults as text. Written once as a file they are what a reviewer
-sees in dist/; composing them from data was rejected, because the text of a ConfigMap must not change with the version
-of a YAML writer.
+The MIG manager and the vGPU device manager read their defaults as text, and Argo CD how healthy an object is. Written
+once as a file they are what a reviewer sees in dist/; composing them from data was rejected, because the text of a
+ConfigMap must not change with the version of a YAML writer.
 """
 
 from __future__ import annotations
@@ -41,3 +41,8 @@ _SINCE = re.compile(r"  # since (v[0-9.]+)\n")
 
 def _text(name: str) -> str:
     return (_data.ROOT / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def argocd_health() -> str:
+    """How Argo CD tells the health of a NodePolicy, in Lua (reconciler.md A7)."""
+    return (_data.ROOT / "argocd" / "nodepolicy-health.lua").read_text(encoding="utf-8")

@@ -30,6 +30,8 @@ RULE_MODULES = (
     "device_lists",
     "host_software",
     "upgrades",
+    "reconciler",
+    "reconciler_pools",
     "plugin_config",
     "sharing",
     "config_names",

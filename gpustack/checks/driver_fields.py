@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..catalog import releases
 from ..policy.cluster import on_openshift
 from ..policy.ownership import OWNER, in_charge, owners
+from ..policy.reconciler import labelling
 from ..policy.workloads import workload
 from .rule import Hit, rule
 
@@ -176,7 +177,7 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """Drivers that wait for a label on their nodes.
 
     Which of several drivers a node gets is said by the label nvidia.com/gpu-operator.driver.owner of the node. The
-    operator sets it; a manifest can't set labels of nodes.
+    operator sets it, and so does the reconciler; a manifest can't set labels of nodes.
 
     Bad:
         driver: {useNvidiaDriverCRD: true}
@@ -185,6 +186,8 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 580.126.20}
     """
+    if labelling(spec) == "program":
+        return
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
     if in_charge(spec) and spec.drivers and traits.driver_owner_label:
@@ -192,7 +195,7 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "spec.drivers",
             f"a driver starts on nodes whose label {OWNER} names it",
             "the label assigns a node to a driver; until something sets it, no driver starts on the node",
-            f"until the reconciler is rendered: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
+            f"set spec.reconciler.image, or do it yourself: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
         )
     elif pools and not in_charge(spec):
         pool = spec.nodePools[pools[0]]
@@ -200,5 +203,5 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
             f"spec.nodePools[{pools[0]}].driver",
             f"the driver of pool {pool.name} starts on nodes whose label {OWNER} is {pool.name}",
             "until something sets the label, the cluster's driver runs on the node",
-            f"until the reconciler is rendered, drain a node: kubectl label node NAME {OWNER}={pool.name}",
+            f"set spec.reconciler.image, or drain a node yourself: kubectl label node NAME {OWNER}={pool.name}",
         )

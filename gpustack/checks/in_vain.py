@@ -10,6 +10,7 @@ from ..catalog import gpus, releases
 from ..catalog._lookup import nearest
 from ..model import dotted
 from ..policy.place import node
+from ..policy.reconciler import labelling, runs
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
         section = str(path[0])
         if origin.kind != "policy" or len(path) < 2 or path[1] == "enabled" or not off(written.spec, section):
             continue
+        if path[:2] == ("driver", "upgradePolicy") and runs(written.spec):
+            continue  # the budget holds for MIG layouts too
         if node(written.merged.spec, path) not in (node(defaults, path), "", [], {}):
             found.setdefault(section, []).append(dotted(path))
     for section, paths in found.items():
@@ -91,21 +94,23 @@ def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 @rule("GPU106", "note")
 def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Nothing starts on a node before it has its labels.
+    """Nothing starts on a node before it has its labels, and nobody sets them.
 
-    Operands select nodes by labels such as nvidia.com/gpu.deploy.device-plugin. The operator sets them; here a program
-    in the cluster will, which is not rendered yet.
+    Operands select nodes by labels such as nvidia.com/gpu.deploy.device-plugin. The operator sets them; here the
+    reconciler does, or node feature discovery.
 
     Bad:
         nodePools: [{name: training, os: ubuntu24.04}]
 
     Good:
-        nodePools: []
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04}]
     """
-    if spec.nodePools:
+    if spec.nodePools and labelling(spec) in {None, "none"}:
         yield Hit(
             "spec.nodePools",
             "nodes must be labelled before anything starts on them",
-            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing sets yet",
-            "docs/labels.md lists the labels and commands",
+            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing sets",
+            "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
+            "spec.reconciler.labelling: nodeFeatureRule; docs/labels.md has the labels, to set them yourself",
         )

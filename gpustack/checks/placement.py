@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..policy.reconciler import runs
 from ..policy.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
 from .pods import FOREIGN
 from .rule import Hit, rule
@@ -40,17 +41,18 @@ def untolerated_taint(render: Render) -> Iterator[Hit]:
           os: ubuntu22.04
           taints: [{key: sku, value: gpu, effect: NoSchedule}]
     """
-    pools = [(index, pool) for index, pool in enumerate(render.spec.nodePools) if pool.taints]
-    if not pools:
+    startup = render.spec.reconciler.startupTaints if render.spec.reconciler and runs(render.spec) else []
+    pools = [(index, pool, [*pool.taints, *startup]) for index, pool in enumerate(render.spec.nodePools)]
+    if not any(taints for _, _, taints in pools):
         return
     missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}
     for resource, pod in render.pods:
         if resource.kind != "DaemonSet" or resource.origin in FOREIGN:
             continue  # nobody says that pods of extraObjects have to run on GPU nodes
-        for index, pool in pools:
+        for index, pool, taints in pools:
             if excluded(pod, labels_of(pool)):
                 continue
-            for taint in kept_away(pool.taints, tolerations_of(pod)):
+            for taint in kept_away(taints, tolerations_of(pod)):
                 if taint.key not in OF_DAEMONSETS:
                     key = where(render, resource), index, written(taint)
                     missing.setdefault(key, (pool, taint, []))[2].append(resource.name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import releases
+from ..policy.reconciler import runs
 from . import dra
 from .rule import Hit, rule
 
@@ -44,15 +45,12 @@ def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    for name in ("reconciler", "alerts", "dashboards", "tenancy", "gitops"):
+    for name in ("alerts", "dashboards", "tenancy", "gitops"):
         yield (
             name,
             getattr(spec, name) is not None,
             f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are",
         )
-    for index, pool in enumerate(spec.nodePools):
-        where = f"nodePools[{index}]"
-        yield f"{where}.upgrade", pool.upgrade is not None, "an upgrade budget of a pool's own is"
 
 
 @rule("GPU102", "error")
@@ -179,18 +177,30 @@ def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """Driver upgrades by themselves, and nothing that carries them out.
 
     A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
-    that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits.
+    that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits. The reconciler does it, but not
+    where nodes may serve virtual machines: like the operator it leaves drivers alone there.
 
     Bad:
         driver: {upgradePolicy: {autoUpgrade: true}}
 
     Good:
-        driver: {upgradePolicy: {autoUpgrade: false}}
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {upgradePolicy: {autoUpgrade: true}}
     """
-    if spec.driver.enabled and spec.driver.upgradePolicy.autoUpgrade:
+    by_hand = "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted"
+    if not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade:
+        return
+    if not runs(spec):
         yield Hit(
             "spec.driver.upgradePolicy",
             "driver.upgradePolicy is not carried out by manifests",
-            "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted",
-            "delete the driver pods of drained nodes yourself until the reconciler is rendered",
+            by_hand,
+            "set spec.reconciler.image, or delete the driver pods of drained nodes yourself",
+        )
+    elif spec.sandboxWorkloads.enabled:
+        yield Hit(
+            "spec.driver.upgradePolicy",
+            "drivers don't roll by themselves with sandboxWorkloads.enabled",
+            f"neither with the operator nor here; {by_hand}",
+            "delete the driver pods of drained nodes yourself",
         )

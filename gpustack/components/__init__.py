@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon
     from .nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
+    from .node_labels import NodeLabels as NodeLabels
+    from .node_policies import NodePolicies as NodePolicies
     from .node_status_exporter import NodeStatusExporter as NodeStatusExporter
     from .nvidia_drivers import NvidiaDrivers as NvidiaDrivers
     from .openshift_monitoring import OpenShiftMonitoring as OpenShiftMonitoring
+    from .reconciler import Reconciler as Reconciler
     from .sandbox_device_plugin import SandboxDevicePlugin as SandboxDevicePlugin
     from .sandbox_validator import SandboxValidator as SandboxValidator
     from .toolkit import ContainerToolkit as ContainerToolkit

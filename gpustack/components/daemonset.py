@@ -6,6 +6,8 @@ annotations are applied here and nowhere else.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Literal
 
@@ -15,6 +17,8 @@ from .kube import metadata
 from .pod import Pod, Volume, sparse
 
 DRIVER_LABEL = "nvidia.com/gpu.deploy."
+REVISION = "gpustack.dev/revision"
+"""The annotation that names a driver DaemonSet's pod template."""
 OWN_LABELS = {"app", "app.kubernetes.io/part-of"}
 """Pod labels that selectors depend on; the policy's `daemonsets.labels` never replaces them."""
 
@@ -112,3 +116,18 @@ def update_strategy(common: Common, update: Literal["rolling", "on-delete"]) -> 
     if common.on_delete or update == "on-delete":
         return {"type": "OnDelete"}
     return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": common.max_unavailable}}
+
+
+def revision(body: Body) -> str:
+    """Names the pod template of the DaemonSet BODY."""
+    return hashlib.sha256(json.dumps(body["spec"]["template"], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def with_revision(body: Body) -> Body:
+    """The DaemonSet BODY with the annotation that names its pod template.
+
+    A driver's DaemonSet and the NodePolicies that roll it out are applied in any order; a roll-out begins when both
+    name the same template (reconciler.md A8). The annotation is not in the template: there it would be a change itself.
+    """
+    meta = body["metadata"]
+    return {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), REVISION: revision(body)}}}

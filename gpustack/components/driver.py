@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..model import Body
 from .component import Component
-from .daemonset import daemonset
+from .daemonset import daemonset, with_revision
 from .driver_pod import MAIN, component, pod
 from .driver_toolkit import labels as toolkit_labels
 from .driver_volumes import ENTRYPOINT, trusted_authorities
@@ -41,11 +41,16 @@ class Driver(Component[DriverInputs]):
             yield startup_probe(common, {"app": DAEMONSET, **component(settings)})
         if any(each.trusted_ca for each in (settings, *(pool.settings for pool in inputs.pools))):
             yield trusted_authorities(common.namespace)
-        others = [pool.owner for pool in inputs.pools]
-        for target in inputs.pods:
-            yield driver_daemonset(common, settings, target, others)
-        for pool in inputs.pools:
-            yield driver_daemonset(common, pool.settings, pool.pod)
+        yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
+
+
+def daemonsets(inputs: DriverInputs) -> Iterator[Body]:
+    """The DaemonSets of the cluster's driver, and those of node pools that have their own."""
+    others = [pool.owner for pool in inputs.pools]
+    for target in inputs.pods:
+        yield driver_daemonset(inputs.common, inputs.settings, target, others)
+    for pool in inputs.pools:
+        yield driver_daemonset(inputs.common, pool.settings, pool.pod)
 
 
 def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:

@@ -31,7 +31,7 @@ from .crds import crd
 from .gfd import FEATURES
 from .inputs.nfd import CHART, Installation, Instance, NfdInputs, Part
 from .kube import access, config_map, metadata, rule
-from .pod import Container, Env, Pod, SecurityContext, Volume, http_probe, sparse
+from .pod import RESTRICTED, Container, Env, Pod, Volume, http_probe, sparse
 
 GROUP = nfd_rules.GROUP
 PORT, HEALTH = 8080, "/healthz"
@@ -39,13 +39,6 @@ CONFIG_DIR = "/etc/kubernetes/node-feature-discovery"
 OPENSHIFT_NAMESPACE = "openshift-nfd"
 """Where OpenShift's operator of node feature discovery is installed, and looks for instances."""
 
-RESTRICTED: SecurityContext = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 HOST_PATHS = {
     "host-boot": "/boot",
     "host-os-release": "/etc/os-release",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..model import Body
 from .component import Component
-from .daemonset import daemonset
+from .daemonset import daemonset, with_revision
 from .driver import driver_labels, rights, startup_probe
 from .driver_pod import HOST_MANAGER, MAIN, component, pod
 from .driver_volumes import trusted_authorities
@@ -41,8 +41,14 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
         for driver in inputs.drivers:
             for account in dict.fromkeys(target.account for target in driver.pods):
                 yield from rights_of(common, account)
-            for target in driver.pods:
-                yield driver_daemonset(common, driver, target)
+        yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
+
+
+def daemonsets(inputs: NvidiaDriversInputs) -> Iterator[Body]:
+    """The DaemonSets of all drivers."""
+    for driver in inputs.drivers:
+        for target in driver.pods:
+            yield driver_daemonset(inputs.common, driver, target)
 
 
 def rights_of(common: Common, account: str) -> Iterator[Body]:

@@ -23,6 +23,14 @@ SecurityContext = Mapping[str, Any]
 PRIVILEGED: SecurityContext = {"privileged": True}
 PRIVILEGED_ROOT: SecurityContext = {"privileged": True, "runAsUser": 0}
 PRIVILEGED_S0: SecurityContext = {"privileged": True, "seLinuxOptions": {"level": "s0"}}
+RESTRICTED: SecurityContext = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Of programs that need nothing of their node: what Pod Security's `restricted` asks for, and a read-only root."""
 
 
 def sparse(**fields: Any) -> Body:

@@ -74,5 +74,8 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("dra-dcgm", "dra_dcgm", "DraDcgm", dra=True),
     Entry("dra-dcgm-exporter", "dra_dcgm_exporter", "DraDcgmExporter", dra=True),
     Entry("dra-validator", "dra_validator", "DraValidator", dra=True),
+    Entry("node-labels", "node_labels", "NodeLabels", dra=True),
+    Entry("node-policies", "node_policies", "NodePolicies", dra=True),
+    Entry("reconciler", "reconciler", "Reconciler", dra=True),
     Entry("extra-workloads", "extra_objects", "ExtraWorkloads", dra=True),
 )

@@ -8,22 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from .base import Section
-from .operand import ResourceRequirements
-from .types import AtLeast1
 
 Undecided = dict[str, Any]
 """A map whose keys are not decided yet."""
-
-
-class Reconciler(Section):
-    """The program in the cluster that labels nodes and rolls drivers and MIG layouts."""
-
-    replicas: AtLeast1 | None = None
-    """How many copies run; one of them works at a time. Absent: not decided yet."""
-    resources: ResourceRequirements | None = None
-    """CPU and memory of each copy. Absent: not decided yet."""
-    labelling: Undecided | None = None
-    """How nodes are labelled. Absent: not decided yet."""
 
 
 class Tenancy(Section):

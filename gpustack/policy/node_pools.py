@@ -80,15 +80,19 @@ class Window(Section):
 
 
 class PoolUpgrade(Section):
-    """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout."""
+    """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout, by the
+    `reconciler`."""
 
     maxUnavailable: IntOrPercent | None = None
     """How many nodes of the pool may be unavailable at a time, for whatever reason: a number, or a percentage rounded
     up. Absent: as for the whole cluster."""
     maxParallel: AtLeast1 | None = None
     """How many nodes of the pool are worked on at a time. Absent: as for the whole cluster."""
+    zoneMaxUnavailable: IntOrPercent | None = None
+    """As `maxUnavailable`, for each value of the label topology.kubernetes.io/zone. Absent: no limit of its own."""
     windows: list[Window] = items()
-    """Times at which nodes may be taken out of service. Absent: any time."""
+    """Times at which nodes may be taken out of service; what has begun by the end is finished. Absent: those of
+    `reconciler.windows`."""
 
 
 class Vgpu(Section):
@@ -140,7 +144,7 @@ class NodePool(Section):
     """What is different about the driver of these nodes; an `image` with a path is a whole reference. Absent:
     nothing."""
     upgrade: PoolUpgrade | None = None
-    """When and how fast nodes are taken out of service. Absent: as `driver.upgradePolicy` says."""
+    """When and how fast the `reconciler` takes nodes out of service. Absent: as `driver.upgradePolicy` says."""
 
 
 def unique_names(pools: list[NodePool]) -> list[NodePool]:

@@ -107,3 +107,12 @@ def os_labels(os: str, release: str) -> dict[str, str]:
     labels = {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}VERSION_ID.major": major}
     short = not dot and os_tag(f"{os}.0", release) == os
     return labels if short else {**labels, f"{OS_RELEASE}VERSION_ID": version}
+
+
+def image_selector(name: str, version: str, tag: str) -> dict[str, str]:
+    """NFD's labels of all nodes whose driver images end in TAG: those of the system NAME VERSION, and where images are
+    made for its major version, of the others of that.
+    """
+    major = version.partition(".")[0]
+    key, value = ("VERSION_ID.major", major) if tag == name + major else ("VERSION_ID", version)
+    return {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}{key}": value}

@@ -26,6 +26,7 @@ from .mig import Mig, MigManager
 from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
+from .reconciler import Reconciler
 from .toolkit import Toolkit
 from .types import ClusterName, Release
 from .validator import Validator
@@ -107,8 +108,9 @@ class PolicySpec(Section):
     """GPUs by dynamic resource allocation, from Kubernetes 1.34. Absent: the device plugin offers GPUs."""
     computeDomains: ComputeDomainsBesideThePlugin = section()
     """Nodes that share memory over NVLink, beside the device plugin, from Kubernetes 1.34."""
-    reconciler: future.Reconciler | None = None
-    """The program in the cluster that labels nodes and rolls changes. Not rendered yet. Absent: none."""
+    reconciler: Reconciler | None = None
+    """The program in the cluster that labels nodes and rolls drivers and MIG layouts. Absent: none, and nobody labels
+    nodes."""
     gitops: future.Undecided | None = None
     """The Argo CD or Flux objects that sync the render. Not rendered yet. Absent: none."""
     alerts: future.Undecided | None = None

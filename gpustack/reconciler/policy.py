@@ -147,8 +147,11 @@ class Spec(Slim, kw_only=True):
     """Labels that the nodes have before anything of NVIDIA's runs there."""
     workload: str = "container"
     """container, vm-passthrough or vm-vgpu."""
+    labelling: bool = True
+    """Whether the program sets the labels of nodes (gpu.present, gpu.deploy.*, `labels`). False: others do, and it
+    touches them for the length of an operation only."""
     components: list[str] = []
-    """Suffixes of the nvidia.com/gpu.deploy. labels that the nodes get."""
+    """Suffixes of the nvidia.com/gpu.deploy. labels that the nodes get; mig-manager only where a node can have MIG."""
     labels: dict[str, str] = {}
     """Further labels that the nodes get: device-plugin.config, vgpu.config, gpu.workload.config, driver.owner."""
     migManager: bool = False
@@ -156,7 +159,9 @@ class Spec(Slim, kw_only=True):
     migReboot: bool = False
     """Whether it may reboot nodes (WITH_REBOOT)."""
     mig: Mig | None = None
-    """None: geometry is nobody's concern; nodes that can have MIG start with all-disabled."""
+    """None: geometry is nobody's concern; nodes that can have MIG start with `migDefault`."""
+    migDefault: str = "all-disabled"
+    """What nvidia.com/mig.config says at first on nodes that can have MIG and have no such label. Empty: nothing."""
     gpu: Gpu = msgspec.field(default_factory=Gpu)
     driver: Driver | None = None
     """None: the nodes bring their driver."""

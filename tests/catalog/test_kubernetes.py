@@ -186,8 +186,8 @@ def _parts(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 def test_schemas_are_strict_and_hold_structure_only() -> None:
     """Every mapping says which fields it has; no prose, no formats, no null; references stay inside their file."""
     allowed = {
-        "$ref", "$schema", "additionalProperties", "anyOf", "definitions", "enum", "items", "maximum", "minLength",
-        "minimum", "pattern", "properties", "required", "type",
+        "$ref", "$schema", "additionalProperties", "anyOf", "definitions", "enum", "items", "maxItems", "maxLength",
+        "maxProperties", "maximum", "minLength", "minimum", "pattern", "properties", "required", "type",
     }  # fmt: skip
     open_ended = set()
     for file in FILES:

@@ -15,7 +15,6 @@ from tests.components.common import spec
 
 POOL = {"name": "p", "os": "ubuntu22.04"}
 ASKED: dict[str, dict[str, Any]] = {
-    "reconciler": {"reconciler": {"replicas": 2}},
     "alerts": {"alerts": {"x": 1}},
     "dashboards": {"dashboards": {}},
     "tenancy": {"tenancy": {"priorityClass": {}}},
@@ -27,7 +26,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "sandboxWorkloads.enabled": {"sandboxWorkloads": {"enabled": True}},
     "cluster.crds": {"cluster": {"crds": {"x.example.com": "own"}}},
     "cluster.platform": {"cluster": {"platform": "openshift"}},
-    "nodePools[0].upgrade": {"nodePools": [{**POOL, "upgrade": {"maxUnavailable": 1}}]},
     "nodePools[0].driver": {"nodePools": [{**POOL, "driver": {"kernelModuleType": "open"}}]},
     "nodePools[0].workload": {"nodePools": [{**POOL, "workload": "vm-vgpu"}]},
 }
@@ -68,9 +66,8 @@ def test_defaults_are_accepted(release: str) -> None:
 
 def test_all_that_is_asked_for_is_refused_at_once() -> None:
     """Several such fields are several findings."""
-    pools = [{**POOL, "name": f"p{number}", "upgrade": {"maxUnavailable": 1}} for number in range(2)]
-    paths = [finding.path for finding in found("GPU101", spec(nodePools=pools, dashboards={}, gitops={"x": 1}))]
-    assert paths == ["spec.dashboards", "spec.gitops", "spec.nodePools[0].upgrade", "spec.nodePools[1].upgrade"]
+    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, gitops={"x": 1}))]
+    assert paths == ["spec.dashboards", "spec.gitops"]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +122,13 @@ def test_upgrade_policy() -> None:
     """That nobody carries out the driver's upgrade policy is a note where there is a driver and a policy."""
     on = {"upgradePolicy": {"autoUpgrade": True}}
     assert len(found("GPU105", spec(driver=on))) == 1
+    assert found("GPU105", spec(driver=on, reconciler={"image": "r.example/r:1"})) == []
+    by_discovery = spec(driver=on, reconciler={"labelling": "nodeFeatureRule"})
+    assert len(found("GPU105", by_discovery)) == 1
+    (finding,) = found(
+        "GPU105", spec(driver=on, reconciler={"image": "r.example/r:1"}, sandboxWorkloads={"enabled": True})
+    )
+    assert "sandboxWorkloads" in finding.what
     assert found("GPU105", spec(driver={**on, "enabled": False})) == []
     assert found("GPU105", spec(driver={"upgradePolicy": {"autoUpgrade": False}})) == []
 

@@ -11,10 +11,11 @@ import pytest
 from gpustack.catalog import kubernetes
 from gpustack.catalog.crds import CRDS
 from gpustack.components import crds
-from gpustack.components.inputs import nfd
+from gpustack.components.inputs import nfd, node_policies
 from gpustack.components.inputs.dra_driver import CRDS as DRA_CRDS
 from gpustack.model import Body
 from tests.components import nfd as nfd_tests
+from tests.components import reconciler as reconciler_tests
 from tests.components.dra import rendered
 
 FOLDER = Path(crds.__file__).parent
@@ -95,14 +96,22 @@ def test_crds_have_no_prose() -> None:
 def test_the_catalogue_lists_every_crd() -> None:
     """A policy can leave to another owner exactly what gpustack can render."""
     assert sorted(CRDS) == sorted(path.stem for path in FOLDER.glob("*.yaml"))
-    assert {*DRA_CRDS, *nfd.CRDS} == set(CRDS)
+    assert {*DRA_CRDS, *nfd.CRDS, node_policies.CRD} == set(CRDS)
+
+
+def rendered_with(name: str, **sections: Any) -> dict[str, Body]:
+    """What the component that the CRD NAME belongs to renders."""
+    if name in DRA_CRDS:
+        return rendered(gpuCluster={}, **sections)
+    if name == node_policies.CRD:
+        return reconciler_tests.node_policies(**sections)
+    return nfd_tests.rendered(**sections)
 
 
 @pytest.mark.parametrize("name", sorted(CRDS))
 def test_every_crd_can_have_another_owner(name: str) -> None:
     """`cluster.crds: {<name>: expect}` leaves out that CRD and no other; `own` is the default."""
-    render = (lambda **sections: rendered(gpuCluster={}, **sections)) if name in DRA_CRDS else nfd_tests.rendered
     key = f"CustomResourceDefinition/{name}"
-    own, expected = render(cluster={"crds": {name: "own"}}), render(cluster={"crds": {name: "expect"}})
-    assert own.keys() == render().keys()
+    own, expected = (rendered_with(name, cluster={"crds": {name: who}}) for who in ("own", "expect"))
+    assert own.keys() == rendered_with(name).keys()
     assert own.keys() - expected.keys() == {key}

@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...model import Finding, FindingsError
+from ...policy import reconciler
 from ...policy.ownership import OWNER, in_charge
 from ...policy.workloads import serving
 from .common import Common, Inputs, runtime
@@ -44,13 +45,14 @@ class PoolDriver(Inputs):
 class DriverInputs(Inputs):
     """Without node pools there are no `pods`: rights and ConfigMap are there, and nothing runs.
 
-    The `pods` stay away from the nodes of those who are in `pools`.
+    The `pods` stay away from the nodes of those who are in `pools`. `revisions`: DaemonSets name their pod template.
     """
 
     common: Common
     settings: DriverSettings
     pods: tuple[DriverPod, ...] = ()
     pools: tuple[PoolDriver, ...] = ()
+    revisions: bool = False
 
 
 def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
@@ -73,7 +75,7 @@ def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
     findings += [finding for finding in refused if finding not in findings]
     if findings or found is None:
         raise FindingsError(*findings)
-    return found.model_copy(update={"pools": tuple(pools)})
+    return found.model_copy(update={"pools": tuple(pools), "revisions": reconciler.runs(spec)})
 
 
 def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Finding]]:

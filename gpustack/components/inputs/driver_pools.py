@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.drivers import UnknownOS, os_id, os_tag
 from ...model import Finding, FindingsError
+from ...policy.ownership import image_selector
 from ...policy.workloads import Workload, serving
 from .driver_toolkit import RHCOS_LABEL, DriverToolkit, driver_toolkits
 
@@ -57,9 +58,7 @@ class System(NamedTuple):
     @property
     def selector(self) -> dict[str, str]:
         """The node labels, as NFD sets them, of all nodes whose driver image has this tag."""
-        major = self.version.partition(".")[0]
-        version = {"VERSION_ID.major": major} if self.tag == self.id + major else {"VERSION_ID": self.version}
-        return {f"{OS_LABEL}{key}": value for key, value in {"ID": self.id, **version}.items()}
+        return image_selector(self.id, self.version, self.tag)
 
 
 class Target(NamedTuple):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CLUSTER_SCOPED = {
     "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
     "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node",
-    "NodeFeatureRule", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "RuntimeClass",
+    "NodeFeatureRule", "NodePolicy", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "RuntimeClass",
     "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration", "VolumeAttachment", }  # fmt: skip
 """Kinds without a namespace, of the core APIs and of those that a GPU stack meets."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import UnknownImage, release
 from ...model import Finding, FindingsError
+from ...policy import reconciler
 from ...policy.ownership import in_charge, owners
 from .common import Common, Inputs, dump, dumped, runtime
 from .driver_files import Part
@@ -59,10 +60,11 @@ class NvidiaDriverInputs(Inputs):
 
 
 class NvidiaDriversInputs(Inputs):
-    """All drivers that have nodes."""
+    """All drivers that have nodes. `revisions`: DaemonSets name their pod template."""
 
     common: Common
     drivers: tuple[NvidiaDriverInputs, ...]
+    revisions: bool = False
 
 
 def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
@@ -84,7 +86,9 @@ def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
             findings += error.findings
     if findings:
         raise FindingsError(*findings)
-    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found)) if found else None
+    if not found:
+        return None
+    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found), revisions=reconciler.runs(spec))
 
 
 def common(spec: ClusterPolicySpec) -> Common:

@@ -1,0 +1,75 @@
+"""Inputs of the reconciler's program: what runs it, and what it may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import kubernetes
+from ...policy import reconciler
+from .common import Inputs, dump, dumped, image, pull_policy
+from .nfd import CONTROL_PLANE, GPU, OWN_NODE_SINCE
+
+if TYPE_CHECKING:
+    from ...policy.reconciler import Deadlines
+    from ...policy.spec import ClusterPolicySpec
+
+RESOURCES: dict[str, Any] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
+"""5,000 nodes fit into 150 MB."""
+REPLICAS = 2
+PRIORITY = "system-cluster-critical"
+
+
+class ReconcilerInputs(Inputs):
+    """`startup_taints` are those that it may remove, as key and effect. `admission_policy` and `flow_schema` are
+    rendered along; `monitoring`: the Prometheus operator's CRDs are there, and a node that has been in one phase for
+    `stuck_seconds` is worth an alert.
+    """
+
+    namespace: str
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    replicas: int = REPLICAS
+    resources: dict[str, Any] = RESOURCES
+    priority_class: str = PRIORITY
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
+    startup_taints: tuple[tuple[str, str], ...] = ()
+    admission_policy: bool = True
+    flow_schema: bool = True
+    monitoring: bool = False
+    stuck_seconds: int = 7200
+
+
+def from_spec(spec: ClusterPolicySpec) -> ReconcilerInputs | None:
+    """None where the program doesn't run."""
+    section = spec.reconciler
+    if section is None or not reconciler.runs(spec):
+        return None
+    return ReconcilerInputs(
+        namespace=spec.cluster.namespace,
+        image=image(spec, section, "reconciler"),
+        pull_policy=pull_policy(section.imagePullPolicy),
+        pull_secrets=tuple(section.imagePullSecrets),
+        replicas=section.replicas or REPLICAS,
+        resources=dump(section.resources) or RESOURCES,
+        priority_class=section.priorityClassName or PRIORITY,
+        node_selector=section.nodeSelector,
+        tolerations=dumped(section.tolerations) or (CONTROL_PLANE, GPU),
+        startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
+        admission_policy=section.admissionPolicy is not False and knows_admission_policies(spec),
+        flow_schema=section.flowSchema is not False,
+        monitoring=bool(spec.cluster.monitoring),
+        stuck_seconds=longest(section.deadlines) + 1800,
+    )
+
+
+def knows_admission_policies(spec: ClusterPolicySpec) -> bool:
+    """Whether the API server has the kind ValidatingAdmissionPolicy."""
+    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
+    return tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE
+
+
+def longest(found: Deadlines) -> int:
+    """The longest time in seconds that a phase may take by FOUND; a MIG change with a reboot has twice its time."""
+    return max(found.driver or 5400, 2 * (found.mig or 1800), found.verifying or 900)

@@ -1,0 +1,96 @@
+"""`reconciler`: the program in the cluster that labels nodes, rolls drivers and changes MIG layouts.
+
+Without it nobody sets the labels that everything else waits for, unless `labelling: nodeFeatureRule` lets node feature
+discovery do so. That takes no program, and does for clusters in which nothing pauses labels and nothing is rolled out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from .base import Section, items, mapping, section
+from .daemonsets import Toleration
+from .node_pools import Taint, Window
+from .operand import ImageSource, ResourceRequirements
+from .types import AtLeast0, AtLeast1, ImageName, ImageRepository, ImageTagOrDigest, Labels, ObjectName
+
+if TYPE_CHECKING:
+    from .spec import ClusterPolicySpec
+
+Labelling = Literal["program", "nodeFeatureRule", "none"]
+Minutes = Annotated[int, Field(ge=60, le=86400)]
+"""Seconds, from a minute to a day."""
+
+
+class Deadlines(Section):
+    """How long a step may take on a node before it counts as failed, in seconds."""
+
+    driver: Minutes | None = None
+    """From the end of the old driver to a ready new one. Absent: 5400, as driver manager and driver may wait for many
+    things, 5 to 20 minutes each."""
+    mig: Minutes | None = None
+    """From a new MIG layout's command to its success; where the MIG manager may reboot the node, as long again.
+    Absent: 1800."""
+    verifying: Minutes | None = None
+    """From there to a validator that has succeeded and GPUs that the kubelet offers. Absent: 900."""
+
+
+class Reconciler(ImageSource):
+    """The program in the cluster that labels nodes and rolls drivers and MIG layouts."""
+
+    repository: ImageRepository | None = None
+    """Registry and path before the image's name. Absent: `image` is a whole reference."""
+    image: ImageName | None = None
+    """The image that you have built with the project's Containerfile; there is none to pull. With `repository` and
+    `version` empty, a whole reference. Absent: none, which is refused unless `labelling` is `nodeFeatureRule`."""
+    version: ImageTagOrDigest | None = None
+    """Tag or `sha256:` digest of the image. Absent: `image` is a whole reference."""
+    replicas: AtLeast1 | None = None
+    """How many copies run; one of them works at a time. Absent: 2."""
+    resources: ResourceRequirements | None = None
+    """CPU and memory of each copy. Absent: requests of 50m and 64Mi, and a limit of 256Mi of memory, which is enough
+    for 5,000 nodes."""
+    priorityClassName: ObjectName | None = None
+    """PriorityClass of its pods. Absent or empty: system-cluster-critical."""
+    nodeSelector: Labels = mapping()
+    """Labels of the nodes that it may run on. Absent: any node, those without GPUs first."""
+    tolerations: list[Toleration] = items()
+    """Tolerations of its pods, instead of the built-in ones for control planes and the taint `nvidia.com/gpu`. Absent:
+    the built-in ones."""
+    labelling: Labelling | None = None
+    """Who sets the labels of nodes: the program, rules of node feature discovery without any program
+    (`nodeFeatureRule`, for clusters whose nodes bring their driver and have no MIG manager), or your own tooling
+    (`none`; the program rolls drivers and MIG layouts only). Absent: program."""
+    admissionPolicy: bool | None = None
+    """Whether the API server holds the program to its own labels, annotations, cordons and `startupTaints`, on GPU
+    nodes: access rights can't say so. Absent: true from Kubernetes 1.30 on, which is the first to know such
+    policies."""
+    flowSchema: bool | None = None
+    """Whether its lease is renewed ahead of other requests when the API server is busy. Absent: true."""
+    windows: list[Window] = items()
+    """Times at which nodes may be taken out of service, for pools that say none of their own. Absent: any time."""
+    startupTaints: list[Taint] = items()
+    """Taints with which the platform brings up nodes, removed from a node when its GPUs are proved. Pods of the stack
+    must tolerate them. Absent: none."""
+    installParallel: AtLeast1 | None = None
+    """How many new nodes are set up at a time; they serve nobody yet, so no budget counts them. Absent: 50."""
+    breakerFailures: AtLeast0 | None = None
+    """Failed nodes of one roll-out that stop it until somebody looks; 0 is never. Absent: 3."""
+    maxAttempts: AtLeast1 | None = None
+    """How often a change is tried on a node before the node stays out of service. Absent: 3."""
+    labelGraceSeconds: AtLeast0 | None = None
+    """How long a GPU must be gone from a node before the node's labels are removed. Absent: 900."""
+    deadlines: Deadlines = section()
+    """How long a step may take on a node."""
+
+
+def labelling(spec: ClusterPolicySpec) -> Labelling | None:
+    """Who sets the labels of nodes; None where the policy has no reconciler, and people do."""
+    return None if spec.reconciler is None else spec.reconciler.labelling or "program"
+
+
+def runs(spec: ClusterPolicySpec) -> bool:
+    """Whether the program runs."""
+    return labelling(spec) in {"program", "none"}

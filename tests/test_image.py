@@ -1,0 +1,111 @@
+"""The Containerfile's steps give a program that starts, and nothing that it doesn't need."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT
+from tools import image_root
+
+LOCKED = re.findall(
+    r"^([a-z0-9-]+)==([^ ]+)((?: ; .*)?) \\$", (ROOT / "requirements/reconciler.txt").read_text("utf-8"), re.MULTILINE
+)
+HERE = [(name, version) for name, version, marker in LOCKED if "== 'emscripten'" not in marker]
+"""Packages and versions that the image has, on any system with a kernel."""
+ROOM = ROOT / "gpustack" / "reconciler"
+
+PYTHON = """\
+#!{python}
+# The base image's Python, whose pip takes what is pinned from this environment: tests have no network.
+import os, shutil, sys
+from importlib.metadata import distribution
+from pathlib import Path
+words = sys.argv[1:]
+if words[:3] != ["-m", "pip", "install"]:
+    os.execv({python!r}, [{python!r}, *words])
+wanted = {{"--no-deps", "--require-hashes", "--only-binary=:all:", "--requirement=reconciler.txt"}}
+assert wanted <= set(words) and Path("reconciler.txt").is_file()
+target = next(Path(word.partition("=")[2]) for word in words if word.startswith("--target="))
+for name, version in {packages!r}:
+    found = distribution(name)
+    assert found.version == version, (name, found.version, version)
+    for file in found.files or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found.locate_file(file), target / file)
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the image has in /opt/gpustack."""
+    folder = tmp_path_factory.mktemp("image")
+    python = folder / "python"
+    python.write_text(PYTHON.format(python=sys.executable, packages=HERE))
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    return image_root.build(folder, str(python))
+
+
+def run(image: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Python with WORDS, and with no package but the image's."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(image), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-S", *words], cwd="/", env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_few_packages() -> None:
+    """Under 20 packages, and neither cdk8s nor pydantic among them."""
+    assert 5 < len(LOCKED) < 20
+    assert not {"cdk8s", "constructs", "jsii", "pydantic", "jsonschema", "ruamel-yaml"} & {name for name, *_ in LOCKED}
+
+
+def test_every_module_of_the_room_can_be_imported(image: Path) -> None:
+    """The program imports what its image has; of gpustack there is only what it needs."""
+    names = sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in ROOM.rglob("*.py")
+        if path.name not in {"__main__.py", "__init__.py"} and "testing" not in path.parts
+    )
+    assert names
+    done = run(image, "-c", f"import importlib\nfor name in {names!r}: importlib.import_module(name)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in (image / "gpustack").iterdir()} == {
+        *("__init__.py", "model.py", "reconciler", "__pycache__")
+    }
+
+
+@pytest.mark.skipif(not (ROOM / "__main__.py").is_file(), reason="the program has no entry point yet")
+def test_the_program_starts(image: Path) -> None:
+    """`python -m gpustack.reconciler` starts with these packages alone, in a fraction of a second."""
+    started = time.monotonic()
+    done = run(image, "-m", "gpustack.reconciler", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--namespace" in done.stdout
+    assert time.monotonic() - started < 5
+
+
+def test_the_image_runs_as_nobody() -> None:
+    """A number for the user, so that the kubelet can see that it isn't root; the base is the builder's to choose, and
+    no registry is named."""
+    text = (ROOT / "Containerfile").read_text("utf-8")
+    assert re.findall(r"^USER (\S+)$", text, re.MULTILINE) == ["65532:65532"]
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+    assert re.findall(r"^ENTRYPOINT (.*)$", text, re.MULTILINE) == ['["python", "-m", "gpustack.reconciler"]']
+
+
+def test_only_what_is_copied_is_sent_to_the_builder() -> None:
+    """.containerignore lets through the sources of COPY, and nothing else."""
+    allowed = {line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")}
+    copied = [
+        word.rstrip("/") for name, rest in image_root.instructions() if name == "COPY" for word in rest.split()[:-1]
+    ]
+    assert allowed == set(copied)
