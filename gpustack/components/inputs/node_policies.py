@@ -21,7 +21,6 @@ from ...policy.capacity import capacity
 from ...policy.mig_layouts import choice, manager_runs, product_of, source
 from ...policy.ownership import OWNER, in_charge, owners
 from ...policy.ownership import node_labels as labels_of
-from ...policy.workloads import sandbox
 from . import driver as section_driver
 from . import nvidia_drivers, runtime_classes
 from .common import Inputs, owned_crds
@@ -111,7 +110,7 @@ def node_policy(
         migDefault=(spec.migManager.config.default or "") if manages else "",
         gpu=gpu(spec, pool, offers),
         driver=driver_policy(spec, pool, drivers),
-        upgradeAnnotation=rollout.automatic and drives(spec, drivers),
+        upgradeAnnotation=rollout.automatic and any(each is not None for each in drivers),
         upgrade=upgrade(section, pool, rollout),
         fleet=fleet(spec),
         install=policy.Install(maxParallel=section.installParallel or 50),
@@ -165,13 +164,6 @@ def mig(spec: ClusterPolicySpec, pool: NodePool) -> Mig | None:
 def digest(content: Any) -> str:
     """Names CONTENT, which is plain data."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
-
-
-def drives(spec: ClusterPolicySpec, drivers: Drivers) -> bool:
-    """Whether nodes are told that somebody else evicts for the driver manager (reconciler.md L31): not in a cluster of
-    sandboxes, where the operator rolls nothing out.
-    """
-    return any(found is not None for found in drivers) and not sandbox(spec)
 
 
 def driver_policy(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Driver | None:
