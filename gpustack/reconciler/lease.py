@@ -252,13 +252,13 @@ class Elector:
         if node is None or begun(node.annotations.get(keys.OPERATION), admission.op):
             return True
         fence = f"{self.identity} {self._time()} {secrets.token_hex(4)}"
-        metadata = {"uid": uid, "resourceVersion": node.metadata.resourceVersion, "annotations": {keys.FENCE: fence}}
+        metadata = {"uid": uid, "annotations": {keys.FENCE: fence}}  # on whatever version there is now
         try:
             await self._soon(self.cluster.patch(NODES, admission.node, {"metadata": metadata}))
         except NotFound:
             return True
         except Conflict:
-            return False  # it has just changed: look again at the next step
+            return False  # another node by now, or the server gave up among many writes: look again
         self.log.info("an admission that was announced did not happen: fenced", node=admission.node, op=admission.op)
         return True
 

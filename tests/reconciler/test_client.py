@@ -167,7 +167,7 @@ def test_lists_come_in_pages() -> None:
     assert (listing.resource_version, listing.date) == ("7", datetime(2026, 1, 5, 9, tzinfo=UTC))
     assert [each.path for each in asked] == ["/api/v1/namespaces/gpu/pods"] * 2
     assert asked[0].query == {"labelSelector": which.labels, "fieldSelector": which.fields, "limit": "500"}
-    assert asked[1].query["continue"] == "more"
+    assert asked[1].query == {**asked[0].query, "continue": "more"}
     assert asked[0].headers["user-agent"].startswith("gpustack-reconciler/")
 
 
