@@ -14,7 +14,7 @@ Errors form one tree::
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -141,7 +141,7 @@ class Cluster(Protocol):
         """All objects of KIND that WHICH selects, as of now: a consistent read, in pages where there are many."""
         ...
 
-    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncIterator[Change[T]]:
+    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
         """What happens after RESOURCE_VERSION, until the server ends the request. Raises `Gone`."""
         ...
 

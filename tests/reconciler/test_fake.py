@@ -28,6 +28,7 @@ from gpustack.reconciler.testing import BUDGETS, FakeCluster, Request, drive, se
 
 
 def pod(name: str, node: str = "a", **labels: str) -> dict[str, Any]:
+    """A running pod."""
     return {
         "metadata": {"name": name, "namespace": "work", "labels": labels},
         "spec": {"nodeName": node},
@@ -37,13 +38,10 @@ def pod(name: str, node: str = "a", **labels: str) -> dict[str, Any]:
 
 @pytest.fixture
 def cluster() -> FakeCluster:
+    """With a node."""
     made = FakeCluster()
     made.server.put(NODES, {"metadata": {"name": "a", "labels": {"zone": "1"}}, "spec": {}})
     return made
-
-
-def node_version(cluster: FakeCluster) -> str:
-    return cluster.server.read(NODES, "a").metadata.resourceVersion
 
 
 def test_merge_patch_and_no_op(cluster: FakeCluster) -> None:
@@ -92,16 +90,19 @@ def test_pods_go_when_the_kubelet_says_so(cluster: FakeCluster) -> None:
 
 
 def eviction(name: str, uid: str = "") -> dict[str, Any]:
+    """Its body."""
     options = {"deleteOptions": {"preconditions": {"uid": uid}}} if uid else {}
     return {"metadata": {"name": name, "namespace": "work"}, **options}
 
 
 def evict(cluster: FakeCluster, name: str, uid: str = "", *, dry_run: bool = False) -> None:
+    """Ask for it."""
     body = eviction(name, uid)
     drive(cluster.create(PODS, body, namespace="work", of=name, subresource="eviction", dry_run=dry_run))
 
 
 def budget(cluster: FakeCluster, name: str, available: int) -> None:
+    """Put a budget there for app x."""
     spec = {"minAvailable": available, "selector": {"matchLabels": {"app": "x"}}}
     cluster.server.put(BUDGETS, {"metadata": {"name": name, "namespace": "work"}, "spec": spec})
 
@@ -175,6 +176,7 @@ def test_field_selectors(cluster: FakeCluster) -> None:
 
 
 async def some(cluster: FakeCluster, which: Selection, version: str, number: int) -> list[Change[Any]]:
+    """The first changes of a watch."""
     found: list[Change[Any]] = []
     async for change in cluster.watch(PODS, which, version):
         found.append(change)
@@ -222,7 +224,7 @@ def test_faults(cluster: FakeCluster) -> None:
     """A fault before leaves things as they were; one after hides that it happened."""
 
     def fault(request: Request, when: str) -> None:
-        if (request.number == 1 and when == "before") or (request.number == 2 and when == "after"):
+        if (request.number, when) in {(1, "before"), (2, "after")}:
             raise Unreachable("the connection broke")
 
     cluster.fault = fault

@@ -2,7 +2,7 @@
 
 `Server` holds the objects and follows the rules of the real one that the program depends on; tests move it on with its
 harness methods (`put`, `edit`, `remove`, `finish`). `FakeCluster` is one client of it: what a fault does to one of two
-leaders leaves the other alone. `drive` runs a coroutine that waits for nothing but the fake without an event loop.
+leaders leaves the other alone. `drive` runs a coroutine to its end.
 """
 
 from .eviction import BUDGETS, settle_budgets

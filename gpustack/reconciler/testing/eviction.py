@@ -11,9 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .. import objects
+from .. import objects, selectors
 from ..cluster import PODS, ApiError, Conflict, Kind, TooMany
-from . import rules
 from .rules import Document
 from .server import Server, stamp
 
@@ -126,7 +125,7 @@ def _expression(each: Mapping[str, Any], found: Mapping[str, str]) -> bool:
         "Exists": key,
         "DoesNotExist": f"!{key}",
     }
-    return rules.labels(texts[each["operator"]])(found)
+    return selectors.matches(texts[each["operator"]], found)
 
 
 def _scaled(value: int | str, total: int) -> int:

@@ -8,15 +8,16 @@ Of a watch, "after" is called whenever something happened: what it raises there 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from ..cluster import EVERYTHING, PODS, Answer, ApiError, Body, Change, Forbidden, Gone, Kind, Listing, Selection
 from ..objects import Metadata, Object
-from . import rules
 from .eviction import evict
 from .rules import Document
 from .server import Event, Server, Write, matches
@@ -89,7 +90,7 @@ class FakeCluster:
         await self._call(request, "after")
         return answer
 
-    async def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncIterator[Change[T]]:
+    async def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
         """What happens after RESOURCE_VERSION, until `end_watches`."""
         request = await self._begin("watch", kind, which.namespace, which=which)
         position, ended, woken = int(resource_version or self.server.version), self._ended, asyncio.Event()
@@ -192,18 +193,17 @@ class FakeCluster:
 
     def _since(self, kind: Kind[T], which: Selection, position: int) -> Sequence[Change[T]]:
         """The changes after POSITION, as seen through a selector: what leaves the selection is deleted."""
-        test = rules.labels(which.labels) if which.labels else None
         found = []
         for event in reversed(self.server.history):
             if event.version <= position:
                 break
-            if event.kind == kind.plural and (change := self._change(kind, which, test, event)) is not None:
+            if event.kind == kind.plural and (change := self._change(kind, which, event)) is not None:
                 found.append(change)
         return found[::-1]
 
-    def _change(self, kind: Kind[T], which: Selection, test: rules.Test | None, event: Event) -> Change[T] | None:
-        before = event.before if event.before is not None and matches(event.before, which, test) else None
-        after = event.after if event.after is not None and matches(event.after, which, test) else None
+    def _change(self, kind: Kind[T], which: Selection, event: Event) -> Change[T] | None:
+        before = event.before if event.before is not None and matches(event.before, which) else None
+        after = event.after if event.after is not None and matches(event.after, which) else None
         if after is not None:
             return Change("ADDED" if before is None else "MODIFIED", self.server.decode(kind, after))
         if before is None:
@@ -230,10 +230,24 @@ class FakeCluster:
 
 
 def drive(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine that waits for nothing but a fake, without an event loop, which would take most of the time."""
+    """Run a coroutine to its end, on one event loop for all calls: a loop for each would take most of a test's time.
+
+    Within a running loop, the coroutine may wait for nothing but a fake.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _loop().run_until_complete(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     coroutine.close()
     raise RuntimeError("the coroutine waits for something that only an event loop gives it")
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    made = asyncio.new_event_loop()
+    atexit.register(made.close)
+    return made

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from .. import selectors
 from ..cluster import EVERYTHING, PODS, ApiError, Conflict, Kind, NotFound, Selection
 from ..objects import Object
 from . import rules
@@ -139,9 +140,8 @@ class Server:
 
     def all(self, kind: Kind[Any], which: Selection = EVERYTHING) -> Iterator[Document]:
         """The objects of a kind that WHICH selects."""
-        test = rules.labels(which.labels) if which.labels else None
         for document in list(self._candidates(kind, which)):
-            if matches(document, which, test):
+            if matches(document, which):
                 yield document
 
     # --- what a request does ------------------------------------------------------------------------------------------
@@ -292,12 +292,13 @@ _FIXED = ("name", "namespace", "uid", "resourceVersion", "generation", "creation
 """What no update changes; `deletionTimestamp` is set by deleting."""
 
 
-def matches(document: Document, which: Selection, test: rules.Test | None = None) -> bool:
+def matches(document: Document, which: Selection) -> bool:
     """Whether WHICH selects DOCUMENT."""
     metadata = document["metadata"]
     if which.namespace and metadata.get("namespace") != which.namespace:
         return False
-    if which.labels and not (test or rules.labels(which.labels))(metadata.get("labels") or {}):
+    found = metadata.get("labels") or {}
+    if which.labels and not all(test(found) for test in selectors.parse(which.labels)):
         return False
     return not which.fields or rules.fields(which.fields, document)
 

@@ -1,0 +1,104 @@
+"""`python -m gpustack.reconciler`: start the program in the cluster, or show with --plan what it would do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import access, report
+from .client import Client, configuration
+from .clock import Clock
+from .cluster import ApiError, Forbidden
+from .health import Answer, Health
+from .log import LEVELS, Log
+from .metrics import Metrics
+from .runner import Runner
+
+_INSIDE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.Namespace:
+    """The command line; what it does not say comes from the environment."""
+    parser = argparse.ArgumentParser(prog="python -m gpustack.reconciler", description=__doc__)
+    parser.add_argument("--namespace", default=environment.get("POD_NAMESPACE", ""), help="where the operands are")
+    parser.add_argument("--identity", default="", help="the name that this replica holds the Lease under")
+    parser.add_argument("--port", type=int, default=8080, help="for /healthz, /readyz and /metrics")
+    parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument("--kubeconfig", default=environment.get("KUBECONFIG", ""), help="default: the ServiceAccount")
+    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    made = parser.parse_args(given)
+    if not made.namespace and _INSIDE.is_file():
+        made.namespace = _INSIDE.read_text().strip()
+    if not made.namespace:
+        parser.error("--namespace is needed: the namespace of the operands")
+    if not made.identity:
+        # Two processes must never share it, so a restarted one is another candidate.
+        made.identity = f"{environment.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+    return made
+
+
+async def main(options: argparse.Namespace) -> int:
+    """Run until told to stop; the exit code."""
+    log, metrics, clock = Log(options.log_level), Metrics(), Clock()
+    try:
+        client = Client(configuration(options.kubeconfig))
+    except ApiError as error:
+        log.error("cannot start", error=str(error))
+        return 1
+    client.observe = lambda verb, kind, code, _: metrics.requests.add(verb, kind, str(code))
+    runner = Runner(client, options.namespace, options.identity, clock, log, metrics)
+    try:
+        if options.plan:
+            for line in report.describe(await runner.plan()):
+                sys.stdout.write(f"{line}\n")
+            return 0
+        if lacking := await access.missing(client, options.namespace):
+            raise Forbidden(f"the ServiceAccount may not: {'; '.join(lacking)}", 403)
+        return await _serve(runner, options.port)
+    except ApiError as error:
+        log.error("cannot go on", error=str(error), status=error.status)
+        return 1
+    finally:
+        await client.close()
+
+
+async def _serve(runner: Runner, port: int) -> int:
+    def page(good: bool) -> Answer:
+        return (200, "ok\n") if good else (503, "not ok\n")
+
+    health = Health(
+        {
+            "/healthz": lambda: page(runner.healthy),
+            "/readyz": lambda: page(runner.ready),
+            "/metrics": lambda: (200, runner.metrics.text()),
+        },
+        port,
+    )
+    try:
+        await health.start()
+    except OSError as error:
+        runner.log.error("cannot listen", port=port, error=str(error))
+        return 1
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel if task else loop.stop)
+    runner.log.info("started", identity=runner.identity, namespace=runner.namespace)
+    try:
+        await runner.run()
+    except asyncio.CancelledError:
+        runner.log.info("stopped")
+    finally:
+        await health.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(arguments(sys.argv[1:], os.environ))))

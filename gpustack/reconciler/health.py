@@ -1,0 +1,81 @@
+"""/healthz, /readyz and /metrics over HTTP.
+
+A server of its own, since an answer is three lines: it takes GET alone, reads a bounded head in a bounded time, closes
+after each answer and serves a bounded number at once, so nobody who can reach the port can hold the program up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Answer = tuple[int, str]
+"""Status and text."""
+
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
+
+@dataclass
+class Health:
+    """The server. `pages` has an answer for each path."""
+
+    pages: Mapping[str, Callable[[], Answer]]
+    port: int = 8080
+    host: str | None = None
+    seconds: float = 5.0
+    most: int = 32
+    head: int = 8192
+    _open: int = 0
+    _server: asyncio.Server | None = field(default=None, init=False)
+
+    async def start(self) -> int:
+        """Listen; the port, which the system chooses where 0 was asked for."""
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, limit=self.head)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Listen no longer."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            if self._open <= self.most:
+                async with asyncio.timeout(self.seconds):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._answer(head))
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever it was is gone or not worth an answer
+        finally:
+            self._open -= 1
+            with contextlib.suppress(OSError):
+                # A peer that never reads would keep what is buffered for ever.
+                if writer.transport.get_write_buffer_size():
+                    writer.transport.abort()
+                else:
+                    writer.close()
+
+    def _answer(self, head: bytes) -> bytes:
+        line = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        if len(line) != 3 or not line[2].startswith("HTTP/1."):
+            return _page(400, "bad request\n")
+        if line[0] not in {"GET", "HEAD"}:
+            return _page(405, "GET only\n")
+        page = self.pages.get(line[1].partition("?")[0])
+        status, text = page() if page else (404, "not found\n")
+        return _page(status, text, body=line[0] == "GET")
+
+
+def _page(status: int, text: str, *, body: bool = True) -> bytes:
+    content = text.encode()
+    head = (
+        f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
+        "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        f"Content-Length: {len(content)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + (content if body else b"")

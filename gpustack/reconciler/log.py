@@ -1,0 +1,54 @@
+"""Logs: one JSON object a line, so that what happened on a node is one query away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+Level = Literal["debug", "info", "warning", "error"]
+LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
+
+
+def _wall() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Log:
+    """Writes lines of LEVEL and above. The time in a line is this machine's, as that of the lines around it is."""
+
+    level: Level = "info"
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    now: Callable[[], datetime] = _wall
+
+    def debug(self, message: str, **fields: Any) -> None:
+        """For who looks for a defect."""
+        self._write("debug", message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        """Something was done."""
+        self._write("info", message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """Something went wrong that will be tried again."""
+        self._write("warning", message, fields)
+
+    def error(self, message: str, **fields: Any) -> None:
+        """Something that somebody has to look at."""
+        self._write("error", message, fields)
+
+    def _write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
+        if LEVELS.index(level) < LEVELS.index(self.level):
+            return
+        line = {"time": self.now(), "level": level, "message": message, **fields}
+        text = msgspec.json.encode(line, enc_hook=str).decode()
+        try:
+            self.stream.write(f"{text}\n")
+            self.stream.flush()
+        except (OSError, ValueError):
+            return  # whoever read the log is gone; the work is not

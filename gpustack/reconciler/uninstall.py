@@ -1,0 +1,127 @@
+"""Give every node back: what the program put there goes, from whatever phase (reconciler.md I25, T23).
+
+Cordons that are ours are lifted, marks and records removed. The labels that make operands run stay on nodes where pods
+use GPUs, and go elsewhere unless they are to be kept. Values that others wrote stay, as do people's own keys. The Lease
+is held meanwhile, so that no replica works against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import keys
+from .actions import PatchNode
+from .closing import release
+from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound
+from .engine import Wanted
+from .gather import Sources
+from .lease import NAME, Elector
+from .log import Log
+from .objects import Pod
+from .snapshot import Snapshot
+from .view import View, uses_of, views
+
+MARKS = (keys.OPERATION, keys.LAST, keys.MEMORY, keys.CORDONED, keys.FENCE)
+"""Our annotations."""
+
+
+@dataclass
+class Uninstalled:
+    """What was done, and what is left with the reason."""
+
+    released: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+
+
+def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, keep_labels: bool) -> PatchNode | None:
+    """The one write that gives a node back; None where nothing of ours is there. PODS: None where they are unknown."""
+    annotations: dict[str, str | None] = {}
+    unschedulable: bool | None = None
+    if view.operation is not None:
+        made = release(known, view, view.operation, "uninstalled", failed=False)
+        annotations, unschedulable = dict(made.annotations), made.unschedulable
+    elif keys.CORDONED in view.annotations and view.node.spec.unschedulable:
+        unschedulable = False
+    annotations |= dict.fromkeys(MARKS)
+    annotations = {key: value for key, value in annotations.items() if key in view.annotations}
+    uses = uses_of(known, view)
+    idle = pods is not None and not any(uses.gpu(pod) for pod in pods)
+    names = {keys.PHASE} | (set() if keep_labels or not idle else _own(view))
+    labels: dict[str, str | None] = dict.fromkeys(sorted(names & view.labels.keys()))
+    if keys.UPGRADES_ENABLED in view.annotations and labels.keys() - {keys.PHASE}:
+        annotations[keys.UPGRADES_ENABLED] = None
+    if not labels and not annotations and unschedulable is None:
+        return None
+    metadata = view.node.metadata
+    return PatchNode(
+        metadata.name, metadata.uid, metadata.resourceVersion, "uninstalled", labels, annotations, unschedulable
+    )
+
+
+def _own(view: View) -> set[str]:
+    """Labels for operands whose values are ours."""
+    policy = view.policy
+    wanted: Mapping[str, str] = policy.spec.labels if policy else {}
+    own = {key for key, value in view.labels.items() if key.startswith(keys.DEPLOY) and value == "true"}
+    own |= {key for key, value in wanted.items() if view.labels.get(key) == value}
+    own |= {keys.PRESENT} if view.labels.get(keys.PRESENT) == "true" else set()
+    if policy and policy.spec.mig and view.labels.get(keys.MIG_CONFIG) == policy.spec.mig.config:
+        own.add(keys.MIG_CONFIG)
+    return own
+
+
+async def uninstall(
+    cluster: Cluster, sources: Sources, elector: Elector, log: Log, *, keep_labels: bool = False, tries: int = 5
+) -> Uninstalled:
+    """Release every node. Raises `ApiError` where a replica still leads: the Deployment is to be removed first."""
+    await elector.step()
+    if not elector.leading:
+        holder = elector.seen.spec.holderIdentity if elector.seen else ""
+        raise ApiError(f"{holder} still leads: remove the reconciler's Deployment, and wait until its pods are gone")
+    made = Uninstalled()
+    todo: Iterable[str] | None = None
+    for _ in range(tries):
+        await elector.step()
+        await sources.refresh()
+        todo = await _round(cluster, sources, made, todo, keep_labels=keep_labels)
+        if not todo:
+            break
+    for name in todo or ():
+        made.left[name] = "it changed each time that it was written"
+    for name in made.released:
+        log.info("released", node=name)
+    if not made.left:
+        try:
+            await cluster.delete(LEASES, NAME, namespace=elector.namespace)
+        except NotFound:
+            log.debug("the Lease is gone already")
+    else:
+        await elector.release()
+    return made
+
+
+async def _round(
+    cluster: Cluster, sources: Sources, made: Uninstalled, only: Iterable[str] | None, *, keep_labels: bool
+) -> list[str]:
+    """Write once to each node that needs it; the names of those that were changed by somebody else meanwhile."""
+    known = sources.base()
+    ours = [view for view in views(known) if only is None or view.name in set(only)]
+    known = await sources.closer(known, Wanted(tuple(view.name for view in ours)))
+    again = []
+    for view in ours:
+        if view.unreadable:
+            made.left[view.name] = f"its record can't be read, so whose its cordon is isn't known: {view.unreadable}"
+            continue
+        action = release_node(known, view, known.pods.get(view.name), keep_labels=keep_labels)
+        if action is None:
+            continue
+        try:
+            await cluster.patch(NODES, action.node, action.body())
+        except NotFound:
+            continue
+        except Conflict:
+            again.append(view.name)
+            continue
+        made.released.append(view.name)
+    return again

@@ -1,0 +1,252 @@
+"""One leader at a time, and a fence where that is not enough (reconciler.md A1, T8)."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+
+from gpustack.reconciler import keys
+from gpustack.reconciler.cluster import LEASES, NODES, ApiError, Conflict, Unreachable
+from gpustack.reconciler.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
+from gpustack.reconciler.record import Operation, write
+from gpustack.reconciler.testing import drive
+from tests.reconciler.shell import NAMESPACE, World, fail
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster with a node."""
+    made = World()
+    made.node("n")
+    return made
+
+
+def elector(world: World, name: str) -> Elector:
+    """A candidate with its own client and clock."""
+    return Elector(world.client(name), NAMESPACE, name, world.clock_of(), world.log)
+
+
+def lease(world: World) -> Any:
+    """The Lease as it is stored."""
+    return world.server.read(LEASES, NAME, NAMESPACE)
+
+
+def uid(world: World) -> str:
+    """Of the node."""
+    return world.server.read(NODES, "n").uid
+
+
+def begin(world: World, version: str, op: str = "op1", actor: str = "a") -> None:
+    """The patch by which an operation begins, on the version that it was decided on."""
+    now = world.server.now
+    text = write(Operation(id=op, acts=["driver"], phase="Held", since=now, started=now))
+    metadata = {"resourceVersion": version, "annotations": {keys.OPERATION: text}}
+    drive(world.client(actor).patch(NODES, "n", {"metadata": metadata}))
+
+
+def test_one_leads_and_renews(world: World) -> None:
+    """The first takes it; the second does not, however long it watches, while it is renewed."""
+    a, b = elector(world, "a"), elector(world, "b")
+    for _ in range(20):
+        drive(a.step())
+        drive(b.step())
+        world.tick(5)
+    assert (a.leading, b.leading) == (True, False)
+    assert lease(world).spec.leaseTransitions == 0
+
+
+def test_expiry_is_what_was_seen_and_not_what_is_written(world: World) -> None:
+    """A time in the Lease that is long past, by a clock that goes wrong, is no expiry; 30 s without a change are."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    old = {"spec": {"renewTime": "2001-01-01T00:00:00.000000Z"}}
+    world.server.edit(LEASES, NAME, old, NAMESPACE)
+    drive(b.step())
+    world.tick(29)
+    drive(b.step())
+    assert not b.leading
+    world.tick(2)
+    drive(b.step())
+    assert b.leading
+    assert lease(world).spec.leaseTransitions == 1
+
+
+def test_a_leader_stops_before_another_may_start(world: World) -> None:
+    """20 s after the start of the last renewal that worked; another begins 30 s after at the earliest."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(b.step())
+    a.cluster.fault = fail(Unreachable("x"), "before", lambda _: True)  # type: ignore[attr-defined]
+    for _ in range(60):
+        world.tick(0.5)
+        for each in (a, b):
+            with contextlib.suppress(ApiError):
+                drive(each.step())
+        assert not (a.leading and b.leading)
+    world.tick(1)
+    drive(b.step())
+    assert b.leading
+
+
+def test_a_paused_leader_finds_that_it_no_longer_leads(world: World) -> None:
+    """After a stop of a minute it neither writes nor renews against the new leader."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(b.step())
+    world.tick(60)
+    drive(b.step())
+    assert not a.leading
+    with pytest.raises(NotLeadingError):
+        drive(a.admit({uid(world): Admission("n", "op1")}))
+    with pytest.raises(NotLeadingError):
+        drive(a.step())
+    drive(a.step())
+    assert (a.leading, b.leading) == (False, True)
+
+
+def test_a_renewal_that_happened_without_an_answer(world: World) -> None:
+    """The next step finds the Lease its own, and goes on."""
+    a = elector(world, "a")
+    drive(a.step())
+    a.cluster.fault = fail(Unreachable("x"), "after", lambda request: request.verb == "patch")  # type: ignore[attr-defined]
+    world.tick(5)
+    with pytest.raises(Unreachable):
+        drive(a.step())
+    a.cluster.fault = None  # type: ignore[attr-defined]
+    drive(a.step())
+    assert a.remaining == 20
+
+
+def test_release_lets_the_next_lead_at_once(world: World) -> None:
+    """No wait for an expiry after SIGTERM."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(b.step())
+    drive(a.release())
+    assert not a.leading
+    drive(b.step())
+    assert b.leading
+
+
+def test_somebody_else_may_annotate_the_lease(world: World) -> None:
+    """`gpustack rollout pause` changes the version under the leader: it reads, keeps the annotation, goes on."""
+    a = elector(world, "a")
+    drive(a.step())
+    world.server.edit(LEASES, NAME, {"metadata": {"annotations": {keys.PAUSED: "fire"}}}, NAMESPACE)
+    drive(a.step())
+    assert a.leading
+    assert a.paused == "fire"
+    assert lease(world).annotations[keys.PAUSED] == "fire"
+
+
+def test_nothing_is_admitted_after_a_pause(world: World) -> None:
+    """Not even by a leader that had not seen it: the announcement finds it (reconciler.md I14)."""
+    a = elector(world, "a")
+    drive(a.step())
+    world.server.edit(LEASES, NAME, {"metadata": {"annotations": {keys.PAUSED: ""}}}, NAMESPACE)
+    with pytest.raises(NotLeadingError, match="paused"):
+        drive(a.admit({uid(world): Admission("n", "op1")}))
+    assert not a.admitting
+
+
+def test_an_admission_is_announced_in_the_renewal(world: World) -> None:
+    """One compare-and-swap renews and announces; what was made is cleared, and its slot is the node's own."""
+    a = elector(world, "a")
+    drive(a.step())
+    before = len(world.server.writes)
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    assert len(world.server.writes) == before + 1
+    assert admissions_in(lease(world)) == {uid(world): Admission("n", "op1")}
+    drive(a.step())
+    assert uid(world) in a.admitting, "it is under way: nobody fences it"
+    drive(a.done({uid(world)}))
+    assert keys.ADMITTING not in lease(world).annotations
+
+
+def test_the_late_patch_of_a_former_leader_conflicts(world: World) -> None:
+    """a announces, stalls, loses the Lease; b fences the node; then a's patch arrives and fails."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(b.step())
+    version = world.server.read(NODES, "n").metadata.resourceVersion
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    drive(b.step())
+    world.tick(31)
+    drive(b.step())
+    assert b.leading
+    assert not b.admitting
+    with pytest.raises(Conflict):
+        begin(world, version)
+    assert keys.FENCE in world.server.read(NODES, "n").annotations
+
+
+def test_a_new_leader_counts_what_is_announced_until_it_is_fenced(world: World) -> None:
+    """While the node can't be read or written, the announcement stays in the budget."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(b.step())
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    drive(b.step())
+    world.tick(31)
+    b.cluster.fault = fail(Unreachable("x"), "before", lambda request: request.kind == "nodes")  # type: ignore[attr-defined]
+    with pytest.raises(Unreachable):
+        drive(b.step())
+    assert b.leading
+    assert set(b.admitting) == {uid(world)}
+    b.cluster.fault = None  # type: ignore[attr-defined]
+    drive(b.step())
+    assert not b.admitting
+
+
+def test_an_admission_that_came_to_pass_is_not_fenced(world: World) -> None:
+    """The node has the operation: nothing is written there."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    begin(world, world.server.read(NODES, "n").metadata.resourceVersion)
+    drive(a.release())
+    drive(b.step())
+    assert not b.admitting
+    assert keys.FENCE not in world.server.read(NODES, "n").annotations
+
+
+@pytest.mark.parametrize("how", ["deleted", "made again"])
+def test_an_announcement_for_a_node_that_is_gone_is_dropped(world: World, how: str) -> None:
+    """A patch that carries the old UID or version can't reach a new node of that name."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    world.server.remove(NODES, "n")
+    if how == "made again":
+        world.node("n")
+    drive(a.release())
+    drive(b.step())
+    assert not b.admitting
+
+
+def test_an_answer_that_never_came_is_settled_by_the_same_leader(world: World) -> None:
+    """The patch got no answer: it is left to the fence, which sees that it did not happen and makes sure of it."""
+    a = elector(world, "a")
+    drive(a.step())
+    version = world.server.read(NODES, "n").metadata.resourceVersion
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    a.leave({uid(world)})
+    drive(a.step())
+    assert not a.admitting
+    with pytest.raises(Conflict):
+        begin(world, version)
+
+
+def test_a_fence_is_fresh_each_time(world: World) -> None:
+    """A patch that changes nothing raises no version and fences nothing: each fence has another value."""
+    a = elector(world, "a")
+    drive(a.step())
+    values = set()
+    for number in range(3):
+        drive(a.admit({uid(world): Admission("n", f"op{number}")}))
+        a.leave({uid(world)})
+        drive(a.step())
+        values.add(world.server.read(NODES, "n").annotations[keys.FENCE])
+    assert len(values) == 3

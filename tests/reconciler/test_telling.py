@@ -1,0 +1,271 @@
+"""What people see: logs, metrics, Events, the HTTP pages."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpustack.reconciler import keys, report
+from gpustack.reconciler.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait
+from gpustack.reconciler.cluster import EVENTS, NODES, Forbidden
+from gpustack.reconciler.events import Events
+from gpustack.reconciler.health import Health
+from gpustack.reconciler.log import Log
+from gpustack.reconciler.metrics import Histogram, Metrics, Series
+from gpustack.reconciler.objects import Metadata
+from gpustack.reconciler.policy import Breaker, NodePolicy, Status
+from gpustack.reconciler.record import Last, Operation, write
+from gpustack.reconciler.snapshot import Snapshot
+from gpustack.reconciler.testing import drive
+from tests.reconciler.shell import World, fail
+
+NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def test_log_is_one_object_a_line() -> None:
+    """Level, time, message and whatever belongs to it; lines below the level are not written."""
+    stream = io.StringIO()
+    log = Log("info", stream, lambda: NOW)
+    log.debug("hidden")
+    log.warning("two\nlines", node="a", error=ValueError("x"))
+    lines = stream.getvalue().splitlines()
+    assert [msgspec.json.decode(line) for line in lines] == [
+        {"time": "2026-01-05T09:00:00Z", "level": "warning", "message": "two\nlines", "node": "a", "error": "x"}
+    ]
+
+
+def test_a_log_that_nobody_reads_stops_nothing() -> None:
+    """A closed stream is no reason to stop in the middle of an operation."""
+    stream = io.StringIO()
+    stream.close()
+    Log("info", stream).info("x")
+
+
+def test_prometheus_text() -> None:
+    """The format of the Prometheus text exposition: HELP, TYPE, escaped label values."""
+    series = Series("x", "gauge", "A gauge.", ("policy",))
+    series.set(2, 'a"b\\c\nd')
+    assert list(series.lines()) == ['gpustack_reconciler_x{policy="a\\"b\\\\c\\nd"} 2']
+    text = Metrics().text()
+    assert "# TYPE gpustack_reconciler_operation_seconds histogram\n" in text
+    assert "# HELP gpustack_reconciler_leader " in text
+
+
+def test_histogram_buckets_are_cumulative() -> None:
+    """A bucket counts all values up to its bound, +Inf all of them."""
+    histogram = Histogram("h", "", (1, 2.5))
+    for value in (0.5, 1, 2, 9):
+        histogram.observe(value)
+    assert list(histogram.lines()) == [
+        'gpustack_reconciler_h_bucket{le="1"} 2',
+        'gpustack_reconciler_h_bucket{le="2.5"} 3',
+        'gpustack_reconciler_h_bucket{le="+Inf"} 4',
+        "gpustack_reconciler_h_sum 12.5",
+        "gpustack_reconciler_h_count 4",
+    ]
+
+
+def operation(**more: Any) -> Operation:
+    """An open operation of policy p."""
+    made: dict[str, Any] = {"id": "1", "acts": ["driver"], "phase": "Acting", "since": NOW, "started": NOW}
+    return Operation(**{**made, "policy": "p", **more})
+
+
+def policy(**status: Any) -> NodePolicy:
+    """The policy p."""
+    return NodePolicy(metadata=Metadata(name="pool", uid="p"), status=Status(**status))
+
+
+def test_gauges_show_open_operations_only(world: World) -> None:
+    """A series for each node that something happens on, none for the others; waits by reason; the new status counts."""
+    world.node("a", annotations={keys.OPERATION: write(operation())})
+    world.node("b")
+    world.node("c", annotations={keys.OPERATION: "not a record"})
+    nodes = drive(world.cluster.list(NODES)).items
+    metrics, pool = Metrics(), policy(nodes=1)
+    made = Decision(
+        (PatchStatus(pool, Status(nodes=3, current=2, breaker=Breaker(open=True))),),
+        waits=(Wait("b", "pool", "budget", "x"), Wait("c", "pool", "budget", "y")),
+    )
+    report.show(metrics, Snapshot(NOW, "n", nodes, [pool]), made)
+    lines = metrics.text().splitlines()
+    since = f"{int(NOW.timestamp())}"
+    for line in (
+        'operations{policy="pool",kind="driver",phase="Acting"} 1',
+        f'node_phase_since_seconds{{node="a",policy="pool",kind="driver",phase="Acting"}} {since}',
+        'waiting{policy="pool",reason="budget"} 2',
+        'nodes{policy="pool",state="all"} 3',
+        'breaker_open{policy="pool"} 1',
+    ):
+        assert f"gpustack_reconciler_{line}" in lines
+    assert sum("node_phase_since_seconds{" in line for line in lines) == 1
+    report.clear(metrics)
+    assert "Acting" not in metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "outcome"),
+    [
+        ({keys.OPERATION: None, keys.LAST: write(Last(outcome="done"))}, "done"),
+        ({keys.OPERATION: write(operation(phase="Quarantine"))}, "quarantine"),
+        ({keys.OPERATION: write(operation(phase="Verifying"))}, None),
+        ({}, None),
+    ],
+)
+def test_finished_operations_are_measured(
+    world: World, annotations: dict[str, str | None], outcome: str | None
+) -> None:
+    """From the start of the operation to its end, by outcome; a step in between is no end."""
+    world.node("a", annotations={keys.OPERATION: write(operation())})
+    before = {"a": world.server.read(NODES, "a")}
+    metrics, action = Metrics(), PatchNode("a", "", "", "", annotations=annotations)
+    report.finished(metrics, Snapshot(NOW, "n", policies=[policy()]), before, action, NOW + timedelta(minutes=10))
+    assert metrics.seconds.sums == ({("pool", "driver", outcome): 600} if outcome else {})
+
+
+def test_decisions_in_words() -> None:
+    """`--plan` names each action with its reason, and who waits for what."""
+    made = Decision(
+        (
+            PatchNode("a", "", "", "Held", labels={"x": "y", "z": None}, unschedulable=True),
+            Evict("a", "work", "p", "", "uses a GPU"),
+            DeletePod("a", "n", "d", "", "old"),
+            PatchStatus(policy(), Status()),
+        ),
+        (Tell("a", "Quarantine", "look"),),
+        (Wait("b", "pool", "budget", "1 of 1"),),
+    )
+    assert list(report.describe(made)) == [
+        "node a: Held [cordon, x=y, z-]",
+        "node a: evict pod work/p: uses a GPU",
+        "node a: delete pod n/d: old",
+        "NodePolicy pool: write its status",
+        "node a: event Quarantine: look",
+        "node b: waits (budget): 1 of 1",
+    ]
+
+
+@pytest.fixture
+def world() -> World:
+    """An empty cluster."""
+    return World()
+
+
+def events(world: World, **bounds: Any) -> Events:
+    """A sender of Events."""
+    return Events(world.cluster, "me", world.clock, world.log, Metrics(), lambda node: f"uid-{node}", **bounds)
+
+
+def test_events_are_told_once(world: World) -> None:
+    """The same text on a node once in ten minutes; another text at once. Node Events are in `default`."""
+    sender = events(world)
+    tell = Tell("a", "Quarantined", "the driver failed", warning=True)
+    for each in (tell, tell, Tell("a", "Quarantined", "again"), Tell("b", "Quarantined", "the driver failed")):
+        drive(sender.tell([each]))
+    world.tick(601)
+    drive(sender.tell([Tell("a", "Quarantined", "again")]))
+    found = list(world.server.all(EVENTS))
+    assert [(each["regarding"]["name"], each["note"]) for each in found] == [
+        ("a", "the driver failed"),
+        ("a", "again"),
+        ("b", "the driver failed"),
+        ("a", "again"),
+    ]
+    first = found[0]
+    assert (first["metadata"]["namespace"], first["type"], first["regarding"]["uid"]) == ("default", "Warning", "uid-a")
+    assert first["reportingController"] == "gpustack.dev/reconciler"
+
+
+def test_events_are_bounded(world: World) -> None:
+    """A thousand failing nodes send as many Events as the bucket holds; the rest is counted."""
+    sender = events(world, burst=50)
+    drive(sender.tell(Tell(f"n{number}", "Quarantined", "x") for number in range(1000)))
+    assert len(list(world.server.all(EVENTS))) == 50
+    assert sender.metrics.events_dropped.values == {(): 950}
+    world.tick(5)
+    drive(sender.tell(Tell(f"m{number}", "Quarantined", "x") for number in range(20)))
+    assert len(list(world.server.all(EVENTS))) == 60
+
+
+def test_events_that_fail_stop_nothing(world: World) -> None:
+    """Nothing depends on an Event."""
+    world.cluster.fault = fail(Forbidden("no"), "before", lambda request: request.kind == "events")
+    drive(events(world).tell([Tell("a", "x", "y")]))
+
+
+# --- HTTP -------------------------------------------------------------------------------------------------------------
+
+
+def ask(*texts: bytes, health: Health | None = None, pause: float = 0) -> list[bytes]:
+    """What a server answers to raw requests, all at once."""
+    server = health or Health({"/healthz": lambda: (200, "ok\n"), "/bad": lambda: (503, "no\n")})
+    server.port, server.host = 0, "127.0.0.1"
+
+    async def one(port: int, text: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(text)
+            await writer.drain()
+            return await reader.read()
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    async def all_of_them() -> list[bytes]:
+        port = await server.start()
+        answers = await asyncio.gather(*(one(port, text) for text in texts))
+        await asyncio.sleep(pause)
+        await server.stop()
+        return list(answers)
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"200"),
+        (b"GET /healthz?verbose HTTP/1.0\r\n\r\n", b"200"),
+        (b"GET /bad HTTP/1.1\r\n\r\n", b"503"),
+        (b"GET /other HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /healthz HTTP/1.1\r\n\r\n", b"405"),
+        (b"nonsense\r\n\r\n", b"400"),
+    ],
+)
+def test_pages(text: bytes, status: bytes) -> None:
+    """What each request is answered with; the connection is closed after it."""
+    answer = ask(text)[0]
+    assert answer.split(b" ")[1] == status
+    assert b"Connection: close\r\n" in answer
+
+
+def test_head_has_no_body() -> None:
+    """HEAD is GET without the text."""
+    assert ask(b"HEAD /healthz HTTP/1.1\r\n\r\n")[0].endswith(b"Content-Length: 3\r\nConnection: close\r\n\r\n")
+
+
+def test_slow_and_large_requests_are_cut_off() -> None:
+    """A head that never ends, in time or in size, gets no answer, and others get theirs meanwhile."""
+    health = Health({"/healthz": lambda: (200, "ok\n")}, seconds=0.2)
+    slow, large, good = ask(
+        b"GET /healthz HTTP/1.1\r\n",
+        b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000,
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        health=health,
+    )
+    assert (slow, large) == (b"", b"")
+    assert good.startswith(b"HTTP/1.1 200")
+
+
+def test_many_connections_at_once_are_bounded() -> None:
+    """More than the server takes at once are closed at once."""
+    health = Health({"/healthz": lambda: (200, "ok\n")}, seconds=0.3, most=2)
+    idle = [b"GET"] * 2
+    answers = ask(*idle, b"GET /healthz HTTP/1.1\r\n\r\n", health=health)
+    assert answers == [b"", b"", b""]
