@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..compiler.cache import Store, own_digest, private_store
 from ..compiler.fleet import Progress, Project
-from ..model import Finding, InputError, MissingToolError
+from ..model import Finding, InputError, MissingToolError, whole
 
 POLICIES = "policies"
 
@@ -74,9 +74,9 @@ def day(text: str) -> datetime.date:
 
 
 def positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+    value = whole(text)
+    if not value:
+        raise argparse.ArgumentTypeError("must be a number from 1 on")
     return value
 
 
