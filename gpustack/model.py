@@ -16,6 +16,8 @@ Anything else that escapes is a defect of ours (exit 70).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -51,6 +53,56 @@ Engines delete and re-create what moves: only ever add here.
 """
 
 
+DEEPEST = 64
+"""Levels of nesting that an object may have: readers recurse. The deepest real ones, schemas in CRDs, have some 30."""
+
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all annotations of an object: keys and values (apimachinery's TotalAnnotationSizeLimitB)."""
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+"""The largest numbers that fields of the API hold."""
+
+_DIGITS = 18
+_PASSWORD = re.compile(r"://[^\s/@:\"']*:([^\s/\"']+)@")
+_CREDENTIALS = re.compile(r"(?<=://)(?:[^\s/\"']{1,2000}|[^\s/@:\"']{0,2000}:[^\s\"']{1,2000})(?=@)")
+_LONG = re.compile(r"[^\s]{1500,}")
+
+
+def annotations_size(annotations: Mapping[str, str]) -> int:
+    """Bytes that ANNOTATIONS have, the way the API server counts them."""
+    return sum(len(part.encode("utf-8", "surrogatepass")) for pair in annotations.items() for part in pair)
+
+
+def whole(text: str) -> int | None:
+    """TEXT as a number from 0 on; None for what is none, or has more than 18 digits: then it counts nothing here, and
+    Python refuses to read thousands.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """The numbers of TEXT such as 595.71.05, empty where one of its parts is none."""
+    found = [whole(part) for part in text.split(".")]
+    return tuple(number for number in found if number is not None) if None not in found else ()
+
+
+def has_credentials(text: str) -> bool:
+    """Whether TEXT has an address with a password in it. A variable in its place is none."""
+    return any("$" not in found[1] for found in _PASSWORD.finditer(text))
+
+
+def masked(text: str) -> str:
+    """TEXT without users and passwords of addresses, for messages and logs: also where an address is none for its
+    password, which holds a '/'."""
+    return _CREDENTIALS.sub("***", text) if "@" in text else text
+
+
+def brief(text: str) -> str:
+    """TEXT as a message has it: `masked`, and with words that nobody can read cut."""
+    text = masked(text)
+    return _LONG.sub(lambda word: f"{word[0][:60]}...", text) if len(text) >= 1500 else text
+
+
 def dotted(path: Path) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes."""
     text = ""
@@ -66,12 +118,17 @@ def dotted(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file. Lines and columns count from 1; `text` is the line itself, without its line end."""
+    """A place in a file. Lines and columns count from 1; `text` is the line itself, without its line end and without
+    passwords."""
 
     file: str
     line: int | None = None
     column: int | None = None
     text: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is not None:
+            object.__setattr__(self, "text", masked(self.text))
 
     def __str__(self) -> str:
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
@@ -84,7 +141,8 @@ class Finding:
     `rule` is a stable id (GPU001), `what` one sentence, `path` the policy path it is about. `why` and `remedy` may be
     empty only where the sentence says it all. `inside` is a line and column (from 1) of the text at `path`, where that
     is a configuration of its own; policy/place.py makes a location of it. It counts from the day `since` on and before
-    the day `until`. `waived` says who waived it and why, for a finding that is a note for that reason.
+    the day `until`. Sentences have no password of an address in them, whatever they quote. `waived` says
+    who waived it and why, for a finding that is a note for that reason.
     """
 
     rule: str
@@ -98,6 +156,10 @@ class Finding:
     since: datetime.date | None = None
     until: datetime.date | None = None
     waived: str = ""
+
+    def __post_init__(self) -> None:
+        for part in ("what", "path", "why", "remedy"):
+            object.__setattr__(self, part, brief(getattr(self, part)))
 
 
 @dataclass(frozen=True, slots=True)

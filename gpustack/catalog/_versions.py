@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gpustack import model
+
 Key = tuple[int, ...]
 
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.ASCII)
@@ -20,7 +22,7 @@ _TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)", re.ASCII)
 def numbers(version: str | None) -> Key:
     """The numbers at the start of VERSION: v1.34.1+k3s1 is (1, 34, 1). Empty where it has none."""
     match = _NUMBERS.match(version or "")
-    return tuple(int(number) for number in match[1].split(".")) if match else ()
+    return model.numbers(match[1]) if match else ()
 
 
 def key(version: str) -> Key:

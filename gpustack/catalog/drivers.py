@@ -23,6 +23,7 @@ from gpustack.catalog.oses import (
     os_names,
     os_tag,
 )
+from gpustack.model import whole
 
 if TYPE_CHECKING:
     from gpustack.catalog.gpus import Product
@@ -125,9 +126,10 @@ def branch(version: str) -> Branch:
     for known in branches():
         if text == known.name[1:]:
             return known
-    if not text.isdigit():
+    number = whole(text)
+    if number is None:
         raise UnknownBranch(version, [known.name for known in branches()[-3:]])
-    by_distance = sorted(branches(), key=lambda known: abs(known.number - int(text)))
+    by_distance = sorted(branches(), key=lambda known: abs(known.number - number))
     raise UnknownBranch(version, [known.name for known in by_distance[:2]])
 
 

@@ -27,7 +27,16 @@ MINORS: tuple[str, ...] = ("1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35
 FILE_TEMPLATE = "{{.ResourceKind}}{{if ne .Group .ResourceAPIVersion}}-{{.Group}}{{end}}-{{.ResourceAPIVersion}}.json"
 """`file_name` in the words of kubeconform's -schema-location. For the core group its .Group is the version."""
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?", re.ASCII)
+CLUSTER_SCOPED = frozenset({
+    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node",
+    "NodeFeatureRule", "NodePolicy", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "RuntimeClass",
+    "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration", "VolumeAttachment", })  # fmt: skip
+"""Kinds without a namespace, of the core APIs and of those that a GPU stack meets. Every other kind with a schema here
+has one. Kinds without a schema are not rendered, so that nothing is assumed of them."""
+
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.\d+)?(?:[-+].*)?", re.ASCII)
 _API_VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _NAME_BYTES = 200  # file systems refuse to look for names above 255

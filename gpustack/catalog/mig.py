@@ -27,7 +27,7 @@ NEGATIVE = ("me",)
 MEDIA = ("me", "me.all")
 """Attributes that take the media extensions, of which a board has one set."""
 
-_NAME = re.compile(r"(?:([1-9])c\.)?([1-9])g\.(0|[1-9][0-9]*)gb(?:([+-])([a-z.,]+))?")
+_NAME = re.compile(r"(?:([1-9])c\.)?([1-9])g\.(0|[1-9][0-9]{0,8})gb(?:([+-])([a-z.,]+))?")
 
 
 class IllegalProfile(ValueError):  # noqa: N818  # as UnknownProfile

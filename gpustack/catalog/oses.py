@@ -14,6 +14,7 @@ from typing import Any
 
 from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName, nearest
+from gpustack.model import whole
 
 _NAME = re.compile(r"([a-z](?:[a-z_-]*[a-z])?)([0-9][0-9A-Za-z_.+-]*)")
 
@@ -101,7 +102,7 @@ def os_tag(os: str, release: str | None = None) -> str:
     rule = next(rule for rule in _facts()["tags"] if _versions.satisfies(release, rule["when"]))
     major = version.partition(".")[0]
     threshold = rule["major_from"].get(name)
-    return f"{name}{major}" if threshold is not None and major.isdigit() and int(major) >= threshold else os
+    return f"{name}{major}" if threshold is not None and (whole(major) or 0) >= threshold else os
 
 
 def os_family(os: str, release: str | None = None) -> OsFamily | None:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpustack import model
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
 from gpustack.catalog.traits import Traits, without
@@ -173,7 +174,7 @@ def _nearest(name: str) -> list[str]:
             return found[:3]
     if not numbers:
         return nearest(name, newest_first) or newest_first[:1]
-    wanted = tuple(int(number) for number in numbers)
+    wanted = model.numbers(written[0]) if written else ()
     older = [known for known in newest_first if _versions.key(known) < wanted]
     newer = [known for known in newest_first if _versions.key(known) > wanted]
     return older[:1] + newer[-1:]

@@ -44,9 +44,13 @@ RULE_MODULES = (
     "placement",
     "twice",
     "pods",
+    "api_server",
     "nulls",
     "workloads",
     "workload_nodes",
     "workload_shares",
 )
 """The modules of this package that hold rules. `rule.all_rules` imports them, and nobody else needs to."""
+
+NEVER_KEPT = ("GPU814",)
+"""Rules about objects with something in them that must not lie in a cache."""

@@ -85,5 +85,7 @@ RAISED: dict[str, str] = {
     "GPU922": "A file of somebody else stands where a rendered one goes",
     "GPU923": "The system refuses something",
     "GPU924": "A report can't be written",
+    # What is compared: cli/diff.py
+    "GPU950": "A file that is compared is no Kubernetes object",
     "GPU999": "A defect of gpustack",
 }

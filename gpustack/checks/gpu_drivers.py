@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import drivers, platforms, releases
+from ..model import numbers
 from ..policy.ownership import in_charge
 from ..policy.workloads import workload
 from .node_drivers import POOLS, NodeDriver, joined, node_drivers, older, product_of
@@ -240,8 +241,7 @@ def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.removeprefix("v").partition("-")[0].split(".")
-    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
+    return numbers(version.removeprefix("v").partition("-")[0])
 
 
 @rule("GPU426", "note")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..catalog import dcgm
 from ..model import Body
 from ..policy.cluster import on_openshift
-from ..policy.quantities import size
+from ..policy.quantities import milliseconds, size
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 SERVICE = "nvidia-dcgm"
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
-UNITS = {"y": 31536000000, "w": 604800000, "d": 86400000, "h": 3600000, "m": 60000, "s": 1000, "ms": 1}
 
 
 def exporting(spec: ClusterPolicySpec) -> bool:
@@ -172,11 +171,6 @@ def timeout_beyond_interval(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 "the Prometheus operator refuses the ServiceMonitor, and nothing is scraped",
                 f"write {monitor.interval} or less",
             )
-
-
-def milliseconds(duration: str) -> int:
-    """How long DURATION is: 1m30s."""
-    return sum(int(number) * UNITS[unit] for number, unit in re.findall(r"([0-9]+)(ms|[ywdhms])", duration))
 
 
 @rule("GPU611", "warning")

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import drivers, gpus, oses, releases
+from ..model import numbers
 from ..policy.ownership import in_charge, owners
 from ..policy.workloads import workload
 
@@ -75,7 +76,7 @@ class NodeDriver:
     def numbers(self) -> Version:
         """The version as numbers: (595, 91, 7), of a branch (595,); empty where it says nothing."""
         found = re.match(r"\d{3,}(?:\.\d+)*", self.version)
-        return tuple(int(part) for part in found[0].split(".")) if found and not self.digest else ()
+        return numbers(found[0]) if found and not self.digest else ()
 
     @cached_property
     def branch(self) -> drivers.Branch | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..compiler.cache import Store, own_digest, private_store
 from ..compiler.fleet import Progress, Project
-from ..model import Finding, InputError, MissingToolError
+from ..model import Finding, InputError, MissingToolError, whole
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -31,7 +31,7 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
         help="a cluster's name, a glob, or a policy file anywhere (default: all)",
     )
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
-    parser.add_argument("--jobs", type=positive, metavar="N", help="processes to use (default: one per processor)")
+    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:
@@ -83,11 +83,18 @@ def named(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
-    if not digits or len(digits) > len(str(MOST_JOBS)) or int(digits) > MOST_JOBS:
+    value = whole(text)
+    if not value:
+        raise argparse.ArgumentTypeError("must be a number from 1 on")
+    return value
+
+
+def processes(text: str) -> int:
+    value = whole(text)
+    if not value or value > MOST_JOBS:
         shown = text if len(text) <= 20 else f"{text[:20]}..."
         raise argparse.ArgumentTypeError(f"{shown!r} is no number of processes: write one from 1 to {MOST_JOBS}")
-    return int(digits)
+    return value
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
     parser.add_argument(
-        "--jobs", type=common.positive, metavar="N", help="processes to use (default: one per processor)"
+        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
     )
     common.add_today(parser)
 

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen"
     )
     parser.add_argument(
-        "--jobs", type=common.positive, metavar="N", help="processes to use (default: one per processor)"
+        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
     )
     parser.add_argument(
         "--kubeconform",

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from gpustack.model import Body, Path, dotted
+from gpustack.model import DEEPEST, Body, Path, dotted
 
 JSON: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any]
 """Plain data as JSON has it, without null."""
@@ -32,8 +32,6 @@ _METADATA = ("name", "namespace")
 
 # Readers look for the ":" of a key on one line within 1,024 characters; a longer key stands behind "? ".
 _KEY_LENGTH = 1000
-# Readers recurse. No real object comes near; the deepest, the schemas in CRDs, have some 30 levels.
-_DEEPEST = 64
 # Stands for the indent in a cached text of several lines. No reader takes a raw NUL, so no text holds one.
 _MARK = "\0"
 
@@ -186,8 +184,8 @@ def _sequence(items: list[Any], lead: str, indent: str, lines: _Lines) -> None:
 
 
 def _deeper(indent: str) -> str:
-    if len(indent) >= 2 * _DEEPEST:
-        raise _RefusedError(f"is nested deeper than {_DEEPEST} levels; readers give up on it")
+    if len(indent) >= 2 * DEEPEST:
+        raise _RefusedError(f"is nested deeper than {DEEPEST} levels; readers give up on it")
     return indent + "  "
 
 

@@ -17,11 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import kubernetes
+from ..checks import NEVER_KEPT
 from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
-from ..model import Body, Finding, FindingsError, GpustackError, Resource
+from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
+from .causes import caused, named, section
 
 if TYPE_CHECKING:
     from ..components.inputs.common import Inputs
@@ -94,23 +96,9 @@ def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Itera
     """What the rules over single objects found when the components RESULTS were synthesised, with places in the policy
     instead of places in the object.
     """
-    own = spec.cluster.namespace
     for result in results:
         for identity, item in result["findings"]:
-            finding, path = finding_of(item), ""
-            if result["section"] == "extraObjects":
-                index = [named(body, own) for body in spec.extraObjects].index(tuple(identity))
-                below = f".{finding.path}" if finding.path and not finding.path.startswith("[") else finding.path
-                path = f"spec.extraObjects[{index}]{below}"
-            elif result["section"] in type(spec).model_fields:
-                path = f"spec.{result['section']}"
-            yield dataclasses.replace(finding, path=path)
-
-
-def named(body: Body, namespace: str) -> tuple[str, str, str]:
-    """Kind, namespace (of NAMESPACE unless it says another) and name of an object in a policy."""
-    meta = body["metadata"]
-    return body["kind"], meta.get("namespace") or namespace, meta["name"]
+            yield caused(spec, result["section"], tuple(identity), finding_of(item))
 
 
 def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Result]) -> Iterator[Finding]:
@@ -207,19 +195,15 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
             try:
-                results[key] = component_result(entry, synthesised[entry.id], minor, spec.cluster.namespace)
+                refuse(schema_findings(spec, entry, synthesised[entry.id], minor))
+                results[key] = component_result(entry, synthesised[entry.id], spec.cluster.namespace)
             except FindingsError as error:
                 errors += error.findings
             else:
-                store.put("component", key, results[key])
+                if not any(item[0] in NEVER_KEPT for _, item in results[key]["findings"]):
+                    store.put("component", key, results[key])
     refuse(errors)
     return results
-
-
-def section(entry: Entry) -> str:
-    """The name that a section of the policy has if the component ENTRY has one: dcgm_exporter -> dcgmExporter."""
-    first, *rest = entry.module.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[Resource]]]:
@@ -238,21 +222,30 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[R
     return synthesise
 
 
-def component_result(entry: Entry, resources: list[Resource], minor: str, namespace: str) -> Result:
+def schema_findings(
+    spec: ClusterPolicySpec, entry: Entry, resources: Sequence[Resource], minor: str
+) -> Iterator[Finding]:
+    """What a cluster of Kubernetes MINOR would refuse in RESOURCES of the component ENTRY, with the place in SPEC."""
+    from .validate import validate
+
+    for resource in resources:
+        for finding in validate(resource.body, minor):
+            yield caused(spec, section(entry.module), named(resource.body, spec.cluster.namespace), finding)
+
+
+def component_result(entry: Entry, resources: list[Resource], namespace: str) -> Result:
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
     objects say (with the object), and its bodies as one text, which few ask for.
     """
     from ..checks.references import needed, provided
     from .emit import emit
-    from .validate import validate
 
-    refuse([finding for resource in resources for finding in validate(resource.body, minor)])
     found = ((resource, rule.findings(resource)) for resource in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
-        "section": section(entry),
+        "section": section(entry.module),
         "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in found for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }

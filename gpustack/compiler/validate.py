@@ -30,7 +30,8 @@ SHOWN = 12
 def validate(body: Body, minor: str) -> list[Finding]:
     """Return what a cluster of Kubernetes MINOR ("1.33") would refuse in BODY; nothing when it is fine.
 
-    GPU901: the object breaks its schema, one finding per place. GPU902: this version has no such kind.
+    GPU901: the object breaks its schema, one finding per place. GPU902: this version has no such kind. A finding's path
+    is the place in BODY.
     """
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
@@ -63,11 +64,11 @@ def _no_schema(body: Body, api_version: str, kind: str, minor: str) -> Finding:
     if having:
         why = f"Kubernetes has this kind from {having[0]} to {having[-1]}"
         remedy = "set spec.cluster.kubernetesVersion to a version that has it, or leave the object out"
-        return Finding("GPU902", "error", what, why=why, remedy=remedy)
+        return Finding("GPU902", "error", what, "kind", why=why, remedy=remedy)
     near = _nearest(f"{api_version} {kind}", list(_known_kinds(minor)))
     why = "what can't be checked is not rendered"
     remedy = f"did you mean {near[0]}?" if near else "check apiVersion and kind; apply other kinds by other means"
-    return Finding("GPU902", "error", what, why=why, remedy=remedy)
+    return Finding("GPU902", "error", what, "kind", why=why, remedy=remedy)
 
 
 def _known_kinds(minor: str) -> Iterator[str]:
@@ -108,10 +109,14 @@ def _describe(error: ValidationError, body: Body, minor: str) -> Iterator[Findin
         for name in (name for name in rule if name not in instance):
             place = dotted((*steps, name))
             why = f"Kubernetes {minor} requires it"
-            yield Finding("GPU901", "error", f"{_title(body)}: {place} is missing", why=why, remedy=f"set {place}")
+            what = f"{_title(body)}: {place} is missing"
+            yield Finding("GPU901", "error", what, place, why=why, remedy=f"set {place}")
     else:
         what, why, remedy = _wrong_value(str(error.validator), rule, instance, _shown(instance, body))
-        yield Finding("GPU901", "error", f"{_title(body)}: {dotted(steps)} {what}", why=why, remedy=remedy)
+        if body.get("kind") == "Secret" and error.validator in ("type", "anyOf"):
+            remedy = "put it in quotes, or write a value of the right type"
+        what = f"{_title(body)}: {dotted(steps)} {what}"
+        yield Finding("GPU901", "error", what, dotted(steps), why=why, remedy=remedy)
 
 
 def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list[str], minor: str) -> Finding:
@@ -130,7 +135,7 @@ def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list
         remedy = f"did you mean {near[0]}?"
     else:
         remedy = f"remove {dotted(steps)}"
-    return Finding("GPU901", "error", what, why=why, remedy=remedy)
+    return Finding("GPU901", "error", what, dotted(steps), why=why, remedy=remedy)
 
 
 def _versions_with(error: ValidationError, body: Body, name: str) -> list[str]:
@@ -194,8 +199,8 @@ def _shown(value: object, body: Body) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    if body.get("kind") == "Secret" and isinstance(value, str):
-        return "a string (hidden)"
+    if body.get("kind") == "Secret":
+        return "a string (hidden)" if isinstance(value, str) else "another value (hidden)"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -26,12 +26,11 @@ I = TypeVar("I", bound=Inputs)  # noqa: E741 - the one type parameter of this mo
 class Manifest(cdk8s.ApiObject):
     """A Kubernetes object whose body is a plain dict, with what hygiene.py gives to every object."""
 
-    def __init__(self, scope: Construct, body: Body, stage: Stage) -> None:
+    def __init__(self, scope: Construct, body: Body, stage: Stage, id: str = "") -> None:  # noqa: A002 - cdk8s' own
         meta = body["metadata"]
-        where = f"{meta['namespace']}." if "namespace" in meta else ""
         super().__init__(
             scope,
-            f"{body['kind']}-{where}{meta['name']}",
+            id or id_of(body),
             api_version=body["apiVersion"],
             kind=body["kind"],
             metadata=metadata(meta["name"], meta.get("namespace")),
@@ -49,6 +48,16 @@ class Manifest(cdk8s.ApiObject):
     def forget(self) -> None:
         """Let go of the body."""
         self._body = {}
+
+
+def id_of(body: Body) -> str:
+    """What BODY is called in the tree, if nothing else has its kind, namespace and name."""
+    meta = body["metadata"]
+    return (
+        f"{body['kind']}-{meta['namespace']}.{meta['name']}"
+        if "namespace" in meta
+        else f"{body['kind']}-{meta['name']}"
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -71,7 +80,14 @@ class Component(Construct, Generic[I]):
 
     def __init__(self, scope: Construct, id: str, inputs: I) -> None:  # noqa: A002 - cdk8s' own name for it
         super().__init__(scope, id)
-        self._manifests = [Manifest(self, body, self.stage) for body in self.manifests(inputs)]
+        known: set[str] = set()
+        self._manifests = []
+        for body in self.manifests(inputs):
+            name = id_of(body)
+            if name in known:  # kinds of two API groups may have one name
+                name = f"{name}@{str(body['apiVersion']).rpartition('/')[0]}"
+            known.add(name)
+            self._manifests.append(Manifest(self, body, self.stage, name))
 
     @abstractmethod
     def manifests(self, inputs: I) -> Iterator[Body]:

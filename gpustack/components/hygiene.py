@@ -2,7 +2,8 @@
 GitOps engines do to texts.
 
 Solves three kinds of endless trouble: an engine shows 1000m as changed, because the cluster says 1; Flux replaces the
-`${...}` of a shell script or an alert by nothing; an object is too large for the annotation of a client-side apply.
+`${...}` of a shell script or an alert by nothing; an object is too large for the annotation of a client-side apply,
+which holds all of it.
 Rejected: doing so in each component, where the next one forgets it.
 """
 
@@ -11,14 +12,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..model import Body
+from ..model import ANNOTATIONS_LIMIT, Body
 from ..policy.quantities import canonical
 
 KEPT_BY_FLUX = ("kustomize.toolkit.fluxcd.io/substitute", "disabled")
 SERVER_SIDE = ("argocd.argoproj.io/sync-options", "ServerSideApply=true")
 
-CLIENT_SIDE_LIMIT = 256 * 1024
-"""Bytes that all annotations of an object may have, among them the whole object after a client-side apply."""
 POD_TEMPLATES = {
     "Pod": (),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
@@ -33,7 +32,7 @@ def clean(body: Body) -> Body:
     """BODY with what every object gets; BODY itself where that is nothing."""
     text = json.dumps(body)
     wanted = [KEPT_BY_FLUX] if "${" in text else []
-    if len(text) >= CLIENT_SIDE_LIMIT:
+    if len(text) >= ANNOTATIONS_LIMIT:
         wanted.append(SERVER_SIDE)
     if '"resources"' in text or '"hard"' in text or '"sizeLimit"' in text:
         body = with_quantities(body)

@@ -214,7 +214,7 @@ def _of_text(text: str) -> _Shared:
         entries = sharing[kind].get("resources") or [] if kind else []
         replicas = {_prefixed(str(entry["name"])): int(entry["replicas"]) for entry in entries}
         return _Shared(kind, replicas, bool(kind and sharing[kind].get("renameByDefault")))
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
         raise _Unknown("the device plugin's configuration can't be read") from None
 
 

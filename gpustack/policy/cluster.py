@@ -16,11 +16,12 @@ from .types import (
     DnsSubdomain,
     ImageReference,
     KubernetesVersion,
-    NodeText,
     ObjectName,
     OpenShiftVersion,
+    OstreeVersion,
     ProxyUrl,
     RegistryMap,
+    Text,
 )
 
 
@@ -38,7 +39,7 @@ class Proxy(Section):
     """Proxy for http addresses. Absent or empty: none."""
     httpsProxy: ProxyUrl | None = None
     """Proxy for https addresses. Absent or empty: none."""
-    noProxy: str | None = None
+    noProxy: Text | None = None
     """Hosts, domains and networks that are reached directly, separated by commas. Absent or empty: none."""
     trustedCA: TrustedCA = section()
     """Authorities that the proxy's certificates are signed by."""
@@ -49,7 +50,7 @@ class OpenShift(Section):
 
     version: OpenShiftVersion | None = None
     """Version of OpenShift, such as 4.18.1. Absent: not known, and then nothing that depends on it is rendered."""
-    driverToolkitImages: Annotated[dict[NodeText, ImageReference], BeforeValidator(absent)] = mapping()
+    driverToolkitImages: Annotated[dict[OstreeVersion, ImageReference], BeforeValidator(absent)] = mapping()
     """Images of the driver toolkit by RHCOS version, as the image stream `openshift/driver-toolkit` lists them. Absent:
     no driver toolkit."""
     proxy: Proxy = section()

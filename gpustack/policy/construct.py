@@ -145,20 +145,26 @@ class Builder:
 
     def refuse_tag(self, node: Node, tag: str) -> NoReturn:
         shown = f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+        where = mark(node, self.text, self.file)
+        if where.text is None:  # of a Secret: a password may begin like a tag
+            shown = "behind the '!'"
         refuse(
             "GPU009",
             f"the tag {shown} can't be used here",
-            mark(node, self.text, self.file),
+            where,
             "policies and manifests are plain data; tags name types of a programming language, or don't fit this value",
             f"remove {shown}; to make a value a string, put it in quotes",
         )
 
     def refuse_number(self, node: Node, reason: str) -> NoReturn:
+        where = mark(node, self.text, self.file)
         shown = node.value if len(node.value) <= 40 else node.value[:37] + "..."
+        if where.text is None:
+            shown = "a value of a Secret"
         refuse(
             "GPU010",
             f"{shown} {reason}",
-            mark(node, self.text, self.file),
+            where,
             "unquoted, it is read as a number",
             "put it in quotes if it is meant as text; else write a smaller number",
         )

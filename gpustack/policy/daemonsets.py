@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import model_validator
 
 from .base import Section, items, mapping, section
-from .forms import refuse
-from .types import Annotations, AtLeast0, Labels, LabelValue, NodesText, ObjectName, TaintKey
+from .forms import Form, refuse
+from .types import Annotations, AtLeast0, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
+
+PROFILE_PATH = Form(
+    "profile_path",
+    "path of a profile",
+    "relative to the kubelet's seccomp folder, without '..'",
+    r"(?!/)(?!(?:.*/)?\.\.(?:/|$))[^\x00]+",
+    4096,
+    empty=True,
+)
+SYSCTL = Form(
+    "sysctl",
+    "kernel parameter",
+    "lower-case words joined by '.' or '/', such as net.core.somaxconn",
+    r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*",
+    253,
+)
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 
@@ -61,7 +77,7 @@ class AppArmorProfile(Section):
 
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"]
     """Which kind of profile applies."""
-    localhostProfile: str | None = None
+    localhostProfile: Text | None = None
     """Name of a profile loaded on the node; for type Localhost only. Absent: none."""
 
 
@@ -70,42 +86,42 @@ class SeccompProfile(Section):
 
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"]
     """Which kind of profile applies."""
-    localhostProfile: str | None = None
+    localhostProfile: Annotated[str, PROFILE_PATH] | None = None
     """Path of a profile below the kubelet's seccomp folder; for type Localhost only. Absent: none."""
 
 
 class SELinuxOptions(Section):
     """The SELinux context of a pod."""
 
-    level: str | None = None
+    level: Text | None = None
     """SELinux level, such as `s0`. Absent: what the runtime assigns."""
-    role: str | None = None
+    role: Text | None = None
     """SELinux role. Absent: what the runtime assigns."""
-    type: str | None = None
+    type: Text | None = None
     """SELinux type, such as `spc_t`. Absent: what the runtime assigns."""
-    user: str | None = None
+    user: Text | None = None
     """SELinux user. Absent: what the runtime assigns."""
 
 
 class Sysctl(Section):
     """A kernel parameter of the pod's own namespaces."""
 
-    name: str
+    name: Annotated[str, SYSCTL]
     """Name of the parameter, such as `net.core.somaxconn`."""
-    value: str
+    value: Text
     """Its value, as text."""
 
 
 class WindowsOptions(Section):
     """Windows settings of a pod. There for completeness: NVIDIA's components run on Linux nodes."""
 
-    gmsaCredentialSpec: str | None = None
+    gmsaCredentialSpec: Text | None = None
     """The content of a group-managed service account's credential specification. Absent: none."""
-    gmsaCredentialSpecName: str | None = None
+    gmsaCredentialSpecName: Text | None = None
     """Name of such a specification. Absent: none."""
     hostProcess: bool | None = None
     """Whether the containers run as host processes. Absent: false."""
-    runAsUserName: str | None = None
+    runAsUserName: Text | None = None
     """Windows user that runs the containers. Absent: the image's."""
 
 

@@ -10,7 +10,7 @@ from .base import Section, items, mapping, section
 from .device_plugin import NamedConfigs
 from .forms import TextAt
 from .operand import Operand
-from .types import Annotations, AtLeast0, ConfigData, Duration, HostPath, Labels, Port
+from .types import Annotations, ConfigData, Duration, HostPath, Labels, Port, Text
 
 RelabelAction = Literal[
     "replace",
@@ -51,18 +51,18 @@ class Relabeling(Section):
 
     action: RelabelAction | None = None
     """What the rule does. Absent: replace."""
-    sourceLabels: list[str] | None = None
+    sourceLabels: list[Text] | None = None
     """Labels whose values, joined by `separator`, are matched. Absent: none."""
-    separator: str | None = None
+    separator: Text | None = None
     """Text between the joined values. Absent: `;`."""
-    regex: str | None = None
+    regex: Text | None = None
     """Regular expression that the joined values have to match as a whole. Absent: `(.*)`."""
-    targetLabel: str | None = None
+    targetLabel: Text | None = None
     """Label that the result is written to; needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal.
     Absent: none."""
-    replacement: str | None = None
+    replacement: Text | None = None
     """What is written for replace; `$1` is the first group of `regex`. Absent: `$1`."""
-    modulus: AtLeast0 | None = None
+    modulus: Annotated[int, Field(ge=0)] | None = None
     """Divisor of the hash, for hashmod. Absent: none."""
 
 
@@ -133,5 +133,5 @@ class DcgmExporter(Operand):
     enablePodUID: bool | None = None
     """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent:
     false."""
-    podLabelAllowlistRegex: list[Annotated[str, Field(min_length=1)]] = items()
+    podLabelAllowlistRegex: list[Annotated[Text, Field(min_length=1)]] = items()
     """Regular expressions for the pod labels that metrics may carry. Absent: all labels."""

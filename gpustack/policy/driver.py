@@ -8,8 +8,8 @@ from pydantic import BeforeValidator
 
 from .base import Section, section
 from .forms import refuse
-from .operand import DriverManager, Probe, Workload
-from .types import AtLeast0, IntOrPercent, ObjectName
+from .operand import DriverManager, Probe, RestartingProbe, Workload
+from .types import AtLeast0, IntOrPercent, ObjectName, Text
 
 
 def _not_precompiled(value: Any) -> Any:
@@ -70,7 +70,7 @@ class VirtualTopology(Section):
 class WaitForCompletion(Section):
     """Waiting for workloads before a node's driver is replaced."""
 
-    podSelector: str | None = None
+    podSelector: Text | None = None
     """Label selector of the pods to wait for, such as `app=training`. Absent or empty: no waiting."""
     timeoutSeconds: AtLeast0 | None = None
     """Seconds after which the wait is given up; 0 waits without end. Absent: 0."""
@@ -94,7 +94,7 @@ class Drain(Section):
     """Whether nodes may be drained. Absent: false."""
     force: bool | None = None
     """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
-    podSelector: str | None = None
+    podSelector: Text | None = None
     """Label selector of the pods to drain. Absent or empty: all."""
     timeoutSeconds: AtLeast0 | None = None
     """Seconds before the drain counts as failed; 0 waits without end. Absent: 300."""
@@ -157,10 +157,10 @@ class Driver(DriverSettings):
     """Whether drivers are described by `drivers` instead of this section. Absent: false."""
     useOpenKernelModules: bool | None = None
     """Without effect since v25.3, when `kernelModuleType` replaced it. Absent: not set."""
-    startupProbe: Probe | None = None
+    startupProbe: RestartingProbe | None = None
     """How long the driver may take to build and load. Absent: the default of the release, 60 s and then 120 checks 10 s
     apart."""
-    livenessProbe: Probe | None = None
+    livenessProbe: RestartingProbe | None = None
     """There in the operator's API, but its operator fails when it is set. Absent: none."""
     readinessProbe: Probe | None = None
     """There in the operator's API, but its operator fails when it is set. Absent: none."""

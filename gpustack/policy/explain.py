@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.model import Finding, InputError, Location, Path, dotted, whole
 from gpustack.policy.layers import Origin, has
 from gpustack.policy.load import Loaded
 
@@ -59,7 +59,7 @@ def _parse(text: str) -> list[str | int]:
             raise InputError(Finding("GPU019", "error", what, text, None, why, remedy))
         bracket = match["bracket"]
         if bracket is not None:
-            steps.append(int(bracket) if bracket.isdecimal() else bracket)
+            steps.append(bracket if (index := whole(bracket)) is None else index)
         else:
             steps.append(match["name"] or match["double"] or match["single"] or "")
         position = match.end()

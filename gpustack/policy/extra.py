@@ -6,10 +6,14 @@ import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from gpustack.catalog.kubernetes import CLUSTER_SCOPED
+from gpustack.model import DEEPEST, Path
 
 from .base import Section
-from .forms import refuse
-from .types import ConfigKey, DnsLabel, DnsSubdomain, Kind
+from .forms import Form, refuse, refuse_at
+from .types import DNS_LABEL, KIND, ConfigKey, DnsLabel, DnsSubdomain, Kind
 
 
 class Reference(Section):
@@ -25,6 +29,17 @@ class Reference(Section):
     """Keys of a ConfigMap or Secret. Absent: not known, and then no key is checked."""
 
 
+_NAME = Form(
+    "object_name",
+    "name of a Kubernetes object",
+    "no '/' and no '%', and neither '.' nor '..'",
+    r"(?!\.\.?$)[^/%\x00-\x1f\x7f]+",
+    253,
+)
+"""What all kinds have in common: those of RBAC may have a colon. What a kind asks for besides, a rule over objects
+knows (checks/api_server.py)."""
+
+
 def _manifest(body: dict[str, Any]) -> dict[str, Any]:
     """Return BODY without its nulls, or say what it lacks to be a Kubernetes object."""
     metadata = body.get("metadata")
@@ -33,22 +48,46 @@ def _manifest(body: dict[str, Any]) -> dict[str, Any]:
     missing = [path for path, value in found.items() if not isinstance(value, str) or not value]
     if missing:
         raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
-    if not re.fullmatch(r"(?!\.\.?$)[^/%\x00-\x1f]+", str(name)):
-        raise refuse("extra_object", f"{name!r} is no name of a Kubernetes object", "leave out '/' and '%'")
     if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):
         raise refuse("extra_object", f"{body['apiVersion']!r} is no apiVersion", "write v1, apps/v1 or the like")
-    if not isinstance(body["metadata"].get("namespace", ""), str | None):
+    _check(("kind",), KIND, body["kind"])
+    _check(("metadata", "name"), _NAME, body["metadata"]["name"])
+    _check_namespace(str(body["kind"]), body["metadata"].get("namespace"))
+    return {key: _without_nulls(value, (key,)) for key, value in body.items() if value is not None}
+
+
+def _check(place: Path, form: Form, value: str) -> None:
+    """Hold VALUE, which stands at PLACE of a manifest, to FORM."""
+    try:
+        form.check(value)
+    except PydanticCustomError as error:
+        raise refuse_at(place, error, value) from None
+
+
+def _check_namespace(kind: str, namespace: Any) -> None:
+    """Hold the namespace of an object of KIND to what its scope allows."""
+    place = ("metadata", "namespace")
+    if namespace is None or namespace == "":
+        return
+    if not isinstance(namespace, str):
         raise refuse("extra_object", "metadata.namespace is no text", "write the name of a namespace, in quotes")
-    return {key: _without_nulls(value) for key, value in body.items() if value is not None}
+    if kind in CLUSTER_SCOPED:
+        what = f"a {kind} is of the whole cluster and has no namespace: the API server refuses it"
+        raise refuse_at(place, refuse("extra_object", what, "leave out metadata.namespace"), namespace)
+    _check(place, DNS_LABEL, namespace)
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(value: Any, place: Path) -> Any:
+    """VALUE without its nulls; PLACE says where it stands in the manifest."""
+    if len(place) >= DEEPEST and isinstance(value, dict | list):
+        what = f"a manifest that is nested more than {DEEPEST} levels deep"
+        raise refuse_at(place[:3], refuse("extra_object", what, "check the brackets and the indentation"), value)
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(item, (*place, key)) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         if None in value:
             raise refuse("extra_object", "a list of a manifest has an empty item", "fill it in or leave it out")
-        return [_without_nulls(item) for item in value]
+        return [_without_nulls(item, (*place, index)) for index, item in enumerate(value)]
     return value
 
 

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
+
+from gpustack.model import INT32
 
 
 def absent(value: Any) -> Any:
@@ -36,12 +39,17 @@ def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: A
     return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=place, input=value)])
 
 
+LONGEST = 4096
+"""Characters of the longest text in a form, of those that have no limit of their own: as long as a path may be."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
     """What a text has to look like: an annotation for `str`.
 
     `what` completes "is no ...", `rule` says the form in words. `hints` are (expression, remedy) for common mistakes.
-    `empty` lets "" pass, which charts write for "not set".
+    `empty` lets "" pass, which charts write for "not set". `too_much` says in which way a text of this form is beyond
+    what the API holds, "" for one that is not; a JSON schema can't.
     """
 
     name: str
@@ -51,16 +59,23 @@ class Form:
     longest: int = 0
     empty: bool = False
     hints: tuple[tuple[str, str], ...] = ()
+    too_much: Callable[[str], str] | None = None
 
     def check(self, value: str) -> str:
         """Return VALUE, or raise what is wrong with it."""
         if not value and self.empty:
             return value
-        if (self.longest and len(value) > self.longest) or not re.fullmatch(self.pattern, value):
+        if (
+            len(value) > LONGEST
+            or (self.longest and len(value) > self.longest)
+            or not re.fullmatch(self.pattern, value)
+        ):
             limit = f", {self.longest} characters at most" if self.longest else ""
             shown = f"{value[:60]}..." if len(value) > 63 else value
-            remedy = next((text for pattern, text in self.hints if re.search(pattern, value)), "")
+            remedy = next((text for pattern, text in self.hints if re.search(pattern, value[:LONGEST])), "")
             raise refuse(self.name, f"{shown!r} is no {self.what}: {self.rule}{limit}", remedy)
+        if self.too_much and (what := self.too_much(value)):
+            raise refuse(self.name, f"{value!r} is no {self.what} that can be used: {what}", "write less")
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -90,16 +105,19 @@ class TextAt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number from 0 up, or text in a form: an annotation for `int | str`, which as a union would report
+    """A whole number from 0 to `most`, or text in a form: an annotation for `int | str`, which as a union would report
     twice."""
 
     form: Form
+    most: int = INT32
 
     def check(self, value: Any) -> int | str:
         if isinstance(value, str):
             return self.form.check(value)
-        if type(value) is int and value >= 0:
+        if type(value) is int and 0 <= value <= self.most:
             return value
+        if type(value) is int and value > self.most:
+            raise refuse(self.form.name, f"{value} is too large: {self.most} at most", "write a smaller number")
         remedy = f'write it in quotes: "{value}"' if type(value) is float else ""
         raise refuse(self.form.name, f"{value!r} is no {self.form.what}: {self.form.rule}", remedy)
 
@@ -108,4 +126,4 @@ class Number:
 
     def schema(self) -> dict[str, Any]:
         """The same as a JSON schema."""
-        return {"anyOf": [{"type": "integer", "minimum": 0}, self.form.schema()]}
+        return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": self.most}, self.form.schema()]}

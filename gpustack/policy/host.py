@@ -6,7 +6,7 @@ from __future__ import annotations
 from .base import Section, mapping, section
 from .dcgm import ServiceMonitor
 from .operand import ImageSource, Operand, SideModule
-from .types import Annotations, HostPath, Labels, ObjectName
+from .types import Annotations, HostPath, Labels, ObjectName, Text
 
 
 class HostPaths(Section):
@@ -63,7 +63,7 @@ class Operator(Section):
     use_ocp_driver_toolkit: bool | None = None
     """Whether the driver is built in OpenShift's driver toolkit. Absent: yes on OpenShift, where the toolkit's image is
     known."""
-    defaultRuntime: str | None = None
+    defaultRuntime: Text | None = None
     """Without effect in every release: the runtime is that of the nodes. Absent: not set."""
     labels: Labels = mapping()
     """Labels of the operator's own pod, which is not rendered. Absent: none."""

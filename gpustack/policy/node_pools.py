@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from gpustack.model import INT32
+
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
 from .forms import refuse, refuse_at
@@ -22,6 +24,7 @@ from .types import (
     LabelValue,
     NodeText,
     OperatingSystem,
+    OstreeVersion,
     TimeOfDay,
     TimeZone,
 )
@@ -40,7 +43,7 @@ class Count(Section):
     @model_validator(mode="before")
     @classmethod
     def _from_a_number(cls, data: Any) -> Any:
-        if type(data) is int and data >= 0:
+        if type(data) is int and 0 <= data <= INT32:
             return {"min": data, "max": data}
         if not isinstance(data, (dict, cls)):
             raise refuse(
@@ -123,7 +126,7 @@ class NodePool(Section):
     each. Absent: not known."""
     kernel: NodeText | None = None
     """Kernel release, as `uname -r` prints it; needed for precompiled drivers. Absent: not known."""
-    ostreeVersion: NodeText | None = None
+    ostreeVersion: OstreeVersion | None = None
     """Version of RHCOS on OpenShift, which picks the driver toolkit's image. Absent: not known."""
     containerRuntime: ContainerRuntime | None = None
     """Container runtime of the nodes, as `cluster.containerRuntime`. Absent: the cluster's."""

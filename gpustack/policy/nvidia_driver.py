@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from .base import Section, items, mapping, section
 from .daemonsets import PodSecurityContext, Toleration
 from .driver import ConfigMapRef, ModuleType, Rdma, UpgradePolicy
 from .host import GdrCopy, Gds
-from .operand import DriverManager, Probe, Workload
-from .types import Annotations, DnsSubdomain, LabelKey, Labels, ObjectName
+from .operand import DriverManager, Probe, RestartingProbe, Workload
+from .types import Annotations, DnsSubdomain, LabelKey, Labels, ObjectName, Text
 
 
 class NodeRequirement(Section):
@@ -19,7 +21,7 @@ class NodeRequirement(Section):
     """Label or field."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """How it is compared with the values."""
-    values: list[str] | None = None
+    values: list[Text] | None = None
     """Values to compare with; none for Exists and DoesNotExist. Absent: none."""
 
 
@@ -37,7 +39,7 @@ class PreferredTerm(Section):
 
     preference: NodeSelectorTerm
     """The conditions."""
-    weight: int
+    weight: int = Field(ge=1, le=100)
     """How much they count, 1 to 100."""
 
 
@@ -99,9 +101,9 @@ class NvidiaDriver(Workload):
     """PriorityClass of the pods. Absent or empty: system-node-critical."""
     podSecurityContext: PodSecurityContext | None = None
     """Security context of the pods. Absent: none."""
-    startupProbe: Probe | None = None
+    startupProbe: RestartingProbe | None = None
     """How long the driver may take to build and load. Absent: 60 s and then 120 checks 10 s apart."""
-    livenessProbe: Probe | None = None
+    livenessProbe: RestartingProbe | None = None
     """There in the operator's API, but without effect. Absent: none."""
     readinessProbe: Probe | None = None
     """There in the operator's API, but without effect. Absent: none."""

@@ -7,12 +7,42 @@ arguments.)
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from gpustack.catalog.environment import paths_in
+from gpustack.model import has_credentials, masked
 
 from .base import Section, items
-from .types import AtLeast0, AtLeast1, DnsSubdomain, EnvName, ImageName, ImageRepository, ImageTagOrDigest, Quantities
+from .forms import refuse, refuse_at
+from .types import (
+    HOST_PATH,
+    AtLeast0,
+    AtLeast1,
+    DnsSubdomain,
+    EnvName,
+    ImageName,
+    ImageRepository,
+    ImageTagOrDigest,
+    Quantities,
+    Text,
+)
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never", ""]
+
+
+def _without_password(value: str) -> str:
+    if has_credentials(value):
+        raise refuse(
+            "env_value",
+            f"{masked(value)!r} has a password in it: what is rendered is committed to Git, for everybody who may read "
+            "the repository",
+            "put the whole value into a Secret, under the variable's name: driver.secretEnv takes one; what has no "
+            "secretEnv needs an address without a password",
+        )
+    return value
 
 
 class EnvVar(Section):
@@ -20,8 +50,17 @@ class EnvVar(Section):
 
     name: EnvName
     """Name of the variable. Layers merge lists of variables by it."""
-    value: str | None = None
+    value: Annotated[Text, AfterValidator(_without_password)] | None = None
     """Its value, always text: write numbers and true or false in quotes. Absent is the empty text."""
+
+    @model_validator(mode="after")
+    def _names_paths(self) -> EnvVar:
+        for path in paths_in(self.name, self.value or ""):
+            try:
+                HOST_PATH.check(path)
+            except PydanticCustomError as error:
+                raise refuse_at(("value",), error, self.value) from None
+        return self
 
 
 class ResourceRequirements(Section):
@@ -45,8 +84,22 @@ class Probe(Section):
     failureThreshold: AtLeast1 | None = None
     """Failures in a row after which the container is restarted or counts as not ready. Absent: 3."""
     successThreshold: AtLeast1 | None = None
-    """Successes in a row that are needed after a failure. Absent: 1, the only value startup and liveness probes
-    allow."""
+    """Successes in a row that are needed after a failure. Absent: 1."""
+
+
+def _one(value: int) -> int:
+    if value != 1:
+        raise refuse("success_threshold", "startup and liveness probes succeed once or not", "leave it out, or write 1")
+    return value
+
+
+class RestartingProbe(Probe):
+    """Timing of a startup or liveness probe: the container restarts when it fails. What it runs is fixed."""
+
+    successThreshold: (
+        Annotated[int, AfterValidator(_one), Field(json_schema_extra={"minimum": 1, "maximum": 1})] | None
+    ) = None
+    """Successes in a row that are needed after a failure. Absent: 1, the only value that the API server takes."""
 
 
 class ImageSource(Section):
@@ -75,7 +128,7 @@ class DriverManager(ImageSource):
 class Component(ImageSource):
     """A container that runs beside others in a pod."""
 
-    args: list[str] = items()
+    args: list[Text] = items()
     """Arguments of the main container. They replace the built-in ones, the entrypoint script of some included. Absent:
     the built-in ones."""
     env: list[EnvVar] = items()

@@ -17,7 +17,7 @@ from gpustack.policy.positions import inside_scalar
 if TYPE_CHECKING:
     from gpustack.policy.load import Loaded
 
-_STEP = re.compile(r'\["([^"]*)"\]|\[(\d+)\]|([^.\[]+)')
+_STEP = re.compile(r'\["([^"]*)"\]|\[(\d{1,9})\]|([^.\[]+)')
 
 
 def parse(path: str) -> Path:

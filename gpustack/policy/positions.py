@@ -33,7 +33,7 @@ def locate(text: str, file: str, path: Path, *, key: bool = False) -> Location:
     """
     found = _find(text, path)
     if found is None:
-        return Location(file, 1, 1, split_lines(text)[0])
+        return place(text, file, 1, 1)
     key_node, value, depth = found
     node = key_node if key_node is not None and (key or depth < len(path)) else value
     return place(text, file, node.start_mark.line + 1, node.start_mark.column + 1)

@@ -13,7 +13,6 @@ import pathlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpustack.model import Location
 from gpustack.policy.construct import Builder
 from gpustack.policy.source import decode, load_bytes, place, split_lines
 from gpustack.policy.yaml12 import Node, check_expansion, compose, mark, refuse
@@ -46,7 +45,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
         refuse(
             "GPU008",
             f"{file} is empty",
-            Location(file, 1, 1, split_lines(text)[0]),
+            place(text, file, 1, 1),
             "it holds no value, at most comments",
             "write a policy into it, or delete it",
         )

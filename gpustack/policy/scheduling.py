@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpustack.model import whole
+
 if TYPE_CHECKING:
     from gpustack.policy.node_pools import NodePool, Taint
 
@@ -44,7 +46,8 @@ def _matches(taint: Taint, toleration: Toleration) -> bool:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.lstrip("-").isdigit() else None
+    number = whole(text.removeprefix("-"))
+    return -number if number is not None and text.startswith("-") else number
 
 
 def kept_away(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:

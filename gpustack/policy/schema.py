@@ -24,6 +24,8 @@ from typing import Any
 from annotated_types import Ge, Le, MinLen
 from pydantic.fields import FieldInfo
 
+from gpustack.model import INT32
+
 from .base import Section
 from .describe import descriptions, models, nested, summary
 from .forms import Form, Number, TextAt
@@ -125,7 +127,7 @@ def _definition(model: type[Section], item: bool) -> Schema:
             value = nullable(value)
         found.setdefault("properties", {})[name] = {"description": texts[name], **value}
     if model is Count:
-        found = {"anyOf": [{"type": "integer", "minimum": 0}, found]}
+        found = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32}, found]}
     return {"description": summary(model), **found}
 
 

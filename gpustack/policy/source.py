@@ -17,6 +17,7 @@ import re
 import stat
 
 from gpustack.model import Finding, InputError, Location
+from gpustack.policy import secrets
 from gpustack.policy.regular import read_regular
 
 LIMIT = 8 * 1024 * 1024
@@ -92,7 +93,7 @@ def split_lines(text: str) -> tuple[str, ...]:
 
 
 def place(text: str, file: str, line: int, column: int) -> Location:
-    """Return the Location of LINE and COLUMN (both from 1) of TEXT, with the line's text.
+    """Return the Location of LINE and COLUMN (both from 1) of TEXT, with the line's text unless that is a Secret's.
 
     A place after the last line (where a parser notices that the file ended too early) becomes the end of the last line.
     """
@@ -100,7 +101,7 @@ def place(text: str, file: str, line: int, column: int) -> Location:
     last = len(lines) - 1 if len(lines) > 1 and not lines[-1] else len(lines)
     if line > last:
         line, column = last, len(lines[last - 1]) + 1
-    return Location(file, line, column, lines[line - 1])
+    return Location(file, line, column, None if secrets.hides(text, line) else lines[line - 1])
 
 
 def _not_a_file(mode: int, display: str) -> InputError:
@@ -155,13 +156,14 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
     start = raw.rfind(b"\n", 0, offset) + 1
     column = len(raw[start:offset].decode("utf-8", "replace")) + 1
     content = raw[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    hidden = secrets.may_have(raw.decode("utf-8", "replace"))
     sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
     return InputError(
         Finding(
             "GPU002",
             "error",
             f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
-            location=Location(display, line, column, _UNPRINTABLE.sub("\ufffd", content)),
+            location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
             why=f"at byte {offset} (line {line}), {reason}",
             remedy="name the text file itself" if sort else "save the file as UTF-8",
         )

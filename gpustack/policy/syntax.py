@@ -134,8 +134,9 @@ def explain(error: yaml.YAMLError, text: str, file: str) -> InputError:
             "Git left its markers in the file",
             "choose what is to stay and delete the marker lines",
         )
-    if "\t" in (where.text or "")[: where.column] and _INDENTING_TAB.match(where.text or ""):
-        tab = Location(file, where.line, (where.text or "").index("\t") + 1, where.text)
+    written = split_lines(text)[(where.line or 1) - 1]
+    if "\t" in written[: where.column] and _INDENTING_TAB.match(written):
+        tab = Location(file, where.line, written.index("\t") + 1, where.text)
         return _error(
             f"line {where.line} is indented with a tab",
             tab,

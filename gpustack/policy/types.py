@@ -8,9 +8,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from .forms import Form, Number, absent
+from gpustack.model import ANNOTATIONS_LIMIT, INT32, INT64, annotations_size
+
+from .forms import Form, Number, absent, refuse
+from .quantities import too_long, too_much
 
 _DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_DNS}(?:\.{_DNS})*"
@@ -97,6 +100,7 @@ QUANTITY = Form(
         (r"\s", "leave out the space"),
         (r"^-", "a quantity is not negative"),
     ),
+    too_much=too_much,
 )
 DURATION = Form(
     "duration",
@@ -109,6 +113,7 @@ DURATION = Form(
         (r"(?i)sec|min", "seconds are s, minutes m"),
         (r"\.", "no fractions: 1500ms"),
     ),
+    too_much=too_long,
 )
 PERCENT = Form(
     "int_or_percent",
@@ -121,9 +126,12 @@ NODES_TEXT = Form(
     "nodes_text",
     "number of nodes as text",
     'a number in quotes or a percentage, from 1 up, such as "1" or 10%',
-    r"[1-9][0-9]*|(?:100|[1-9][0-9]?)%",
+    r"[1-9][0-9]{0,8}|(?:100|[1-9][0-9]?)%",
     empty=True,
-    hints=((r"^0", '0 would block every roll-out; for one at a time write "1"'),),
+    hints=(
+        (r"^0", '0 would block every roll-out; for one at a time write "1"'),
+        (r"^[0-9]{10,}$", "write a number of nodes that a cluster can have"),
+    ),
 )
 TIME_OF_DAY = Form(
     "time_of_day", "time of day", "hours and minutes, 00:00 to 23:59", r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
@@ -138,6 +146,7 @@ RELEASE = Form(
     "operator release",
     "such as v26.7.0",
     r"v[0-9]+\.[0-9]+(?:\.[0-9]+)?",
+    63,
     hints=((r"^[0-9]", "put a v before it"),),
 )
 KUBERNETES_VERSION = Form(
@@ -145,9 +154,14 @@ KUBERNETES_VERSION = Form(
     "Kubernetes version",
     "such as 1.34, 1.34.1 or v1.33.1+k3s1",
     r"v?1\.[0-9]+(?:\.[0-9]+)?(?:[-+][0-9A-Za-z.+_-]+)?",
+    63,
 )
 OPENSHIFT_VERSION = Form(
-    "openshift_version", "OpenShift version", "such as 4.18 or 4.18.1", r"4\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?"
+    "openshift_version",
+    "OpenShift version",
+    "such as 4.18 or 4.18.1",
+    r"4\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?",
+    63,
 )
 CUDA_VERSION = Form(
     "cuda_version",
@@ -161,6 +175,15 @@ RUNTIME = Form(
     "container runtime",
     "containerd, cri-o or docker, with or without the version as a node reports it: containerd://1.7.27",
     r"(?:containerd|cri-o|crio|docker)(?:://[0-9A-Za-z.+~_-]*)?",
+    253,
+)
+OSTREE_VERSION = Form(
+    "ostree_version",
+    "version of RHCOS",
+    "lower-case letters, digits, '-' and '.', as in the label feature.node.kubernetes.io/system-os_release."
+    "OSTREE_VERSION: 418.94.202501221327-0; names of objects end in it",
+    _SUBDOMAIN,
+    32,
 )
 OS = Form(
     "os",
@@ -173,7 +196,7 @@ MIG_PROFILE = Form(
     "mig_profile",
     "MIG profile",
     "such as 1g.10gb, 1g.10gb+me or 1c.3g.40gb",
-    r"(?:[1-8]c\.)?[1-8]g\.[1-9][0-9]*gb(?:\+(?:me\.all|me|gfx)(?:,(?:me\.all|me|gfx))*|-me)?",
+    r"(?:[1-8]c\.)?[1-8]g\.[1-9][0-9]{0,8}gb(?:\+(?:me\.all|me|gfx)(?:,(?:me\.all|me|gfx))*|-me)?",
     hints=(
         (r"^mig-", "leave out mig-"),
         (r"^all-", "all-... is the name of a configuration: mig: {config: ...}"),
@@ -190,7 +213,30 @@ HOST_PATH = Form(
     4096,
     hints=((r"^~|^\$", "write the path out: there is no home and no variable here"), (r"^[^/]", "start with '/'")),
 )
-PROXY_URL = Form("proxy_url", "proxy address", "http:// or https://, host and port", r"https?://[^\s/]+/?", empty=True)
+PROXY_URL = Form(
+    "proxy_url",
+    "proxy address",
+    "http:// or https://, host and port, no user and no password: what is rendered is committed to Git",
+    r"https?://[^\s/@\x00]+/?",
+    empty=True,
+    hints=(
+        (
+            r"@",
+            "leave user and password out; the driver takes HTTP_PROXY and HTTPS_PROXY from a Secret: driver.secretEnv",
+        ),
+    ),
+)
+
+# Texts without a form
+TEXT = Form(
+    "text",
+    "text that a container can be given",
+    "NUL ends every text of a process",
+    r"[^\x00]*",
+    1024 * 1024,
+    empty=True,
+    hints=((r"\x00", "leave out the NUL"),),
+)
 
 DnsLabel = Annotated[str, DNS_LABEL]
 DnsSubdomain = Annotated[str, DNS_SUBDOMAIN]
@@ -211,7 +257,9 @@ RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 ImageName = Annotated[str, IMAGE]
 ImageTagOrDigest = Annotated[str, IMAGE_TAG]
 ImageReference = Annotated[str, dataclasses.replace(IMAGE, empty=False)]
-Quantity = Annotated[int | str, Number(QUANTITY)]
+Text = Annotated[str, TEXT]
+"""Any text that a process, a file or the API can hold."""
+Quantity = Annotated[int | str, Number(QUANTITY, INT64)]
 IntOrPercent = Annotated[int | str, Number(PERCENT)]
 NodesText = Annotated[str, NODES_TEXT]
 Duration = Annotated[str, DURATION]
@@ -223,18 +271,30 @@ OpenShiftVersion = Annotated[str, OPENSHIFT_VERSION]
 CudaVersion = Annotated[str, CUDA_VERSION]
 ContainerRuntime = Annotated[str, RUNTIME]
 OperatingSystem = Annotated[str, OS]
+OstreeVersion = Annotated[str, OSTREE_VERSION]
 MigProfile = Annotated[str, MIG_PROFILE]
 HostPath = Annotated[str, HOST_PATH.or_empty()]
 """An absolute path on the node, or "" for the default."""
 ProxyUrl = Annotated[str, PROXY_URL]
 
-AtLeast0 = Annotated[int, Field(ge=0)]
-AtLeast1 = Annotated[int, Field(ge=1)]
+AtLeast0 = Annotated[int, Field(ge=0, le=INT32)]
+AtLeast1 = Annotated[int, Field(ge=1, le=INT32)]
+"""Numbers of the API have 32 bits; users and groups, which have 64, are held to 31 by the API server."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 _no_nulls = BeforeValidator(absent)
+
+
+def _not_too_large(annotations: dict[str, str]) -> dict[str, str]:
+    size = annotations_size(annotations)
+    if size > ANNOTATIONS_LIMIT:
+        what = f"annotations of {size} bytes; the API server takes {ANNOTATIONS_LIMIT} in all"
+        raise refuse("annotations", what, "leave out what is long, or put it into a ConfigMap")
+    return annotations
+
+
 Labels = Annotated[dict[LabelKey, LabelValue], _no_nulls]
-Annotations = Annotated[dict[LabelKey, str], _no_nulls]
+Annotations = Annotated[dict[LabelKey, str], _no_nulls, AfterValidator(_not_too_large)]
 Quantities = Annotated[dict[LabelKey, Quantity], _no_nulls]
 ConfigData = Annotated[dict[ConfigKey, str], _no_nulls]
 """Keys of a ConfigMap and the text below each."""

@@ -72,6 +72,13 @@ def compose(text: str, file: str) -> list[Node]:
         raise explain(error, text, file) from None
 
 
+def events(text: str) -> Iterator[Any]:
+    """The parser's events for TEXT, which take no stack. Raises yaml.YAMLError where they end too early."""
+    parser = _Parser(text)
+    while parser.check_event():
+        yield parser.get_event()
+
+
 def _documents(text: str) -> list[Node]:
     parser = _Parser(text)
     documents = []
@@ -172,10 +179,8 @@ def _children(node: Node) -> list[Node]:
 
 def _check_depth(text: str, file: str) -> None:
     """Follow the parser's events (which take no stack) and refuse TEXT at the first level that is too deep."""
-    parser = _Parser(text)
     depth = 0
-    while parser.check_event():
-        event: Any = parser.get_event()
+    for event in events(text):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

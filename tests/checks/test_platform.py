@@ -187,7 +187,7 @@ def test_pairs_without_a_platform() -> None:
 )
 def test_variables_of_runtimes(runtime: str, name: str, refused: bool) -> None:
     """Variables of a runtime that no node runs do nothing; those without a runtime's name are for all."""
-    snippet = f"cluster: {{containerRuntime: '{runtime}'}}\ntoolkit: {{env: [{{name: {name}, value: x}}]}}"
+    snippet = f"cluster: {{containerRuntime: '{runtime}'}}\ntoolkit: {{env: [{{name: {name}, value: /x}}]}}"
     assert bool(paths("GPU461", snippet)) == refused
 
 

@@ -10,10 +10,15 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import yaml
 
 from gpustack.compiler import fleet, stack
 from gpustack.model import Resource
-from tests.project import REFUSED, Project, document, policy
+from tests.project import REFUSED, SMALL, Project, document, policy
+
+DIGITS = "9" * 5000
+HUGE = int("7" * 30)
+CLUSTER = SMALL["cluster"]
 
 
 def test_text(project: Project) -> None:
@@ -262,3 +267,61 @@ def test_file_names_are_injective_and_stay_in_the_folder() -> None:
         assert path.isascii()
         found.setdefault(path, set()).add((kind, space.replace("stack", ""), name))
     assert [same for same in found.values() if len(same) > 1] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["releases", "diff", f"v{DIGITS}", "v26.7.0"],
+        ["releases", "diff", "v26.7.0", f"v26.{DIGITS}.0"],
+        ["lint", "--jobs", DIGITS],
+        ["lint", "--today", f"{DIGITS}-01-01"],
+        ["mig", "list", DIGITS],
+        ["mig", "plan", "NVIDIA-H100-80GB-HBM3", "--want", f"1g.{DIGITS}gb=1"],
+        ["mig", "plan", "NVIDIA-H100-80GB-HBM3", "--want", f"1g.10gb={DIGITS}"],
+        ["mig", "plan", "NVIDIA-H100-80GB-HBM3", "--want", f"{DIGITS}g.10gb"],
+        ["explain", "a", f"nodePools[{DIGITS}].os"],
+        ["capacity", DIGITS],
+    ],
+    ids=lambda words: " ".join(word[:12] for word in words),
+)
+def test_numbers_of_thousands_of_digits(words: list[str], project: Project) -> None:
+    """A number that Python would refuse to read is refused like any other wrong word, and not repeated in full."""
+    project.policy("a")
+    done = project.run(*words)
+    assert done.code in (2, 4)
+    assert "GPU999" not in done.err
+    assert DIGITS not in done.err
+
+
+SECRET = {"stringData": {"password": "hunter2"}, "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+MASKED = {
+    "Secret": ({"extraObjects": [SECRET]}, "GPU043"),
+    "number in a Secret": ({"extraObjects": [SECRET | {"stringData": {"pin": HUGE}}]}, "GPU010"),
+    "proxy": ({"cluster": CLUSTER | {"openshift": {"proxy": {"httpProxy": "http://me:hunter2@p:1"}}}}, "GPU018"),
+    "variable": ({"driver": {"env": [{"name": "HTTP_PROXY", "value": "http://me:hunter2@p:1"}]}}, "GPU018"),
+    "argument": ({"validator": {"args": ["--proxy=http://me:hunter2@p:1"]}}, "GPU814"),
+    "address beside a mistake": ({"driver": {"enabled": True, "evn": "http://me:hunter2@p:1"}}, "GPU016"),
+}
+"""Policies with a secret in them, and the rule that says so."""
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github", "junit"])
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize("flow", [False, True])
+def test_no_secret_is_told_or_kept(name: str, form: str, flow: bool, project: Project, tmp_path: Path) -> None:
+    """No report, no message and nothing in the cache holds a password of a policy: written in blocks or on one line."""
+    spec, rule = MASKED[name]
+    text = policy("a", **spec)
+    body = yaml.safe_dump(yaml.safe_load(text), sort_keys=False, default_flow_style=flow, width=10**6)
+    project.write("policies/a.yaml", body)
+    own = Project(project.folder, tmp_path / "own cache")
+    for words in (["lint", "--format", form], ["render"], ["lint", "--format", form]):
+        done = own.run(*words)
+        assert done.code in (2, 4)
+        said = done.out + done.err
+        assert rule in said
+        assert "hunter2" not in said
+        assert str(HUGE) not in said
+    files = [path for path in own.cache.rglob("*") if path.is_file()] if own.cache.exists() else []
+    assert not any(word in path.read_bytes() for path in files for word in (b"hunter2", str(HUGE).encode()))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpustack.checks.rule import all_rules
-from gpustack.compiler import cache, stack, synth
+from gpustack.compiler import cache, stack, synth, validate
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import Stack, compile_stack, stored_stack
 from gpustack.model import Finding, FindingsError, MissingToolError
@@ -208,3 +208,48 @@ def test_node_that_fails(store: Store, monkeypatch: pytest.MonkeyPatch, error: E
 def test_conflict_names() -> None:
     """The finding names kind and name, whatever stage the file is in."""
     assert stack.conflict("operands/daemonset-a-b.yaml").what == "two objects are called daemonset a-b"
+
+
+def refusals(store: Store, **sections: Any) -> list[tuple[str, str]]:
+    """Rule and place of each error that a small spec with SECTIONS is refused with."""
+    with pytest.raises(FindingsError) as caught:
+        compile_stack(small(**sections), KEY, store)
+    return [(finding.rule, finding.path) for finding in caught.value.findings]
+
+
+def extra(kind: str, version: str = "v1", **content: Any) -> dict[str, Any]:
+    """An object of extraObjects."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **content}
+
+
+def test_what_a_schema_refuses_has_a_place(store: Store) -> None:
+    """GPU901 and GPU902 name the entry of extraObjects and the place in it."""
+    objects = [
+        extra("ConfigMap", data={"a": "b"}),
+        extra("ConfigMap", data={"a": 1}) | {"metadata": {"name": "b"}},
+        extra("Pod", spec={"containers": [{"name": "a", "image": "a/b:1", "imagge": "x"}]}),
+        extra("Widget", "example.com/v1"),
+    ]
+    assert sorted(refusals(store, extraObjects=objects)) == [
+        ("GPU901", "spec.extraObjects[1].data.a"),
+        ("GPU901", "spec.extraObjects[2].spec.containers[0].imagge"),
+        ("GPU902", "spec.extraObjects[3].kind"),
+    ]
+
+
+def test_a_component_that_a_schema_refuses_has_a_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong in an object of ours is shown at the section that renders it, and at the policy where none does."""
+    monkeypatch.setattr(validate, "validate", lambda body, _: [Finding("GPU901", "error", "bad", "spec.template")])
+    found = {path for _, path in refusals(store, gfd={"enabled": True})}
+    assert {"spec.gfd", "spec.validator", "spec"} <= found
+    assert not any("template" in path for path in found)
+
+
+def test_one_name_in_two_api_groups(store: Store) -> None:
+    """Kinds of one name in two API groups don't clash in the construct tree: the one without a schema is told."""
+    objects = [
+        *(extra("Service", version, spec={"ports": [{"port": 1}]}) for version in ("v1", "serving.knative.dev/v1")),
+        *(extra("Ingress", version) for version in ("networking.k8s.io/v1", "config.openshift.io/v1")),
+    ]
+    found = refusals(store, extraObjects=objects)
+    assert found == [("GPU902", "spec.extraObjects[1].kind"), ("GPU902", "spec.extraObjects[3].kind")]

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gpustack.catalog import kubernetes
+from gpustack.catalog.kubernetes import CLUSTER_SCOPED
 from gpustack.compiler import validate
 from gpustack.components import ExtraObjects, ExtraWorkloads
-from gpustack.components.inputs.extra_objects import CLUSTER_SCOPED, from_spec
+from gpustack.components.inputs.extra_objects import from_spec
 from gpustack.model import Body, FindingsError
 from tests.components.common import chart, spec
 

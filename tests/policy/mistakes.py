@@ -19,6 +19,11 @@ def _env(**entry: Any) -> dict[str, Any]:
     return {"driver": {"env": [entry]}}
 
 
+def deep(levels: int) -> Any:
+    """Mappings in mappings."""
+    return {"a": deep(levels - 1)} if levels else "x"
+
+
 MISTAKES: list[Mistake] = [
     # types
     ({"driver": {"enabled": "true"}}, ("driver", "enabled"), "boolean"),
@@ -118,18 +123,65 @@ MISTAKES: list[Mistake] = [
         ("daemonsets", "rollingUpdate", "maxUnavailable"),
         "",
     ),
+    # more than the API holds
+    (
+        {"driver": {"upgradePolicy": {"maxUnavailable": 2**31}}},
+        ("driver", "upgradePolicy", "maxUnavailable"),
+        "too large",
+    ),
+    (
+        {"daemonsets": {"rollingUpdate": {"maxUnavailable": "9" * 10}}},
+        ("daemonsets", "rollingUpdate", "maxUnavailable"),
+        "number",
+    ),
+    ({"driver": {"startupProbe": {"periodSeconds": 2**31}}}, ("driver", "startupProbe", "periodSeconds"), "less"),
+    ({"driver": {"startupProbe": {"successThreshold": 2}}}, ("driver", "startupProbe", "successThreshold"), "once"),
+    (
+        {"daemonsets": {"podSecurityContext": {"runAsUser": 2**31}}},
+        ("daemonsets", "podSecurityContext", "runAsUser"),
+        "less",
+    ),
+    (pool(count=2**31), ("nodePools", 0, "count"), "number of nodes"),
+    (
+        pool(sharing={"mig": {"layout": {f"1g.{'9' * 5000}gb": 1}}}),
+        ("nodePools", 0, "sharing", "mig", "layout", f"1g.{'9' * 5000}gb", "[key]"),
+        "MIG profile",
+    ),
+    # what no process can be given
+    (_env(name="A", value="a\0b"), ("driver", "env", 0, "value"), "NUL"),
+    ({"toolkit": {"args": ["a\0b"]}}, ("toolkit", "args", 0), "NUL"),
     # places
     ({"hostPaths": {"rootFS": "host"}}, ("hostPaths", "rootFS"), "absolute path"),
     ({"hostPaths": {"rootFS": "/a/../b"}}, ("hostPaths", "rootFS"), "absolute path"),
     ({"hostPaths": {"rootFS": "/.."}}, ("hostPaths", "rootFS"), "absolute path"),
     ({"toolkit": {"installDir": "/a\x00b"}}, ("toolkit", "installDir"), "absolute path"),
     ({"toolkit": {"installDir": "~/nvidia"}}, ("toolkit", "installDir"), "absolute path"),
+    (
+        {
+            "daemonsets": {
+                "podSecurityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "../../etc/passwd"}}
+            }
+        },
+        ("daemonsets", "podSecurityContext", "seccompProfile", "localhostProfile"),
+        "path of a profile",
+    ),
+    (
+        {"daemonsets": {"podSecurityContext": {"sysctls": [{"name": "Net Core", "value": "1"}]}}},
+        ("daemonsets", "podSecurityContext", "sysctls", 0, "name"),
+        "kernel parameter",
+    ),
     # clusters and pools
     ({"cluster": {"kubernetesVersion": "latest"}}, ("cluster", "kubernetesVersion"), "Kubernetes version"),
     ({"cluster": {"containerRuntime": "podman"}}, ("cluster", "containerRuntime"), "container runtime"),
     ({"release": "26.7.0"}, ("release",), "operator release"),
     (pool(os="Ubuntu 22.04"), ("nodePools", 0, "os"), "operating system"),
     (pool(gpuProduct="NVIDIA A100"), ("nodePools", 0, "gpuProduct"), "label value"),
+    (pool(ostreeVersion="418.94_A"), ("nodePools", 0, "ostreeVersion"), "version of RHCOS"),
+    (
+        {"cluster": {"openshift": {"proxy": {"httpsProxy": "http://me:hunter2@proxy.example.com:3128"}}}},
+        ("cluster", "openshift", "proxy", "httpsProxy"),
+        "no user and no password",
+    ),
     (pool(gpusPerNode=0), ("nodePools", 0, "gpusPerNode"), "greater"),
     (pool(taints=[{"key": "a"}]), ("nodePools", 0, "taints", 0, "effect"), "required"),
     (
@@ -160,7 +212,37 @@ MISTAKES: list[Mistake] = [
 ]
 
 COMBINATIONS: list[Mistake] = [
-    # mistakes in how fields go together, which only the models see
+    # texts of a form that are more than the API holds
+    ({"driver": {"resources": {"limits": {"cpu": "1e1000000"}}}}, ("driver", "resources", "limits", "cpu"), "quantity"),
+    ({"driver": {"resources": {"limits": {"cpu": "9" * 5000}}}}, ("driver", "resources", "limits", "cpu"), "quantity"),
+    ({"driver": {"resources": {"limits": {"cpu": "8Ei"}}}}, ("driver", "resources", "limits", "cpu"), "quantity"),
+    (
+        {"dcgmExporter": {"serviceMonitor": {"interval": "300y"}}},
+        ("dcgmExporter", "serviceMonitor", "interval"),
+        "292 years",
+    ),
+    (_env(name="HTTPS_PROXY", value="http://me:hunter2@proxy:3128"), ("driver", "env", 0, "value"), "password"),
+    (
+        {"toolkit": {"env": [{"name": "CONTAINERD_CONFIG", "value": "etc/containerd/config.toml"}]}},
+        ("toolkit", "env", 0, "value"),
+        "absolute path",
+    ),
+    (
+        {"toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "command, file=/etc/../a"}]}},
+        ("toolkit", "env", 0, "value"),
+        "absolute path",
+    ),
+    (
+        {"kataManager": {"env": [{"name": "CONTAINERD_SOCKET", "value": "/run/../containerd.sock"}]}},
+        ("kataManager", "env", 0, "value"),
+        "absolute path",
+    ),
+    (
+        {"daemonsets": {"annotations": {"example.com/a": "x" * 256 * 1024}}},
+        ("daemonsets", "annotations"),
+        "262144 in all",
+    ),
+    # how fields go together
     (
         pool(sharing={"mps": {"replicas": 2}, "mig": {"config": "all-1g.10gb"}}),
         ("nodePools", 0, "sharing"),
@@ -202,7 +284,34 @@ COMBINATIONS: list[Mistake] = [
     ),
     (
         {"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "../a"}}]},
-        ("extraObjects", 0),
+        ("extraObjects", 0, "metadata", "name"),
         "no name of a Kubernetes object",
+    ),
+    (
+        {"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "A_b"}}]},
+        ("extraObjects", 0, "metadata", "namespace"),
+        "DNS label",
+    ),
+    (
+        {
+            "extraObjects": [
+                {
+                    "apiVersion": "rbac.authorization.k8s.io/v1",
+                    "kind": "ClusterRole",
+                    "metadata": {"name": "nvidia-device-plugin", "namespace": "gpu-operator"},
+                }
+            ]
+        },
+        ("extraObjects", 0, "metadata", "namespace"),
+        "of the whole cluster",
+    ),
+    (
+        {
+            "extraObjects": [
+                {"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"a": {"b": deep(70)}}}
+            ]
+        },
+        ("extraObjects", 0, "spec", "a", "b"),
+        "64 levels",
     ),
 ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.policy.quantities import canonical, size
+from gpustack.policy.quantities import canonical, size, too_long, too_much
 
 UNITS = st.sampled_from(["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2"])
 QUANTITIES = st.builds(lambda number, unit: f"{number}{unit}", st.integers(0, 10**6), UNITS)
@@ -82,3 +82,28 @@ def test_canonical_form_is_as_much(quantity: str) -> None:
     written = canonical(quantity)
     assert size(quantity) <= size(written) < size(quantity) + Fraction(1, 10**9)
     assert canonical(written) == written
+
+
+@pytest.mark.parametrize("quantity", ["1e1000000", "1E-999999999", "9" * 5000, f"0.{'1' * 5000}", 10**100, "1e65"])
+def test_what_no_number_is_is_refused_at_once(quantity: int | str) -> None:
+    """An exponent or digits that would take minutes and megabytes to work out are no quantity."""
+    for read in (size, canonical):
+        with pytest.raises(ValueError, match="no quantity"):
+            read(quantity)
+    assert too_much(str(quantity))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "fits"), [("9223372036854775807", True), ("9223372036854775808", False), ("7Ei", True), ("8Ei", False)]
+)
+def test_the_largest_quantity(quantity: str, fits: bool) -> None:
+    """What is above 2**63 - 1 the API server takes for that (apimachinery, ParseQuantity): it would show as changed."""
+    assert (not too_much(quantity)) is fits
+
+
+@pytest.mark.parametrize(
+    ("duration", "fits"), [("292y", True), ("293y", False), ("9" * 5000 + "s", False), ("0", True)]
+)
+def test_the_longest_duration(duration: str, fits: bool) -> None:
+    """Prometheus counts nanoseconds in 64 bits, which is 292 years."""
+    assert (not too_long(duration)) is fits

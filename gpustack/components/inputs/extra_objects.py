@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...catalog.kubernetes import CLUSTER_SCOPED
 from ...model import Finding, FindingsError
 from .common import Inputs
 from .configs import refuse_large
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
-
-CLUSTER_SCOPED = {
-    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
-    "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node",
-    "NodeFeatureRule", "NodePolicy", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "RuntimeClass",
-    "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration", "VolumeAttachment", }  # fmt: skip
-"""Kinds without a namespace, of the core APIs and of those that a GPU stack meets."""
 
 
 class ExtraObjectsInputs(Inputs):

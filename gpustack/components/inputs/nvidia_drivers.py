@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import UnknownImage, release
-from ...model import Finding, FindingsError
+from ...model import Finding, FindingsError, numbers
 from ...policy import reconciler
 from ...policy.ownership import in_charge, owners
 from .common import Common, Inputs, dump, dumped, runtime
@@ -240,10 +240,10 @@ def refusals(own: ClusterPolicySpec) -> list[Finding]:
 
 def needs_open(version: str) -> bool:
     """Whether VERSION of nvidia-fs is known to, or may, need the open kernel modules."""
-    numbers = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+).*", version)
-    if numbers is None:
+    found = re.fullmatch(r"v?(\d+\.\d+\.\d+).*", version)
+    if found is None:
         return version.startswith("sha256")
-    return tuple(int(number) for number in numbers.groups()) >= (2, 17, 5)
+    return numbers(found[1]) >= (2, 17, 5)
 
 
 MOVED = (
