@@ -130,7 +130,8 @@ class Merged:
 def merge(parts: Sequence[Part]) -> Merged:
     """Merge PARTS, the lowest first. No part is changed.
 
-    Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice.
+    Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice or
+    not at all.
     """
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
     return Merged(_join(stack, ()) if stack else {}, tuple(parts))
@@ -186,8 +187,10 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
         part, _, own = stack[-1]
         return [[(part, item, (*own, index))] for index, item in enumerate(top)]
     first = len(stack) - 1
-    while first > 0 and _named(stack[first - 1][1]):
+    while first > 0 and stack[first - 1][1]:  # an empty list says that there are no items, so nothing below it counts
         first -= 1
+        if not _named(stack[first][1]):
+            raise _nameless(stack[first], stack[-1], path)
     by_name: dict[tuple[Any, str], list[_Entry]] = {}
     for part, node, own in stack[first:]:
         for index, item in enumerate(node):
@@ -266,6 +269,25 @@ def _null_item(path: Path, part: Part) -> InputError:
             part.locate(path),
             "null stands for absence, and an item of a list can't be absent",
             "write the item's value, or delete its dash",
+        )
+    )
+
+
+def _nameless(lower: _Entry, upper: _Entry, path: Path) -> InputError:
+    """Say that a list can't be merged by name, because the lower one has an item without: it would just be gone."""
+    (below, old, old_path), (above, _, new_path) = lower, upper
+    index = next((index for index, item in enumerate(old) if not _named([item])), 0) if isinstance(old, list) else 0
+    name = dotted((*above.at, *path))
+    return InputError(
+        Finding(
+            "GPU011",
+            "error",
+            f"an item of {name} has no name",
+            dotted((*below.at, *old_path, index)),
+            below.locate((*old_path, index)),
+            f"items of this list are told apart by name; {above.file} has more of them at "
+            f"{above.locate(new_path, key=True)}, and nothing says which are the same",
+            "give it a name",
         )
     )
 
