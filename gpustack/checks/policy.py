@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import releases
+from ..policy.ownership import in_charge
 from . import dra
 from .rule import Hit, rule
 
@@ -187,10 +188,13 @@ def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {upgradePolicy: {autoUpgrade: false}}
     """
-    if spec.driver.enabled and spec.driver.upgradePolicy.autoUpgrade:
+    listed = in_charge(spec)
+    asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []
+    if asked or (not listed and spec.driver.enabled and spec.driver.upgradePolicy.autoUpgrade):
+        section = "drivers[].upgradePolicy" if listed else "driver.upgradePolicy"
         yield Hit(
-            "spec.driver.upgradePolicy",
-            "driver.upgradePolicy is not carried out by manifests",
+            "spec.drivers" if listed else f"spec.{section}",
+            f"{section} is not carried out by manifests",
             "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted",
             "delete the driver pods of drained nodes yourself until the reconciler is rendered",
         )

@@ -129,6 +129,14 @@ def test_upgrade_policy() -> None:
     assert found("GPU105", spec(driver={"upgradePolicy": {"autoUpgrade": False}})) == []
 
 
+@pytest.mark.parametrize(("policies", "paths"), [([True, None], ["spec.drivers"]), ([False], []), ([], [])])
+def test_upgrade_policies_of_drivers(policies: list[bool | None], paths: list[str]) -> None:
+    """Where `drivers` describe the drivers, theirs count, which are on unless they say otherwise (operator.md 10)."""
+    drivers = [{"name": f"d{i}", "upgradePolicy": {"autoUpgrade": on}} for i, on in enumerate(policies)]
+    policy = spec(driver={"useNvidiaDriverCRD": True}, drivers=drivers)
+    assert [finding.path for finding in found("GPU105", policy)] == paths
+
+
 def test_every_rule_has_a_remedy_and_a_docstring() -> None:
     """Rules tell what to do, and their functions say what they are for."""
     for rule in all_rules():
