@@ -11,9 +11,9 @@ from ..catalog._lookup import nearest
 from ..model import Path, dotted
 from ..policy import images
 from ..policy.cluster import on_openshift
-from ..policy.place import node
+from ..policy.place import node, parse
 from .dra_exclusions import PLUGIN_STACK, defaults_of
-from .off import Off, off
+from .off import Off, off, others_of
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
         driver: {version: 580.105.08}
     """
     defaults = releases.release(written.spec.release).defaults
+    others = others_of(written.spec)
     found: dict[Off, dict[str, None]] = {}
-    for path, origin in written.merged.origins.items():
-        if origin.kind != "policy" or node(written.merged.spec, path) in (node(defaults, path), *NOTHING):
+    for path in written.merged.own:
+        if node(written.merged.spec, path) in (node(defaults, path), *NOTHING):
             continue
-        reason = off(written.spec, written.merged, path)
+        reason = off(written.merged, path, others)
         if reason is not None:
             found.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
     for reason, paths in found.items():
@@ -154,18 +155,13 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
     known = releases.release(written.spec.release).images
     held: dict[str, str] = {}
     for name in images.SECTIONS:
-        section: object = written.spec
-        for step in name.split("."):
-            section = getattr(section, step, None)
-        own = known.get(name)
-        if (
-            own is None
-            or name == "driver"
-            or (getattr(section, "repository", None), getattr(section, "image", None)) != (own.repository, own.image)
-        ):
+        section, own = node(written.merged.spec, parse(name)), known.get(name)
+        if own is None or name == "driver" or not isinstance(section, dict) or section.get("version") == own.version:
             continue
-        version = str(getattr(section, "version", "") or "")
-        if () < _versions.numbers(version) < _versions.numbers(own.version) and written.by_user(f"spec.{name}.version"):
+        version = str(section.get("version") or "")
+        same = (section.get("repository"), section.get("image")) == (own.repository, own.image)
+        older = () < _versions.numbers(version) < _versions.numbers(own.version)
+        if same and older and written.by_user(f"spec.{name}.version"):
             held[f"{name}.version"] = f"{version} ({own.version})"
     if held:
         yield Hit(

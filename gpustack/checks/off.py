@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import releases
 from ..model import Path, dotted
 from ..policy.cluster import on_openshift
 from ..policy.ownership import in_charge
-from ..policy.place import node
 from ..policy.workloads import kata, sandbox
 
 if TYPE_CHECKING:
@@ -44,16 +43,21 @@ class Off(NamedTuple):
     remedy: str
 
 
-def off(spec: ClusterPolicySpec, merged: Merged, path: Path) -> Off | None:
-    """What the value at PATH of SPEC is in that is off, the outermost first; None where it counts."""
-    for found in by_others(spec):
+def off(merged: Merged, path: Path, others: Mapping[str, Sequence[Off]]) -> Off | None:
+    """What the value at PATH is in that is off: one of OTHERS (see `others_of`), or the outermost section whose own
+    switch is off; None where it counts.
+    """
+    for found in others.get(str(path[0]), ()):
         if path[: len(found.path)] == found.path and path != ("driver", "useNvidiaDriverCRD"):
             return found
-    for length in range(1, len(path)):
-        place = path[:length]
-        section = node(merged.spec, place)
+    section: Any = merged.spec
+    for length, step in enumerate(path[:-1], 1):
+        section = section[step]
         switch = section.get("enabled") if isinstance(section, dict) else None
-        if switch is False or (switch is None and (place in UNLESS_SWITCHED_ON or place[-1:] in UNLESS_SWITCHED_ON)):
+        if switch is True:
+            continue
+        place = path[:length]
+        if switch is False or place in UNLESS_SWITCHED_ON or place[-1:] in UNLESS_SWITCHED_ON:
             return None if path == (*place, "enabled") else by_itself(merged, place)
     return None
 
@@ -68,8 +72,15 @@ def by_itself(merged: Merged, path: Path) -> Off:
     return Off(path, f"{by}, so nothing of it is rendered", f"set spec.{dotted(path)}.enabled: true")
 
 
-def by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
-    """What is off for the sake of another field."""
+def others_of(spec: ClusterPolicySpec) -> dict[str, list[Off]]:
+    """What of SPEC is off for the sake of another field, by the section that it is in."""
+    found: dict[str, list[Off]] = {}
+    for each in _by_others(spec):
+        found.setdefault(str(each.path[0]), []).append(each)
+    return found
+
+
+def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
     yield from _virtual_machines(spec)
     if spec.gpuCluster is None and in_charge(spec):
         why = "spec.driver.useNvidiaDriverCRD is true, so spec.drivers describes the drivers"

@@ -79,12 +79,11 @@ def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
 def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
     """No repository and no version beside an image that is named whole: those of the release are of another image."""
     for name in images.SECTIONS:
-        path = tuple(name.split("."))
-        section: Any = spec
+        path, section = name.split("."), spec
         for step in path:
-            section = _dict(section).get(step)
-        if images.stands_alone(_dict(section)):
-            yield Derived(path, dict.fromkeys(images.PARTS, ""), (*path, "image"))
+            section = _dict(section.get(step))
+        if images.stands_alone(section):
+            yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
 
 
 DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images)

@@ -15,6 +15,8 @@ one), lower parts' order first; any other list, an empty one too, and any scalar
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -92,6 +94,19 @@ class Merged:
         _trace([(part, part.clean, ()) for part in self.parts], (), found)
         return found
 
+    @functools.cached_property
+    def own(self) -> dict[Path, Origin]:
+        """Those of `origins` that the cluster's own file wrote, found without a look at what it doesn't mention."""
+        found: dict[Path, Origin] = {}
+        _trace([(part, part.clean, ()) for part in self.parts], (), found, only="policy")
+        return found
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The digest of the spec: equal for equal specs, whoever wrote which value, in any order of keys."""
+        text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
     def writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the highest part that says something about PATH (a leaf or not) and the path in that part's data."""
         stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
@@ -155,7 +170,12 @@ def _join(stack: list[_Entry], path: Path) -> Any:
     return stack[-1][1]
 
 
-def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin]) -> None:
+def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin], only: OriginKind | None = None) -> None:
+    """Put the origins of all leaves of the value that STACK makes into FOUND; with ONLY, which must be the highest kind
+    of part, those of that kind.
+    """
+    if only is not None and stack and stack[-1][0].kind != only:
+        return
     children = _split(stack, path)
     if not children:
         if stack:
@@ -163,10 +183,10 @@ def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin]) -> None:
             found[path] = part.origin(own)
     elif isinstance(children, dict):
         for key, child in children.items():
-            _trace(child, (*path, key), found)
+            _trace(child, (*path, key), found, only)
     else:
         for index, child in enumerate(children):
-            _trace(child, (*path, index), found)
+            _trace(child, (*path, index), found, only)
 
 
 def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[list[_Entry]] | None:

@@ -308,3 +308,13 @@ def test_the_last_part_wins(datas: list[dict[str, Any]]) -> None:
 def test_nulls_never_come_through(datas: list[dict[str, Any]]) -> None:
     """There is no null in a result."""
     assert None not in leaves(mergeable(datas).spec).values()
+
+
+def test_what_the_clusters_own_file_wrote() -> None:
+    """It is what `origins` says of the policy, in the same order, whatever lies below: named items, lists, maps."""
+    low = layer({"a": 1, "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], "l": [1], "m": {"x": 1}})
+    high = policy("spec: {b: 1, env: [{name: B, value: 3}, {name: C}], l: [2, 3], m: {y: {}}, n: {z: [{q: 1}]}}\n")
+    found = merge([low, high])
+    assert list(found.own.items()) == [item for item in found.origins.items() if item[1].kind == "policy"]
+    assert ("env", 1, "value") in found.own
+    assert ("env", 0, "value") not in found.own
