@@ -163,6 +163,8 @@ def test_mirrors_of_images_that_the_policy_names() -> None:
         assert len(spec_rules.paths("GPU111", MIRROR % registry)) == 1
     listed = DRIVERS % ("", ", repository: three.example, image: driver, version: '580.126.20'")
     assert spec_rules.paths("GPU111", MIRROR % "three.example" + listed) == []
+    managed = DRIVERS % ("", ", manager: {repository: four.example, image: manager, version: '1'}")
+    assert spec_rules.paths("GPU111", MIRROR % "four.example" + managed) == []
 
 
 CRD = "cluster: {kubernetesVersion: '1.34', crds: {%s: %s}}\n"
