@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from gpustack.catalog._lookup import UnknownName, nearest
 
+NFD, DRA = "node feature discovery", "the DRA driver, for compute domains"
 CRDS: Mapping[str, str] = {
-    "computedomaincliques.resource.nvidia.com": "the DRA driver, for compute domains",
-    "computedomains.resource.nvidia.com": "the DRA driver, for compute domains",
-    "nodefeaturegroups.nfd.k8s-sigs.io": "node feature discovery",
-    "nodefeaturerules.nfd.k8s-sigs.io": "node feature discovery",
-    "nodefeatures.nfd.k8s-sigs.io": "node feature discovery",
+    "computedomaincliques.resource.nvidia.com": DRA,
+    "computedomains.resource.nvidia.com": DRA,
+    "nodefeaturegroups.nfd.k8s-sigs.io": NFD,
+    "nodefeaturerules.nfd.k8s-sigs.io": NFD,
+    "nodefeatures.nfd.k8s-sigs.io": NFD,
     "nodepolicies.gpustack.dev": "the reconciler",
 }
 """Name -> who needs it."""

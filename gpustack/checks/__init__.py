@@ -9,6 +9,8 @@ RULE_MODULES = (
     "policy",
     "release_fields",
     "in_vain",
+    "mirrors",
+    "pools",
     "openshift",
     "drivers",
     "driver_fields",

@@ -27,6 +27,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "validator": (
         "args",
         "env",
+        "resources",
+        "imagePullPolicy",
         "hostNetwork",
         "driver",
         "toolkit",
@@ -139,7 +141,7 @@ def changes(mine: Any, default: Any, path: str) -> Iterator[str]:
         below = default if isinstance(default, dict) else {}
         for key, value in mine.items():
             yield from changes(value, below.get(key), f"{path}.{key}")
-    elif mine != default and not (default is None and mine in ([], "")):
+    elif mine not in (default, "") and not (default is None and mine == []):
         yield path
 
 

@@ -135,6 +135,10 @@ def builds(spec: ClusterPolicySpec, index: int) -> bool:
     return workload(spec, pool) == "container" and not (spec.driver.usePrecompiled if own is None else own)
 
 
+PULLED = (None, "", "IfNotPresent")
+"""Pull policies that say what happens anyway."""
+
+
 @rule("GPU140", "note")
 def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """A field of `drivers` that does nothing.
@@ -158,6 +162,7 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
             ("readinessProbe", driver.readinessProbe is not None, "only the start of a driver is probed"),
             ("useOpenKernelModules", driver.useOpenKernelModules is not None, "kernelModuleType replaced it in v25.3"),
             ("gds.args", bool(driver.gds.args), "the operator ignores it as well"),
+            ("gds.imagePullPolicy", driver.gds.imagePullPolicy not in PULLED, "the operator fixes it to IfNotPresent"),
             ("gdrcopy.args", bool(driver.gdrcopy.args), "the operator ignores it as well"),
         ):
             if given:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import releases
-from ..policy.ownership import OWNER, claims, in_charge, is_default, node_labels, owners
+from ..policy.ownership import OWNER, claims, in_charge, is_default, owners
 from ..policy.workloads import workload
+from .pools import overlaps
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -288,14 +289,9 @@ def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     if in_charge(spec) or not spec.driver.enabled:
         return
-    labels = [node_labels(spec, pool) for pool in spec.nodePools]
-    expected = "nvidia.com/gpu.product"  # what the policy expects there tells no nodes apart
-    selected = [{key: value for key, value in each.items() if key != expected} for each in labels]
-    for index, pool in enumerate(spec.nodePools):
-        for other, wider in enumerate(spec.nodePools):
-            same = pool.driver == wider.driver or not selected[other].items() <= selected[index].items()
-            if other == index or same or (other < index and selected[other] == selected[index]):
-                continue
+    for index, other in overlaps(spec):
+        pool, wider = spec.nodePools[index], spec.nodePools[other]
+        if pool.driver != wider.driver and workload(spec, pool) == workload(spec, wider):
             which = index if pool.driver is not None else other
             yield Hit(
                 f"spec.nodePools[{which}].driver",

@@ -53,6 +53,7 @@ RAISED: dict[str, str] = {
     "GPU042": "The name of a pool is that of a configuration which exists already",
     "GPU043": "A Secret would be written to dist/, and so to Git",
     "GPU044": "A ConfigMap is larger than the API server takes",
+    "GPU045": "An image names a registry or a version itself, beside repository and version",
     "GPU051": "A node pool's operating system is not said or not known, so there is no driver image",
     "GPU052": "A node pool's kernel is not said, so there is no precompiled driver",
     "GPU053": "One kernel is said to run on two operating systems",

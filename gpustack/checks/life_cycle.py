@@ -150,6 +150,37 @@ def branch_ends_soon(spec: ClusterPolicySpec) -> Iterator[Hit]:
     )
 
 
+@rule("GPU417", "warning")
+def unknown_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver of a branch that the catalogue doesn't know.
+
+    Most of what is checked of drivers goes by the branch: which CUDA it supports, for how long, on which systems. That
+    can't be said about a branch that is not known, or about a version that names none.
+
+    Bad:
+        driver: {version: 999.10.02}
+
+    Good:
+        driver: {version: 580.126.20}
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in node_drivers(spec):
+        if driver.branch is not None or driver.digest or not driver.version:
+            continue
+        try:
+            drivers.branch(str(driver.numbers[0]) if driver.numbers else driver.version)
+        except drivers.UnknownBranch as unknown:
+            hit = Hit(
+                driver.paths["version"],
+                f"driver {driver.version} is of no branch that the catalogue knows ({POOLS})",
+                "which CUDA it supports, on which systems, and for how long, can't be checked",
+                f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check the "
+                "release notes of the driver, and waive the rule",
+            )
+            found.append((driver.pool, hit))
+    yield from joined(found)
+
+
 def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:
     """The branches of drivers, with the path of the version and the pool whose nodes run it."""
     for driver in node_drivers(spec):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import drivers, gpus, oses, releases
 from ..model import numbers
+from ..policy import images
 from ..policy.ownership import in_charge, owners
 from ..policy.workloads import workload
 
@@ -146,13 +147,13 @@ def node_drivers(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
 
 
 def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDriver:
-    """The section `driver`, with what POOL says of its own over it. An image with a path replaces all of the
+    """The section `driver`, with what POOL says of its own over it. An image that is named whole replaces all of the
     reference.
     """
     values: dict[str, Any] = {name: getattr(spec.driver, name) for name in FIELDS}
     paths = {name: f"spec.driver.{name}" for name in FIELDS}
     if pool.driver is not None:
-        if "/" in (pool.driver.image or ""):
+        if images.stands_alone(pool.driver.model_dump(include={"repository", "image", "version"})):
             values |= {"repository": None, "version": None}
         for name in FIELDS:
             if getattr(pool.driver, name) is not None:

@@ -27,7 +27,7 @@ def null(written: Written) -> Iterator[Hit]:
         toolkit: {env: [{name: CONTAINERD_SET_AS_DEFAULT, value: "false"}]}
     """
     for part in written.merged.parts:
-        if part.kind not in {"layer", "policy"}:
+        if part.kind not in {"layer", "policy"} or part.clean is part.data:  # it has none
             continue
         for own, path in _nulls(part.data, written.merged.spec, (), ()):
             where = part.locate(own, key=True)

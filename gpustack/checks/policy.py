@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import releases
+from ..policy.ownership import in_charge
 from ..policy.reconciler import runs
 from . import dra
 from .rule import Hit, rule
@@ -187,19 +188,23 @@ def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         driver: {upgradePolicy: {autoUpgrade: true}}
     """
-    by_hand = "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted"
-    if not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade:
+    listed = in_charge(spec)
+    asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []
+    if not asked and (listed or not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade):
         return
+    section = "drivers[].upgradePolicy" if listed else "driver.upgradePolicy"
+    path = "spec.drivers" if listed else f"spec.{section}"
+    by_hand = "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted"
     if not runs(spec):
         yield Hit(
-            "spec.driver.upgradePolicy",
-            "driver.upgradePolicy is not carried out by manifests",
+            path,
+            f"{section} is not carried out by manifests",
             by_hand,
             "set spec.reconciler.image, or delete the driver pods of drained nodes yourself",
         )
     elif spec.sandboxWorkloads.enabled:
         yield Hit(
-            "spec.driver.upgradePolicy",
+            path,
             "drivers don't roll by themselves with sandboxWorkloads.enabled",
             f"neither with the operator nor here; {by_hand}",
             "delete the driver pods of drained nodes yourself",

@@ -70,13 +70,13 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools:
         - {name: training, os: ubuntu24.04}
-        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, sharing: {timeSlicing: {replicas: 2}}}
+        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
 
     Good:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools:
         - {name: training, os: ubuntu24.04, nodeSelector: {pool: a}}
-        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, sharing: {timeSlicing: {replicas: 2}}}
+        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
     """
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
         if selects.items() <= selected.items() or selected.items() <= selects.items():

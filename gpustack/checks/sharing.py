@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ..catalog import plugin_config
 from ..policy.mig_layouts import product_of
-from ..policy.ownership import node_labels
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
 from .rule import Hit, rule
@@ -172,42 +171,3 @@ def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] 
         "let pods share only with pods of their own team, by taints and namespaces, or divide GPUs by MIG",
         place,
     )
-
-
-@rule("GPU511", "warning")
-def pools_with_one_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Nodes that belong to two pools whose GPUs are to be shared differently.
-
-    A node has one MIG layout, one configuration of the device plugin, and serves containers or virtual machines. Pools
-    that say the same of their nodes can't differ in that: who labels the nodes would decide which of the two counts.
-
-    Bad:
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/pool: a}}
-        - name: inference
-          os: ubuntu22.04
-          nodeSelector: {example.com/pool: a}
-          sharing: {timeSlicing: {replicas: 4}}
-
-    Good:
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/pool: a}}
-        - name: inference
-          os: ubuntu22.04
-          nodeSelector: {example.com/pool: b}
-          sharing: {timeSlicing: {replicas: 4}}
-    """
-    first: dict[object, NodePool] = {}
-    for index, pool in enumerate(spec.nodePools):
-        if not pool.nodeSelector:
-            continue  # it doesn't say which nodes it has
-        labels = node_labels(spec, pool.model_copy(update={"workload": None}))
-        taints = sorted((taint.key, taint.value or "", taint.effect) for taint in pool.taints)
-        other = first.setdefault((*sorted(labels.items()), *taints, pool.gpusPerNode), pool)
-        if (pool.sharing, pool.workload, pool.vgpu) != (other.sharing, other.workload, other.vgpu):
-            yield Hit(
-                f"spec.nodePools[{index}].nodeSelector",
-                f"nodes of pool {pool.name} belong to pool {other.name} too, and that shares its GPUs differently",
-                "both pools say the same of their nodes, and a node can have its GPUs shared in one way",
-                "give each pool a nodeSelector that tells its nodes from those of the other",
-            )

@@ -179,7 +179,7 @@ def _located(project: Project, source: Source, finding: Finding, notes: bool) ->
     known = project.store.get("place", _place_key(source, finding)) if source.stamp else None
     if known is None:
         return None
-    return dataclasses.replace(finding, location=Location(**known["at"]) if known["at"] else None)
+    return dataclasses.replace(finding, why=known["why"], location=Location(**known["at"]) if known["at"] else None)
 
 
 def _place_key(source: Source, finding: Finding) -> str:
@@ -201,7 +201,7 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
         return finding
     if source.stamp and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
         place_found = dataclasses.asdict(found.location) if found.location else None
-        project.store.put("place", _place_key(source, finding), {"at": place_found})
+        project.store.put("place", _place_key(source, finding), {"at": place_found, "why": found.why})
     return found
 
 

@@ -182,19 +182,28 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
 
     written = Written(loaded.spec, loaded.merged)
     findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
-    text = loaded.spec.model_dump_json(exclude_none=True)
-    return Source(path, loaded.file, stamp, loaded.name, spec_key(loaded.merged), text, findings)
+    key, memo = spec_key(loaded.merged), memo_of(project.store)
+    if key not in memo.texts:
+        memo.texts[key] = loaded.spec.model_dump_json(exclude_none=True)
+    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings)
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
     """Load one policy file. Files of one run share their layers, and equal specs are validated once in a process."""
-    from ..policy.load import Memo, load
+    from ..policy.load import load
 
-    memo = _MEMOS.setdefault((store.root, store.salt), Memo())
-    for held in (memo.specs, memo.documents):
+    memo = memo_of(store)
+    for held in (memo.specs, memo.texts, memo.documents):
         if len(held) > HELD:  # a fleet of which no two specs are equal shares nothing but its layers
             held.clear()
     return load(path, root=root, memo=memo)
+
+
+def memo_of(store: Store) -> Memo:
+    """What the loads of the run with STORE share in this process."""
+    from ..policy.load import Memo
+
+    return _MEMOS.setdefault((store.root, store.salt), Memo())
 
 
 _MEMOS: dict[tuple[Path, str], Memo] = {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.policy import images
 from gpustack.policy.dra_defaults import gpu_cluster
 from gpustack.policy.layers import Merged, Part, merge
 
@@ -48,14 +49,15 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
         below.append(_release_part(release))
     if release and minor and platform:
         below.append(_platform_part(*platform, release, minor))
-    below += [_derived_part(found) for rule in DERIVED if (found := rule(written.spec))]
+    derived = [_derived_part(found) for rule in DERIVED for found in rule(written.spec)]
     try:
-        return merge([*below, *gpu_cluster(written.spec, below, user, release), *user]), findings
+        beside = gpu_cluster(written.spec, [*below, *derived], user, release)
+        return merge([*below, *beside, *derived, *user]), findings
     except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
         return written, [*findings, *error.findings]
 
 
-def mig_strategy(spec: dict[str, Any]) -> Derived | None:
+def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
     """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances.
 
     Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
@@ -70,11 +72,21 @@ def mig_strategy(spec: dict[str, Any]) -> Derived | None:
         if groups and isinstance(per_node, int) and per_node > cut:
             shapes.add(frozenset())  # GPUs in no group stay whole
         if len(shapes) > 1 or any(len(profiles) > 1 for profiles in shapes):
-            return Derived(("mig", "strategy"), "mixed", ("nodePools", index, "sharing", "mig"))
-    return None
+            yield Derived(("mig", "strategy"), "mixed", ("nodePools", index, "sharing", "mig"))
+            return
 
 
-DERIVED: tuple[Callable[[dict[str, Any]], Derived | None], ...] = (mig_strategy,)
+def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
+    """No repository and no version beside an image that is named whole: those of the release are of another image."""
+    for name in images.SECTIONS:
+        path, section = name.split("."), spec
+        for step in path:
+            section = _dict(section.get(step))
+        if images.stands_alone(section):
+            yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
+
+
+DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images)
 """Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
 
 

@@ -99,7 +99,8 @@ def _operators(document: Document, found: str, kind: Kind) -> Finding:
     else:
         remedy = (
             f"{_FRAME.format(kind=kind)}; set metadata.name to the cluster's name and delete the rest of metadata and "
-            f"status; {_ADD}; the fields of spec keep their names"
+            f"status; {_ADD}; the fields of spec keep their names. Delete every repository, image and version that you "
+            "did not choose: they hold the components at the versions of the operator that wrote them"
         )
     return finding(
         document,

@@ -15,6 +15,8 @@ one), lower parts' order first; any other list, an empty one too, and any scalar
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -92,6 +94,19 @@ class Merged:
         _trace([(part, part.clean, ()) for part in self.parts], (), found)
         return found
 
+    @functools.cached_property
+    def own(self) -> dict[Path, Origin]:
+        """Those of `origins` that the cluster's own file wrote, found without a look at what it doesn't mention."""
+        found: dict[Path, Origin] = {}
+        _trace([(part, part.clean, ()) for part in self.parts], (), found, only="policy")
+        return found
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The digest of the spec: equal for equal specs, whoever wrote which value, in any order of keys."""
+        text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
     def writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the highest part that says something about PATH (a leaf or not) and the path in that part's data."""
         stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
@@ -130,7 +145,8 @@ class Merged:
 def merge(parts: Sequence[Part]) -> Merged:
     """Merge PARTS, the lowest first. No part is changed.
 
-    Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice.
+    Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice or
+    not at all.
     """
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
     return Merged(_join(stack, ()) if stack else {}, tuple(parts))
@@ -154,7 +170,12 @@ def _join(stack: list[_Entry], path: Path) -> Any:
     return stack[-1][1]
 
 
-def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin]) -> None:
+def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin], only: OriginKind | None = None) -> None:
+    """Put the origins of all leaves of the value that STACK makes into FOUND; with ONLY, which must be the highest kind
+    of part, those of that kind.
+    """
+    if only is not None and stack and stack[-1][0].kind != only:
+        return
     children = _split(stack, path)
     if not children:
         if stack:
@@ -162,10 +183,10 @@ def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin]) -> None:
             found[path] = part.origin(own)
     elif isinstance(children, dict):
         for key, child in children.items():
-            _trace(child, (*path, key), found)
+            _trace(child, (*path, key), found, only)
     else:
         for index, child in enumerate(children):
-            _trace(child, (*path, index), found)
+            _trace(child, (*path, index), found, only)
 
 
 def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[list[_Entry]] | None:
@@ -186,8 +207,10 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
         part, _, own = stack[-1]
         return [[(part, item, (*own, index))] for index, item in enumerate(top)]
     first = len(stack) - 1
-    while first > 0 and _named(stack[first - 1][1]):
+    while first > 0 and stack[first - 1][1]:  # an empty list says that there are no items, so nothing below it counts
         first -= 1
+        if not _named(stack[first][1]):
+            raise _nameless(stack[first], stack[-1], path)
     by_name: dict[tuple[Any, str], list[_Entry]] = {}
     for part, node, own in stack[first:]:
         for index, item in enumerate(node):
@@ -266,6 +289,25 @@ def _null_item(path: Path, part: Part) -> InputError:
             part.locate(path),
             "null stands for absence, and an item of a list can't be absent",
             "write the item's value, or delete its dash",
+        )
+    )
+
+
+def _nameless(lower: _Entry, upper: _Entry, path: Path) -> InputError:
+    """Say that a list can't be merged by name, because the lower one has an item without: it would just be gone."""
+    (below, old, old_path), (above, _, new_path) = lower, upper
+    index = next((index for index, item in enumerate(old) if not _named([item])), 0) if isinstance(old, list) else 0
+    name = dotted((*above.at, *path))
+    return InputError(
+        Finding(
+            "GPU011",
+            "error",
+            f"an item of {name} has no name",
+            dotted((*below.at, *old_path, index)),
+            below.locate((*old_path, index)),
+            f"items of this list are told apart by name; {above.file} has more of them at "
+            f"{above.locate(new_path, key=True)}, and nothing says which are the same",
+            "give it a name",
         )
     )
 

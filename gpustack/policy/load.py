@@ -9,8 +9,6 @@ All mistakes of a policy are reported together, in the order of its lines, then 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import pathlib
 from collections.abc import Sequence
@@ -47,11 +45,12 @@ class Loaded:
 
 @dataclass
 class Memo:
-    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`."""
+    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON."""
 
     documents: dict[pathlib.Path, Document] = field(default_factory=dict)
     layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def load(
@@ -112,8 +111,7 @@ def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Me
 
 def spec_key(merged: Merged) -> str:
     """Return the digest of the merged spec: equal for equal specs, whoever wrote which value, in any order of keys."""
-    text = json.dumps(merged.spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return merged.key
 
 
 def display(path: pathlib.Path, root: pathlib.Path) -> str:

@@ -144,8 +144,8 @@ class NodePool(Section):
     sharing: Sharing = section()
     """How GPUs are shared between pods. Absent: one pod per GPU."""
     driver: DriverSettings | None = None
-    """What is different about the driver of these nodes; an `image` with a path is a whole reference. Absent:
-    nothing."""
+    """What is different about the driver of these nodes; an `image` with path and tag is a whole reference.
+    Absent: nothing."""
     upgrade: PoolUpgrade | None = None
     """When and how fast the `reconciler` takes nodes out of service. Absent: as `driver.upgradePolicy` says."""
 

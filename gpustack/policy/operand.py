@@ -103,12 +103,13 @@ class RestartingProbe(Probe):
 
 
 class ImageSource(Section):
-    """Where an image comes from. Repository, name and version are all set, or the name alone is a whole reference."""
+    """Where an image comes from. Repository, name and version are all set, or `image` alone is a whole reference."""
 
     repository: ImageRepository | None = None
     """Registry and path before the image name, such as `nvcr.io/nvidia`. Absent: that of the release."""
     image: ImageName | None = None
-    """Name of the image; with `repository` and `version` empty, a whole reference. Absent: that of the release."""
+    """Name of the image, or a whole reference with path and tag or digest, which stands for `repository` and `version`
+    too. Absent: that of the release."""
     version: ImageTagOrDigest | None = None
     """Tag or `sha256:` digest of the image, in quotes where it looks like a number. Absent: that of the release."""
     imagePullPolicy: PullPolicy | None = None

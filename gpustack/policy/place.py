@@ -11,7 +11,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
-from gpustack.model import Finding, Path
+from gpustack.model import Finding, Location, Path, dotted
 from gpustack.policy.positions import inside_scalar
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def parse(path: str) -> Path:
 
 def place(loaded: Loaded, finding: Finding) -> Finding:
     """FINDING with the location of its path in the files of LOADED; as it is where nobody wrote the path or a parent
-    of it.
+    of it. About a default, it also says whose it is: the line that it shows doesn't.
     """
     path = parse(finding.path)
     if path[:1] != ("spec",):
@@ -40,14 +40,30 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
         return finding
     part, own = found
     if part.text is None:
-        where = loaded.merged.cause(part)
+        why = finding.why
+        if exact and node(loaded.merged.spec, path) not in ("", [], {}):
+            whose = part.file if part.kind == "derived" else f"a default of {part.file}"
+            why = f"{why}; nobody set {dotted(path)}: it is {whose}".removeprefix("; ")
+        where = loaded.merged.cause(part) if part.kind != "release" else settable(loaded, path)
+        return dataclasses.replace(finding, why=why, location=where)
+    value = node(part.clean, own)
+    if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have
+        where = inside_scalar(part.text, part.file, part.at + own, *finding.inside)
     else:
-        value = node(part.clean, own)
-        if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have
-            where = inside_scalar(part.text, part.file, part.at + own, *finding.inside)
-        else:
-            where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
+        where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
     return dataclasses.replace(finding, location=where)
+
+
+def settable(loaded: Loaded, path: Path) -> Location:
+    """Where the value at PATH, which nobody wrote, can be set: the nearest section that a file has, or the policy's
+    `spec`.
+    """
+    while path:
+        path = path[:-1]
+        found = loaded.merged.writer(path)
+        if found is not None and found[0].text is not None:
+            return found[0].locate(found[1], key=True)
+    return Location(loaded.file)
 
 
 def node(data: object, path: Path) -> object:

@@ -70,7 +70,7 @@ REPOSITORY = Form(
 IMAGE = Form(
     "image_name",
     "image name",
-    "a lower-case name such as driver or, where repository and version stay empty, a whole reference",
+    "a lower-case name such as driver or, without repository and version beside it, a whole reference",
     rf"(?:{_HOST}/)?{_IMAGE_PATH}(?:/{_IMAGE_PATH})*(?::{_TAG})?(?:@{_DIGEST})?",
     512,
     empty=True,

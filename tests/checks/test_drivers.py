@@ -156,11 +156,13 @@ def test_fields_that_nothing_acts_on() -> None:
         "livenessProbe": {"periodSeconds": 5},
         "readinessProbe": {"periodSeconds": 5},
         "useOpenKernelModules": True,
-        "gds": {"args": ["x"]},
+        "gds": {"args": ["x"], "imagePullPolicy": "Always"},
         "gdrcopy": {"args": ["x"]},
     }
-    fields = ("nodeAffinity", "livenessProbe", "readinessProbe", "useOpenKernelModules", "gds.args", "gdrcopy.args")
-    assert paths("GPU140", driver) == [f"spec.drivers[0].{field}" for field in fields]
+    fields = ("nodeAffinity", "livenessProbe", "readinessProbe", "useOpenKernelModules", "gds.args")
+    modules = ("gds.imagePullPolicy", "gdrcopy.args")
+    assert paths("GPU140", driver) == [f"spec.drivers[0].{field}" for field in (*fields, *modules)]
+    assert paths("GPU140", {"gds": {"imagePullPolicy": "IfNotPresent"}}) == []
     assert paths("GPU140", {"kernelModuleType": "open", "default": True}) == []
     assert paths("GPU140", {"default": True}, release="v26.3.1") == ["spec.drivers[0].default"]
     off = {"use_ocp_driver_toolkit": False}

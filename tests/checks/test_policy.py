@@ -133,40 +133,19 @@ def test_upgrade_policy() -> None:
     assert found("GPU105", spec(driver={"upgradePolicy": {"autoUpgrade": False}})) == []
 
 
+@pytest.mark.parametrize(("policies", "paths"), [([True, None], ["spec.drivers"]), ([False], []), ([], [])])
+def test_upgrade_policies_of_drivers(policies: list[bool | None], paths: list[str]) -> None:
+    """Where `drivers` describe the drivers, theirs count, which are on unless they say otherwise (operator.md 10)."""
+    drivers = [{"name": f"d{i}", "upgradePolicy": {"autoUpgrade": on}} for i, on in enumerate(policies)]
+    policy = spec(driver={"useNvidiaDriverCRD": True}, drivers=drivers)
+    assert [finding.path for finding in found("GPU105", policy)] == paths
+
+
 def test_every_rule_has_a_remedy_and_a_docstring() -> None:
     """Rules tell what to do, and their functions say what they are for."""
     for rule in all_rules():
         assert rule.check.__doc__
         assert rule.id.startswith("GPU")
-
-
-SHARING_POOL = {
-    **POOL,
-    "nodeSelector": {"pool": "a"},
-    "gpuProduct": "NVIDIA-L4",
-    "sharing": {"timeSlicing": {"replicas": 2}},
-}
-
-
-@pytest.mark.parametrize(
-    ("other", "told"),
-    [
-        ({}, []),
-        ({"sharing": {"timeSlicing": {"replicas": 3}}}, ["GPU511"]),
-        ({"sharing": {}}, ["GPU511"]),
-        ({"sharing": {}, "nodeSelector": {"pool": "b"}}, []),
-        ({"sharing": {}, "nodeSelector": {}}, []),
-        ({"sharing": {}, "gpuProduct": "NVIDIA-L40S"}, []),
-        ({"sharing": {}, "os": "ubuntu24.04"}, []),
-        ({"sharing": {}, "gpusPerNode": 8}, []),
-        ({"sharing": {}, "taints": [{"key": "a", "effect": "NoSchedule"}]}, []),
-    ],
-)
-def test_pools_that_share_differently(other: dict[str, Any], told: list[str]) -> None:
-    """Two pools that say the same of their nodes can't differ in how these share their GPUs; anything that tells the
-    nodes apart makes it fine, and so does a pool that doesn't say which nodes it has."""
-    hits = found("GPU511", spec(nodePools=[SHARING_POOL, {**SHARING_POOL, "name": "q", **other}]))
-    assert [(hit.rule, hit.path) for hit in hits] == [(rule, "spec.nodePools[1].nodeSelector") for rule in told]
 
 
 def test_a_licence_that_is_named_twice() -> None:

@@ -232,6 +232,22 @@ def test_the_end_of_a_branch_is_said_before() -> None:
     assert not said("GPU413", "driver: {version: 550.163.01}")
 
 
+@pytest.mark.parametrize(
+    ("version", "near"), [("999.10.02", "R620"), ("'600'", "R595"), ("500.10.1", "R535"), ("latest", "R620")]
+)
+def test_branches_that_nobody_knows(version: str, near: str) -> None:
+    """Rules about a driver go by its branch, so a version of no known branch is told, with the nearest ones."""
+    (found,) = said("GPU417", f"driver: {{version: {version}}}")
+    assert found.path == "spec.driver.version"
+    assert near in found.remedy
+
+
+@pytest.mark.parametrize("version", ["580.126.20", "'595'", "570.211.01", f"'sha256:{'4' * 64}'"])
+def test_branches_that_are_known(version: str) -> None:
+    """A version or branch that the catalogue has is none of these, and a digest says nothing about it."""
+    assert not said("GPU417", f"driver: {{version: {version}}}")
+
+
 def test_a_driver_of_the_nodes_has_no_branch() -> None:
     """Where the nodes bring the driver, its version is not the policy's, whatever the section says."""
     assert not said("GPU412", "driver: {enabled: false, version: 535.309.01}")

@@ -257,6 +257,7 @@ def test_the_second_lint_reads_nothing(three: Project) -> None:
     first = three.run("lint", "c", "b")
     again = three.spawn("lint", "c", "b", env={"JSII_NODE": "/no/such/node"})
     assert (again.code, again.out) == (first.code, first.out)
+    assert "nobody set driver.upgradePolicy: it is a default of release" in first.out
 
 
 def test_json_errors(three: Project) -> None:

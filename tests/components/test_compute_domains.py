@@ -113,6 +113,8 @@ def test_image_of_the_release_or_of_the_policy() -> None:
     assert container(pod_of(beside(), PLUGIN), "compute-domains")["image"] == f"{image}:v0.5.0"
     newer = beside(domains={"version": "v0.6.0"})
     assert container(pod_of(newer, PLUGIN), "compute-domains")["image"] == f"{image}:v0.6.0"
+    whole = beside(domains={"repository": "", "image": "r.example/dra:1", "version": ""})
+    assert container(pod_of(whole, PLUGIN), "compute-domains")["image"] == "r.example/dra:1"
     with pytest.raises(FindingsError) as refused:
         beside(release="v26.3.1")
     assert refused.value.findings[0].path == "spec.computeDomains.repository"

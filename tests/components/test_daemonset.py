@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gpustack.components.daemonset import daemonset, driver_install_dir, host_dev_char, host_root
-from gpustack.components.inputs.common import Common, image, mirrored
+from gpustack.components.inputs.common import Common, image
 from gpustack.components.pod import Container, Env, Pod, Volume
 from gpustack.model import Body, FindingsError
+from gpustack.policy.images import mirrored
 from tests.components.common import common, spec
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -243,6 +244,34 @@ def test_images_that_are_not_whole(missing: list[str]) -> None:
     (finding,) = caught.value.findings
     assert finding.path in {f"spec.gfd.{part}" for part in missing}
     assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("section", "remedy"),
+    [
+        ({"image": "program:v1"}, "image: program, version: v1"),
+        ({"image": f"program@{DIGEST}"}, f"image: program, version: {DIGEST}"),
+        ({"repository": "r.example", "image": "program:v1"}, "image: program, version: v1"),
+        ({"image": "r.example/program:v1", "version": "v2"}, "repository: r.example, image: program, version: v1"),
+        ({"image": "r.example/program"}, "repository: r.example, image: program"),
+        ({"image": "localhost:5000/program"}, "repository: localhost:5000, image: program"),
+    ],
+)
+def test_images_that_are_named_twice(section: dict[str, str], remedy: str) -> None:
+    """A registry or tag in `image`, beside repository and version, makes a reference that no image has; it is refused
+    with the same image in parts."""
+    policy = spec(gfd=section)
+    with pytest.raises(FindingsError) as caught:
+        image(policy, policy.gfd, "gfd")
+    (finding,) = caught.value.findings
+    assert (finding.rule, finding.path) == ("GPU045", "spec.gfd.image")
+    assert f"({remedy})" in finding.remedy
+
+
+def test_paths_below_a_registry_of_ones_own() -> None:
+    """A mirror may hold the images of a registry below its name."""
+    policy = spec(gfd={"repository": "mirror.example", "image": "nvcr.io/nvidia/plugin", "version": "v1"})
+    assert image(policy, policy.gfd, "gfd") == "mirror.example/nvcr.io/nvidia/plugin:v1"
 
 
 def test_mirrors() -> None:

@@ -48,11 +48,19 @@ def test_the_pool_gets_the_clusters_driver_with_its_changes() -> None:
 
 
 def test_a_whole_image_reference_replaces_repository_and_version() -> None:
-    """`image` with a path is all of it, although the cluster's driver has repository and version."""
+    """`image` with path and tag is all of it, although the cluster's driver has repository and version."""
     (own,) = inputs({"image": "r.example.com/driver:1"}).pools
     assert own.pod.image == "r.example.com/driver:1-ubuntu22.04"
     (named,) = inputs({"image": "driver-next"}).pools
     assert named.pod.image == "nvcr.io/nvidia/driver-next:595.91.07-ubuntu22.04"
+    (managed,) = inputs({"manager": {"image": "r.example.com/manager:1"}}).pools
+    assert managed.settings.manager.image == "r.example.com/manager:1"
+
+
+def test_an_image_with_a_registry_and_no_tag() -> None:
+    """It is no whole reference, and beside the cluster's repository it is none that exists."""
+    (finding,) = refusals({"image": "r.example.com/driver"})
+    assert (finding.rule, finding.path) == ("GPU045", "spec.nodePools[0].driver.image")
 
 
 def test_nodes_are_told_apart_by_the_owner_label() -> None:

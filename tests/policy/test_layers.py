@@ -73,7 +73,6 @@ def test_kind_is_part_of_the_identity() -> None:
         ([1, 2], [3]),
         ([{"key": "a"}], [{"key": "b"}]),
         ([{"name": "a"}], [{"name": "b"}, {"key": "c"}]),
-        ([{"key": "a"}], [{"name": "b"}]),
         ([{"name": "a"}], []),
         ([{"name": "a"}], ["a"]),
         ([], [{"name": "a"}]),
@@ -83,6 +82,22 @@ def test_kind_is_part_of_the_identity() -> None:
 def test_other_lists_are_replaced_whole(low: list[Any], high: list[Any]) -> None:
     """A list without names, or an empty one (which says that there are no items), takes the place of the lower one."""
     assert merged({"l": low}, {"l": high}) == {"l": high}
+
+
+def test_an_item_without_a_name_below_named_ones() -> None:
+    """A layer's item that lacks its name would be gone without a word once somebody above names one; it is refused at
+    its place, which also says where the others are. What an empty list has taken away does not matter."""
+    low = policy("spec:\n  nodePools:\n  - {name: a}\n  - {os: rhel9}\n", "low.yaml")
+    high = policy("spec:\n  nodePools:\n  - {name: b}\n", "high.yaml")
+    with pytest.raises(InputError) as caught:
+        merge([low, high])
+    (finding,) = caught.value.findings
+    assert finding.rule == "GPU011"
+    assert finding.location == Location("low.yaml", 4, 5, "  - {os: rhel9}")
+    assert "high.yaml:2" in finding.why
+    with pytest.raises(InputError):
+        merge([low, policy("spec: {nodePools: [{name: c}]}"), high])
+    assert merge([low, policy("spec: {nodePools: []}"), high]).spec == {"nodePools": [{"name": "b"}]}
 
 
 def test_a_map_that_meets_something_else_names_both_places() -> None:
@@ -293,3 +308,13 @@ def test_the_last_part_wins(datas: list[dict[str, Any]]) -> None:
 def test_nulls_never_come_through(datas: list[dict[str, Any]]) -> None:
     """There is no null in a result."""
     assert None not in leaves(mergeable(datas).spec).values()
+
+
+def test_what_the_clusters_own_file_wrote() -> None:
+    """It is what `origins` says of the policy, in the same order, whatever lies below: named items, lists, maps."""
+    low = layer({"a": 1, "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], "l": [1], "m": {"x": 1}})
+    high = policy("spec: {b: 1, env: [{name: B, value: 3}, {name: C}], l: [2, 3], m: {y: {}}, n: {z: [{q: 1}]}}\n")
+    found = merge([low, high])
+    assert list(found.own.items()) == [item for item in found.origins.items() if item[1].kind == "policy"]
+    assert ("env", 1, "value") in found.own
+    assert ("env", 0, "value") not in found.own

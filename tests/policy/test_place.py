@@ -116,11 +116,48 @@ def test_merged_lists(loaded: Loaded) -> None:
     assert places == {"OWN": "a.yaml:11 x", "BOTH": "a.yaml:12 policy}", "LAYER": "base.yaml:13 y"}
 
 
-def test_defaults(loaded: Loaded) -> None:
-    """A default of the release or the platform is shown at what made it count; so is what is missing in one."""
-    assert where(loaded, "spec.devicePlugin.version") == "a.yaml:6 v26.7.0"
-    assert where(loaded, "spec.devicePlugin.nothing.here") == "a.yaml:6 v26.7.0"
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("spec.driver.version", "a.yaml:8 driver:"),
+        ("spec.gfd.version", "base.yaml:6 gfd:"),
+        ("spec.devicePlugin.version", "a.yaml:4 spec:"),
+        ("spec.devicePlugin.nothing.here", "a.yaml:4 spec:"),
+    ],
+)
+def test_defaults(loaded: Loaded, path: str, expected: str) -> None:
+    """A default of the release is shown where it can be set: at the section that somebody wrote, else at spec."""
+    assert where(loaded, path) == expected
+
+
+def test_defaults_of_the_platform(loaded: Loaded) -> None:
+    """A default of the platform is shown at what made it count."""
     assert where(loaded, "spec.driver.enabled") == "base.yaml:5 gke-cos}"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("spec.driver.version", "nobody set driver.version: it is a default of release v26.7.0"),
+        ("spec.driver.enabled", "nobody set driver.enabled: it is a default of platform gke-cos"),
+        ("spec.mig.strategy", "nobody set mig.strategy: it is derived from spec.nodePools[0].sharing.mig"),
+    ],
+)
+def test_whose_default_it_is(tmp_path: Path, path: str, words: str) -> None:
+    """About a value that nobody wrote, the message says whose it is: the line that is shown does not hold it."""
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "layers/base.yaml").write_text(LAYER)
+    cut = "    os: ubuntu22.04\n    sharing: {mig: {layout: {3g.40gb: 1, 2g.20gb: 2}}}\n"
+    (tmp_path / "a.yaml").write_text(POLICY.replace("    os: ubuntu22.04\n", cut))
+    policy = load(tmp_path / "a.yaml", root=tmp_path)
+    assert place(policy, Finding("GPU000", "error", "x", path, why="so it is")).why == f"so it is; {words}"
+    assert place(policy, Finding("GPU000", "error", "x", path)).why == words
+
+
+def test_what_somebody_wrote_is_no_default(loaded: Loaded) -> None:
+    """Where the line holds the value, or nobody has one, there is nothing to add."""
+    for path in ("spec.release", "spec.nodePools[0].kernel", "spec.driver.env[0].value", "spec.devicePlugin.no"):
+        assert place(loaded, Finding("GPU000", "error", "x", path, why="so it is")).why == "so it is"
 
 
 def test_other_paths_stay(loaded: Loaded) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...model import Finding, FindingsError
-from ...policy import cluster
+from ...policy import cluster, images
 from ...policy.ownership import container_drivers
 
 if TYPE_CHECKING:
@@ -144,38 +145,54 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
     `image` alone is a whole reference; otherwise repository, image and version must all be set. A version that is a
     digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
     rewrites the longest registry prefix that matches.
+
+    Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
+    operator would ask the kubelet for an image that can't exist.
     """
     repository, name, version = section.repository or "", section.image or "", section.version or ""
-    if not repository and not version and name:
-        reference = name
-    elif repository and name and version:
-        reference = f"{repository}/{name}{'@' if version.startswith('sha256:') else ':'}{version}"
-    else:
-        missing = [
-            field for field, value in (("repository", repository), ("image", name), ("version", version)) if not value
-        ]
-        raise FindingsError(
-            Finding(
-                "GPU040",
-                "error",
-                f"{path} has no {' and no '.join(missing)}, so there is no image to run",
-                path=f"spec.{path}.{missing[0]}",
-                why="an image needs repository, image and version; this release has no default for what is missing",
-                remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
-            )
-        )
+    reference = images.composed(repository, name, version)
+    if reference is None:
+        raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path))
+    if repository and (images.is_tagged(name) or (images.registry(name) and repository in _published(spec))):
+        raise FindingsError(_twice(name, reference, path))
     if suffix and "sha256:" not in reference:
         reference += f"-{suffix}"
-    return mirrored(reference, spec.cluster.registryMap or {})
+    return images.mirrored(reference, spec.cluster.registryMap or {})
 
 
-def mirrored(reference: str, registry_map: dict[str, str]) -> str:
-    """REFERENCE with the longest prefix of REGISTRY_MAP that matches whole path segments replaced by its mirror."""
-    for prefix in sorted(registry_map, key=len, reverse=True):
-        head = prefix.rstrip("/")
-        if reference.startswith(f"{head}/"):
-            return registry_map[prefix].rstrip("/") + reference[len(head) :]
-    return reference
+def _published(spec: ClusterPolicySpec) -> set[str | None]:
+    """The repositories of the release's images. There is no other registry's path below them, as on a mirror."""
+    known = release(spec.release)
+    return {known.nfd_image.repository, *(each.repository for each in known.images.values())}
+
+
+def _incomplete(parts: dict[str, str], path: str) -> Finding:
+    missing = [field for field, value in parts.items() if not value]
+    return Finding(
+        "GPU040",
+        "error",
+        f"{path} has no {' and no '.join(missing)}, so there is no image to run",
+        path=f"spec.{path}.{missing[0]}",
+        why="an image needs repository, image and version; this release has no default for what is missing",
+        remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
+    )
+
+
+def _twice(name: str, reference: str, path: str) -> Finding:
+    """The finding for the image NAME, which has a registry or a tag of its own beside repository and version."""
+    before, _, last = name.rpartition("/")
+    tag = re.split("[:@]", last, maxsplit=1)[1] if images.is_tagged(name) else ""
+    parts = {"repository": before, "image": re.split("[:@]", last)[0], "version": tag}
+    split = ", ".join(f"{field}: {value}" for field, value in parts.items() if value)
+    return Finding(
+        "GPU045",
+        "error",
+        f"{path}.image names a {'version' if tag else 'registry'} itself, beside repository and version",
+        path=f"spec.{path}.image",
+        why=f"the three are put together to {reference}, and there is no such image",
+        remedy=f"write it in parts ({split}); or whole, with registry and tag, and repository and version left out, or "
+        'set to "" where a layer sets them',
+    )
 
 
 def pull_policy(value: str | None) -> str:

@@ -99,13 +99,11 @@ def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Findin
 def overridden(spec: ClusterPolicySpec, pool: NodePool, said: dict[str, Any]) -> ClusterPolicySpec:
     """SPEC as it would be if all nodes were POOL's: what it has SAID over the cluster's driver, by the rules of layers.
 
-    An image with a path ("registry.example/driver:595") is a whole reference: it replaces repository and version too.
+    An image that is named whole ("registry.example/driver:595") replaces repository and version too.
     """
-    from ...policy import driver, layers
+    from ...policy import driver, images, layers
 
-    below = spec.driver.model_dump(exclude_unset=True)
-    if "/" in (said.get("image") or ""):
-        below = {key: value for key, value in below.items() if key not in {"repository", "version"}}
+    below = images.made_way(spec.driver.model_dump(exclude_unset=True), said)
     parts = [layers.Part("policy", "driver", below), layers.Part("policy", pool.name, said)]
     merged = driver.Driver.model_validate(layers.merge(parts).spec)
     return spec.model_copy(update={"driver": merged, "nodePools": [pool]})

@@ -1,0 +1,83 @@
+"""The rule about mirrors: entries of `cluster.registryMap` that stand for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import releases
+from ..catalog._lookup import nearest
+from ..model import dotted
+from ..policy import images
+from .node_drivers import node_drivers
+from .rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ..policy.spec import ClusterPolicySpec
+
+
+@rule("GPU111", "warning")
+def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A mirror for a registry or path that no image of the policy comes from.
+
+    `cluster.registryMap` rewrites the images of components, those of components that are off included: a layer's map
+    serves clusters of all kinds. An entry that covers none of them is a mistake in writing, or was meant for
+    `extraObjects`, whose images stay as they are.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvdia: mirror.example.com/nvidia}}
+
+    Good:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvidia: mirror.example.com/nvidia}}
+    """
+    if not spec.cluster.registryMap:
+        return
+    known = list(references(spec))
+    there = images.prefixes(known)
+    for prefix in spec.cluster.registryMap:
+        if any(images.covers(prefix, reference) for reference in known):
+            continue
+        near, hosts = nearest(prefix, there), dict.fromkeys(filter(None, map(images.registry, known)))
+        yield Hit(
+            dotted(("spec", "cluster", "registryMap", prefix)),
+            f"no image comes from {prefix}, so its mirror is not used",
+            "registryMap rewrites the images of components whose registry and path begin so, by whole segments; images "
+            "in spec.extraObjects are left alone",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"images come from {', '.join(hosts)}: correct it, or leave it out",
+        )
+
+
+def references(spec: ClusterPolicySpec) -> Iterator[str]:
+    """The image of every section of SPEC, on or off, before mirrors and the suffixes of operating systems."""
+    release = releases.release(spec.release)
+    defaults = {"nfd": release.nfd_image, "computeDomains": release.images.get("gpuCluster.draDriver")}
+    for name in images.SECTIONS:
+        section: Any = spec
+        for step in name.split("."):
+            section = getattr(section, step, None)
+        yield from _composed(section, defaults.get(name))
+    for driver in spec.drivers:
+        for part, default in (
+            (driver, "driver"),
+            (driver.manager, "driver.manager"),
+            (driver.gds, "gds"),
+            (driver.gdrcopy, "gdrcopy"),
+        ):
+            yield from _composed(part, None if part.image else release.images.get(default))
+    for found in node_drivers(spec):
+        if reference := images.composed(*(found.values[name] for name in ("repository", "image", "version"))):
+            yield reference
+    for pool in spec.nodePools:
+        yield from _composed(pool.driver.manager if pool.driver else None, None)
+
+
+def _composed(section: Any, default: releases.Image | None) -> Iterator[str]:
+    """The reference that SECTION makes, with what it doesn't say from DEFAULT; none where a part is missing."""
+    parts = []
+    for name in ("repository", "image", "version"):
+        value = getattr(section, name, None)
+        parts.append(getattr(default, name, None) if value is None else value)
+    if reference := images.composed(*parts):
+        yield reference

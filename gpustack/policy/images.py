@@ -1,0 +1,119 @@
+"""How a policy names an image: by repository, name and version, or whole, in the field `image` alone.
+
+The operator takes `image` for a whole reference where repository and version are empty (operator.md 4). Its chart fills
+both in, so somebody who writes a whole reference would get nvcr.io/nvidia/registry.example.com/mine:1:v1.20.0. Here the
+release's repository and version make way for a reference that can't be anything but whole (`defaults.whole_images`).
+What the user wrote stays, and is refused where no image can be meant.
+
+Mirrors (`cluster.registryMap`) go by the composed reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PARTS = ("repository", "version")
+"""What stands beside `image`."""
+
+SECTIONS = (
+    "driver",
+    "driver.manager",
+    "toolkit",
+    "devicePlugin",
+    "gfd",
+    "dcgm",
+    "dcgmExporter",
+    "migManager",
+    "nodeStatusExporter",
+    "validator",
+    "gds",
+    "gdrcopy",
+    "nfd",
+    "computeDomains",
+    "operator.initContainer",
+    "vgpuManager",
+    "vgpuManager.driverManager",
+    "vgpuDeviceManager",
+    "vfioManager",
+    "vfioManager.driverManager",
+    "sandboxDevicePlugin",
+    "kataSandboxDevicePlugin",
+    "kataManager",
+    "ccManager",
+    "gpuCluster.draDriver",
+    "gpuCluster.dcgm",
+    "gpuCluster.dcgmExporter",
+)
+"""The sections that name an image, less those in lists."""
+
+
+def is_whole(image: str) -> bool:
+    """Whether IMAGE is a whole reference by its looks: a path, and a tag or a digest."""
+    return "/" in image and is_tagged(image)
+
+
+def is_tagged(image: str) -> bool:
+    """Whether a tag or a digest ends IMAGE, which may begin with a registry."""
+    name = image.rpartition("/")[2]
+    return ":" in name or "@" in name
+
+
+def registry(image: str) -> str:
+    """The registry that IMAGE begins with ("nvcr.io", "localhost:5000"), or ""."""
+    first, slash, _ = image.partition("/")
+    return first if slash and ("." in first or ":" in first or first == "localhost") else ""
+
+
+def stands_alone(section: Mapping[str, Any]) -> bool:
+    """Whether SECTION, as somebody wrote it, names its image whole and says nothing else of it."""
+    image = section.get("image")
+    return isinstance(image, str) and is_whole(image) and not any(section.get(part) for part in PARTS)
+
+
+def made_way(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """BELOW as ABOVE can be merged over it: without repository and version of an image that ABOVE names whole, in the
+    section and in those within it.
+    """
+    gone = PARTS if stands_alone(above) else ()
+    return {
+        key: made_way(value, above[key]) if isinstance(value, dict) and isinstance(above.get(key), dict) else value
+        for key, value in below.items()
+        if key not in gone
+    }
+
+
+def composed(repository: str | None, image: str | None, version: str | None) -> str | None:
+    """The reference that the three make, None where a part is missing. A version that is a digest goes behind "@"."""
+    if image and not repository and not version:
+        return image
+    if repository and image and version:
+        return f"{repository}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"
+    return None
+
+
+def covers(prefix: str, reference: str) -> bool:
+    """Whether PREFIX of a `registryMap` is about REFERENCE: the same registry and path, by whole segments, down to the
+    image itself if need be.
+    """
+    head = prefix.rstrip("/")
+    rest = reference[len(head) :]
+    return reference.startswith(head) and (rest[:1] == "/" or (rest[:1] in ":@" and "/" not in rest))
+
+
+def mirrored(reference: str, registry_map: Mapping[str, str]) -> str:
+    """REFERENCE with the longest prefix of REGISTRY_MAP that covers it replaced by its mirror."""
+    for prefix in sorted(registry_map, key=len, reverse=True):
+        if covers(prefix, reference):
+            return registry_map[prefix].rstrip("/") + reference[len(prefix.rstrip("/")) :]
+    return reference
+
+
+def prefixes(references: Iterable[str]) -> list[str]:
+    """Every prefix that covers one of REFERENCES, the images themselves included, the short ones first."""
+    found = dict[str, None]()
+    for reference in references:
+        path, _, name = reference.partition("@")[0].rpartition("/")
+        segments = [*filter(None, path.split("/")), name.partition(":")[0]]
+        found.update(dict.fromkeys("/".join(segments[:length]) for length in range(1, len(segments) + 1)))
+    return sorted(found, key=lambda prefix: (prefix.count("/"), prefix))
