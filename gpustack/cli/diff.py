@@ -84,8 +84,9 @@ def sides(options: argparse.Namespace) -> Iterator[tuple[Side, Side]]:
 
 def folder_side(folder: Path) -> Side:
     """What stands in FOLDER, which has a folder for each cluster; every file is read."""
-    from ..compiler.folders import walk
+    from ..compiler.folders import regular_files
     from ..compiler.output import HEADER
+    from ..policy.regular import read_regular
     from ..review.diff.sides import Side, Texts, without_header
 
     if not folder.is_dir():
@@ -95,8 +96,8 @@ def folder_side(folder: Path) -> Side:
     clusters: dict[str, Files] = {}
     for root in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
         clusters[root.name] = {
-            name: texts.name(without_header((root / name).read_text("utf-8", "replace"), HEADER))
-            for name in sorted(walk(root))
+            name: texts.name(without_header(read_regular(root / name).decode("utf-8", "replace"), HEADER))
+            for name in sorted(regular_files(root))
             if name.endswith(".yaml")
         }
     return Side(clusters, texts, f"{folder}/")

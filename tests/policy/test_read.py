@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
@@ -491,11 +490,11 @@ def test_unreadable_files_say_what_the_system_says(
 ) -> None:
     """A file without permission, or on a broken disk, is refused with the system's reason."""
 
-    def failing(self: Path, mode: str) -> io.BytesIO:
+    def failing(path: Path, **_: object) -> bytes:
         raise error
 
     (tmp_path / "f.yaml").write_text("a: 1")
-    monkeypatch.setattr(Path, "open", failing)
+    monkeypatch.setattr(source, "read_regular", failing)
     found = refused(tmp_path / "f.yaml")
     assert found.rule == "GPU001"
     assert (error.strerror or str(error)) in found.why
