@@ -7,6 +7,7 @@ crash, does not hit what replaced them (reconciler.md I11).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,9 +62,14 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     if operation.acted is None:
         changes["acted"] = known.now
     admits = operation.id if operation.install and view.operation is None else ""
-    return move(
+    patch = move(
         known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
     )
+    if act == "install" and view.policy:  # the first driver must find it: it would evict by itself
+        return dataclasses.replace(
+            patch, annotations={**patch.annotations, **labeller.upgrade_annotation(view, view.policy)}
+        )
+    return patch
 
 
 def following(operation: Operation) -> Act | None:
@@ -110,8 +116,9 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
         view,
         operation,
         "mig: no GPU is cut",
-        phase="Verifying",
-        seconds=operation.finish.verifySeconds,
+        phase="Acting",
+        step="install",
+        seconds=operation.finish.migSeconds,
         labels={keys.MIG_CONFIG: DISABLED, **dict.fromkeys(_mig_manager(view), "true")},
     )
 

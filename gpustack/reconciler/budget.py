@@ -1,6 +1,7 @@
 """How many nodes may be taken out of service now: one budget for every kind of work, over a set of unavailable nodes.
 
-A node is unavailable if anybody cordoned it, if it is not Ready, or if an operation on it is past admission: a set, so
+A node is unavailable if anybody cordoned it, if it is not Ready, or if an operation on it is past admission, one that
+can't be read included: a set, so
 that no node counts twice (the operator's own arithmetic counts some twice and others not at all, reconciler.md U15,
 U16). A budget that shrinks stops admission and nothing else.
 """
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from . import keys
 from .policy import IntOrPercent, Limits, NodePolicy
 from .view import View
 
@@ -37,6 +39,7 @@ def unavailable(view: View, admitting: frozenset[str]) -> bool:
         or not view.node.ready
         or (operation is not None and not operation.install)
         or view.node.uid in admitting
+        or (view.unreadable != "" and keys.OPERATION in view.annotations)
     )
 
 
@@ -84,8 +87,8 @@ class Budget:
     def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: frozenset[str]) -> None:
         members: dict[str, list[View]] = {}
         for view in views:
-            if view.policy and view.gpu:
-                members.setdefault(view.policy.uid, []).append(view)
+            members.setdefault(_owner(view), []).append(view)
+        members.pop("", None)
         policies = list(policies)
         everyone = [view for of in members.values() for view in of]
         self._pools: dict[str, Share] = {}
@@ -138,6 +141,14 @@ class Budget:
     def down_nearby(self, view: View) -> int:
         """How many nodes of the node's zone are out of service already: where the fewest are, the next goes first."""
         return self._down_by_zone[view.labels.get(ZONE, "")]
+
+
+def _owner(view: View) -> str:
+    """UID of the policy in whose budget the node counts: an open operation's, though NFD sees no GPU any more or the
+    policies have changed meanwhile; "" for none."""
+    if view.operation:
+        return view.operation.policy
+    return view.policy.uid if view.policy and (view.gpu or view.labels.get(keys.PRESENT) == "true") else ""
 
 
 def _fleet(policies: Sequence[NodePolicy]) -> list[Limits]:

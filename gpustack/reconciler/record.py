@@ -172,6 +172,8 @@ def read(of: type[R], text: str | None) -> R | None:
 def write(record: Operation | Last | Memory, before: str | None = None) -> str:
     """RECORD as the text of an annotation, with the fields of BEFORE that this version does not know."""
     made: dict[str, Any] = msgspec.to_builtins(record)
+    if isinstance(record, Operation):
+        made["v"] = record.v  # a default is left out, and the next version's default will be another
     for key, value in _unknown(type(record), before).items():
         made.setdefault(key, value)
     return msgspec.json.encode(made, order="sorted").decode()
