@@ -59,7 +59,7 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     elif act == "install":
         labels = _first_labels(view, operation)
         seconds += operation.finish.migSeconds if operation.target.mig else 0
-    if operation.acted is None:
+    if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
     admits = operation.id if operation.install and view.operation is None else ""
     patch = move(
@@ -90,6 +90,18 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
     if operation.step == "install":
         return _install(known, view, operation)
     return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
+
+
+def labels_lost(view: View, operation: Operation) -> PatchNode | None:
+    """Put back deploy labels that somebody took away: without them the pods that are waited for never come.
+
+    An install and a change of mode have labels of their own, and put them back when they are tried again.
+    """
+    policy = view.policy
+    if policy is None or policy.uid != operation.policy or {"install", "mode"} & set(operation.acts) or not view.gpu:
+        return None
+    lost, metadata = labeller.missing(view, policy), view.node.metadata
+    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
 
 
 def settled(known: Snapshot, view: View, operation: Operation) -> bool:

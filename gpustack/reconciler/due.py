@@ -178,13 +178,15 @@ def is_broken(pod: Pod) -> bool:
 def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
     """The MIG configuration to command and the digest of its content; None where the node has it."""
     mig = policy.spec.mig
-    if mig is None or mig_capable(view) is False:
+    if not (mig or policy.spec.migManager) or mig_capable(view) is False:
         return None
     state, current = view.labels.get(keys.MIG_STATE, ""), view.labels.get(keys.MIG_CONFIG, "")
     busy = known.seen.since(view.node.uid, "mig-busy", known.now, holds=state in {"pending", "rebooting"})
     if state in {"pending", "rebooting"} and busy < MIG_PENDING_FOR:
         notes.append(NotNow("mig-busy", f"the MIG manager is at work (state {state})"))
         return None
+    if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13)
+        return (current, "") if current and state in {"pending", "rebooting"} else None
     if current != mig.config and (until := manual_until(view)) and known.now < until:
         notes.append(NotNow("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
         return None

@@ -215,25 +215,34 @@ def _changed(found: _Pass, view: View, policy: NodePolicy, operation: Operation)
     if any(note.kind in {"revision", "mig-busy"} for note in notes):
         return False  # not known yet
     if operation.phase == "Quarantine":
-        _retry(found, view, policy, operation, what)
-        return False
-    if what is None:
+        return _retry(found, view, policy, operation, what)
+    if what is None and operation.acted is None:
         found.actions.append(release(known, view, operation, "nothing is to be done any more", failed=False))
         return True
-    if what.target != operation.target or list(what.acts) != operation.acts:
+    if what is not None and (what.target != operation.target or list(what.acts) != operation.acts):
         found.actions.append(retarget(known, Candidate(view, policy, what), operation))
         return True
     return False
 
 
-def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> None:
-    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come."""
+def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> bool:
+    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come.
+
+    True where its record goes instead.
+    """
     asked = keys.RETRY in view.annotations
     other = what is not None and what.target != operation.target
     timely = operation.notBefore is not None and found.known.now >= operation.notBefore
-    if asked or other or timely:
-        again = what or Due(tuple(operation.acts), operation.target)
-        found.candidates.append(Candidate(view, policy, again))
+    if not (asked or other or timely):
+        return False
+    if what is None and operation.install:
+        if labeller.users(found.known, view) is None:
+            return False
+        found.actions.append(release(found.known, view, operation, "the node is in use, so it is not new", failed=False))
+        return True
+    again = what or Due(tuple(operation.acts), operation.target)
+    found.candidates.append(Candidate(view, policy, again))
+    return False
 
 
 def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:

@@ -50,6 +50,8 @@ def step(known: Snapshot, view: View, operation: Operation) -> Step:
     """The next step of OPERATION on its node."""
     if operation.returnable:
         return _give_up(known, view, operation) or _cordon(known, view, operation) or _before(known, view, operation)
+    if patch := acting.labels_lost(view, operation):
+        return Step([patch])
     if operation.phase == "Acting":
         return _acting(known, view, operation)
     if operation.phase == "Verifying":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -51,6 +52,8 @@ class Finish(Slim, kw_only=True):
 
     daemonSet: str = ""
     resources: dict[str, int] = {}
+    layout: str = ""
+    """The MIG layout with which a node offers them."""
     runtimeClasses: list[str] = []
     startupTaints: list[str] = []
     podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
@@ -184,5 +187,10 @@ def _unknown(of: type[Slim], before: str | None) -> Mapping[str, Any]:
         data = msgspec.json.decode(before) if before else {}
     except (msgspec.MsgspecError, ValueError):
         return {}
-    known = {each.encode_name for each in msgspec.structs.fields(of)}
+    known = _names(of)
     return {key: value for key, value in data.items() if key not in known} if isinstance(data, dict) else {}
+
+
+@lru_cache
+def _names(of: type[Slim]) -> frozenset[str]:
+    return frozenset(each.encode_name for each in msgspec.structs.fields(of))

@@ -202,7 +202,7 @@ def i18_nothing_due(now: Moment) -> Iterator[str]:
         return
     if "driver" in found["acts"]:
         pods = now.known.driver_pods.get(now.name, ())
-        if all(pod.labels.get("controller-revision-hash") == found["target"]["revision"] for pod in pods):
+        if all(pod.labels.get("controller-revision-hash") == found.get("target", {}).get("revision", "") for pod in pods):
             if not m.operation(now.before):
                 yield "the driver is current"
 

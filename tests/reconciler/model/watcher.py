@@ -95,10 +95,12 @@ class Watcher:
             return
         was, is_ = m.cordoned(now.before), m.cordoned(now.after)
         if is_ and not was:
-            self.owners[name] = "us" if now.ours or m.annotations(now.after).get(m.CORDONED) else "others"
+            self.owners[name] = "us" if now.ours or m.CORDONED in m.annotations(now.after) else "others"
         elif not is_:
             self.owners.pop(name, None)
-        elif now.ours and now.taken_over and m.annotations(now.after).get(m.CORDONED):
+        elif m.CORDONED in m.annotations(now.before) and m.CORDONED not in m.annotations(now.after) and not now.ours:
+            self.owners[name] = "others"  # who takes our mark away wants the node to stay cordoned
+        elif now.ours and m.annotations(now.after).get(m.CORDONED) and self.owners.get(name) in {"others", "operator"}:
             self.owners[name] = "us"
         if m.labels(now.after).get(m.PCI) == "true":
             self.gone.pop(name, None)
