@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from . import keys
@@ -86,11 +86,12 @@ class Budget:
 
     def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: frozenset[str]) -> None:
         members: dict[str, list[View]] = {}
-        for view in views:
-            members.setdefault(_owner(view), []).append(view)
-        members.pop("", None)
         policies = list(policies)
-        everyone = [view for of in members.values() for view in of]
+        uids = {policy.uid for policy in policies}
+        for view in views:
+            members.setdefault(_owner(view, uids), []).append(view)
+        gone = [view for view in members.pop("", ()) if view.operation]
+        everyone = [*gone, *(view for of in members.values() for view in of)]
         self._pools: dict[str, Share] = {}
         self._zones: dict[tuple[str, str], Share] = {}
         self._fleet = [Share.of("the fleet", limits, everyone, admitting) for limits in _fleet(policies)]
@@ -143,11 +144,16 @@ class Budget:
         return self._down_by_zone[view.labels.get(ZONE, "")]
 
 
-def _owner(view: View) -> str:
-    """UID of the policy in whose budget the node counts: an open operation's, though NFD sees no GPU any more or the
-    policies have changed meanwhile; "" for none."""
-    if view.operation:
+def _owner(view: View, known: Collection[str]) -> str:
+    """UID of the policy in whose budget the node counts, "" for none.
+
+    An open operation's, though NFD sees no GPU any more or the node has moved; if that policy is gone, or was made
+    anew, the node's present one.
+    """
+    if view.operation and view.operation.policy in known:
         return view.operation.policy
+    if view.operation:
+        return view.policies[0].uid if view.policies else ""
     return view.policy.uid if view.policy and (view.gpu or view.labels.get(keys.PRESENT) == "true") else ""
 
 

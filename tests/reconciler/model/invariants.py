@@ -36,7 +36,8 @@ def i1_budget(now: Moment) -> Iterator[str]:
     for node in now.nodes():
         name, found = node["metadata"]["name"], seen.get(node["metadata"]["name"])
         members.add((name, now.owner_of(node), m.labels(node).get(m.ZONE, ""), m.labels(node).get(m.HOLD) == "true"))
-        others = found is not None and (found.spec.unschedulable or not found.ready)
+        cordoned = found is not None and found.spec.unschedulable and m.CORDONED not in found.annotations
+        others = cordoned or (found is not None and not found.ready)
         if m.disruptive(m.operation(node)) or others:
             down.add(name)
     uid, zone = after["policy"], m.labels(now.after).get(m.ZONE, "")
@@ -63,7 +64,7 @@ def i2_parallel(now: Moment) -> Iterator[str]:
     if not now.opened:
         return
     uid = m.operation(now.after)["policy"]
-    open_in = [m.operation(node)["policy"] for node in now.nodes() if m.in_slot(m.operation(node))]
+    open_in = [now.owner_of(node) for node in now.nodes() if m.in_slot(m.operation(node))]
     policy = now.policy(uid)
     if policy is None:
         return

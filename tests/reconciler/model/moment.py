@@ -136,17 +136,17 @@ class Moment:
 
     def owner_of(self, node: Document) -> str:
         """UID of the policy whose budget a node counts in."""
-        if found := operation(node).get("policy"):
-            return str(found)
-        seen = labels(node)
-        if seen.get(PCI) != "true" and seen.get("nvidia.com/gpu.present") != "true":
+        found, seen = operation(node), labels(node)
+        if found and self.policy(found.get("policy", "")):
+            return str(found["policy"])
+        if not found and seen.get(PCI) != "true" and seen.get("nvidia.com/gpu.present") != "true":
             return ""
         matching = [
             each["metadata"]["uid"]
             for each in self.policies()
             if all(seen.get(key) == value for key, value in each["spec"]["nodeSelector"].items())
         ]
-        return matching[0] if len(matching) == 1 else ""
+        return matching[0] if len(matching) == 1 or (matching and found) else ""
 
     def gpu_pods(self, node: str) -> list[Document]:
         """The pods that use a GPU of a node."""
