@@ -7,6 +7,7 @@ crash, does not hit what replaced them (reconciler.md I11).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -58,12 +59,17 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     elif act == "install":
         labels = _first_labels(view, operation)
         seconds += operation.finish.migSeconds if operation.target.mig else 0
-    if operation.acted is None:
+    if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
     admits = operation.id if operation.install and view.operation is None else ""
-    return move(
+    patch = move(
         known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
     )
+    if act == "install" and view.policy:  # the first driver must find it: it would evict by itself
+        return dataclasses.replace(
+            patch, annotations={**patch.annotations, **labeller.upgrade_annotation(view, view.policy)}
+        )
+    return patch
 
 
 def following(operation: Operation) -> Act | None:
@@ -84,6 +90,18 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
     if operation.step == "install":
         return _install(known, view, operation)
     return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
+
+
+def labels_lost(view: View, operation: Operation) -> PatchNode | None:
+    """Put back deploy labels that somebody took away: without them the pods that are waited for never come.
+
+    An install and a change of mode have labels of their own, and put them back when they are tried again.
+    """
+    policy = view.policy
+    if policy is None or policy.uid != operation.policy or {"install", "mode"} & set(operation.acts) or not view.gpu:
+        return None
+    lost, metadata = labeller.missing(view, policy), view.node.metadata
+    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
 
 
 def settled(known: Snapshot, view: View, operation: Operation) -> bool:
@@ -110,8 +128,9 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
         view,
         operation,
         "mig: no GPU is cut",
-        phase="Verifying",
-        seconds=operation.finish.verifySeconds,
+        phase="Acting",
+        step="install",
+        seconds=operation.finish.migSeconds,
         labels={keys.MIG_CONFIG: DISABLED, **dict.fromkeys(_mig_manager(view), "true")},
     )
 

@@ -92,6 +92,7 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
     finish = Finish(
         daemonSet=view.driver.object.name if spec.driver and view.driver else "",
         resources=dict(spec.gpu.resources),
+        layout=spec.mig.config if spec.mig else acting.DISABLED,
         runtimeClasses=list(spec.gpu.runtimeClasses),
         startupTaints=[taint.key for taint in spec.startupTaints],
         podDeletion=spec.upgrade.podDeletion,
@@ -135,6 +136,7 @@ def admit(known: Snapshot, candidate: Candidate) -> PatchNode:
         patch = acting.enter(known, view, operation, "install")
     else:
         operation.cordon = True
+        operation.acted = before.acted if before else None
         operation.annotated = [
             key
             for key in (keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)

@@ -1,6 +1,7 @@
 """How many nodes may be taken out of service now: one budget for every kind of work, over a set of unavailable nodes.
 
-A node is unavailable if anybody cordoned it, if it is not Ready, or if an operation on it is past admission: a set, so
+A node is unavailable if anybody cordoned it, if it is not Ready, or if an operation on it is past admission, one that
+can't be read included: a set, so
 that no node counts twice (the operator's own arithmetic counts some twice and others not at all, reconciler.md U15,
 U16). A budget that shrinks stops admission and nothing else.
 """
@@ -9,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from . import keys
 from .policy import IntOrPercent, Limits, NodePolicy
 from .view import View
 
@@ -37,6 +39,7 @@ def unavailable(view: View, admitting: frozenset[str]) -> bool:
         or not view.node.ready
         or (operation is not None and not operation.install)
         or view.node.uid in admitting
+        or (view.unreadable != "" and keys.OPERATION in view.annotations)
     )
 
 
@@ -83,11 +86,12 @@ class Budget:
 
     def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: frozenset[str]) -> None:
         members: dict[str, list[View]] = {}
-        for view in views:
-            if view.policy and view.gpu:
-                members.setdefault(view.policy.uid, []).append(view)
         policies = list(policies)
-        everyone = [view for of in members.values() for view in of]
+        uids = {policy.uid for policy in policies}
+        for view in views:
+            members.setdefault(_owner(view, uids), []).append(view)
+        gone = [view for view in members.pop("", ()) if view.operation]
+        everyone = [*gone, *(view for of in members.values() for view in of)]
         self._pools: dict[str, Share] = {}
         self._zones: dict[tuple[str, str], Share] = {}
         self._fleet = [Share.of("the fleet", limits, everyone, admitting) for limits in _fleet(policies)]
@@ -138,6 +142,19 @@ class Budget:
     def down_nearby(self, view: View) -> int:
         """How many nodes of the node's zone are out of service already: where the fewest are, the next goes first."""
         return self._down_by_zone[view.labels.get(ZONE, "")]
+
+
+def _owner(view: View, known: Collection[str]) -> str:
+    """UID of the policy in whose budget the node counts, "" for none.
+
+    An open operation's, though NFD sees no GPU any more or the node has moved; if that policy is gone, or was made
+    anew, the node's present one.
+    """
+    if view.operation and view.operation.policy in known:
+        return view.operation.policy
+    if view.operation:
+        return view.policies[0].uid if view.policies else ""
+    return view.policy.uid if view.policy and (view.gpu or view.labels.get(keys.PRESENT) == "true") else ""
 
 
 def _fleet(policies: Sequence[NodePolicy]) -> list[Limits]:

@@ -21,6 +21,8 @@ FAILING_FOR = timedelta(minutes=10)
 """How long a driver pod must have failed outside of any operation before it is repaired."""
 MIG_PENDING_FOR = timedelta(minutes=45)
 """How long the MIG manager may be at work by itself, after a reboot for example."""
+RESTARTED = 2
+"""From so many restarts on a container that is not ready counts as failing."""
 BROKEN = ("CrashLoopBackOff", "RunContainerError", "CreateContainerError", "Error")
 
 
@@ -51,6 +53,8 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
     notes: list[NotNow] = []
     if new_node(known, view):
         return _install(view, policy), notes
+    if note := _not_synced(view, policy):
+        return None, [note]
     acts: list[Act] = []
     swapped = swaps(known, view, policy)
     deploy = labeller.components(view, policy) if swapped else []
@@ -84,7 +88,7 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
 
 def new_node(known: Snapshot, view: View) -> bool:
     """Whether nothing of ours was ever proved on this machine and nothing can be using its GPUs: it offers none."""
-    if view.known_machine or not view.gpu or view.offers:
+    if view.known_machine or not view.gpu or view.offers or (view.operation and not view.operation.install):
         return False
     using = labeller.users(known, view)
     return using is not None and not using
@@ -127,14 +131,19 @@ def _left_alone(view: View, policy: NodePolicy) -> NotNow | None:
         return NotNow("auto-upgrade-off", "a newer driver is rendered; driver.upgradePolicy.autoUpgrade is false")
     if view.labels.get(keys.UPGRADE_SKIP) == "true":
         return NotNow("skip", f"the node has the label {keys.UPGRADE_SKIP}=true")
-    return _not_synced(view, policy)
+    return None
 
 
 def _not_synced(view: View, policy: NodePolicy) -> NotNow | None:
-    """The policy and the DaemonSet arrive in any order, and only a pair that was rendered together counts (A8)."""
+    """The policy and the DaemonSet arrive in any order, and only a pair that was rendered together counts (A8).
+
+    Nothing at all is due meanwhile: a MIG layout that came with a driver is to be one operation with it.
+    """
     if not (view.driver and policy.spec.driver):
         return None
     driver = view.driver.object
+    if not view.driver.newest:
+        return NotNow("revision", f"the DaemonSet controller has not seen {driver.name} yet")
     expected = next((each.revision for each in policy.spec.driver.daemonSets if each.name == driver.name), "")
     rendered = driver.annotations.get(keys.REVISION, "")
     if expected == rendered:
@@ -160,21 +169,24 @@ def failing(known: Snapshot, view: View, pods: Sequence[Pod]) -> bool:
 
 
 def is_broken(pod: Pod) -> bool:
-    """Whether a container of POD fails again and again."""
+    """Whether a container of POD fails again and again. Between two failures it runs, the driver manager for long."""
     statuses = (*pod.status.initContainerStatuses, *pod.status.containerStatuses)
-    return any(each.state.waiting and each.state.waiting.reason in BROKEN for each in statuses)
+    waits = any(each.state.waiting and each.state.waiting.reason in BROKEN for each in statuses)
+    return not pod.ready and (waits or any(each.restartCount >= RESTARTED for each in statuses))
 
 
 def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
     """The MIG configuration to command and the digest of its content; None where the node has it."""
     mig = policy.spec.mig
-    if mig is None or mig_capable(view) is False:
+    if not (mig or policy.spec.migManager) or mig_capable(view) is False:
         return None
     state, current = view.labels.get(keys.MIG_STATE, ""), view.labels.get(keys.MIG_CONFIG, "")
     busy = known.seen.since(view.node.uid, "mig-busy", known.now, holds=state in {"pending", "rebooting"})
     if state in {"pending", "rebooting"} and busy < MIG_PENDING_FOR:
         notes.append(NotNow("mig-busy", f"the MIG manager is at work (state {state})"))
         return None
+    if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13)
+        return (current, "") if current and state in {"pending", "rebooting"} else None
     if current != mig.config and (until := manual_until(view)) and known.now < until:
         notes.append(NotNow("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
         return None

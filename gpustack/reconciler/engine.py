@@ -164,7 +164,7 @@ def _look(found: _Pass, view: View) -> None:
         found.wait(view, "unreadable", f"its record can't be read: {view.unreadable}")
     elif view.operation is not None:
         _operation(found, view, view.operation)
-    elif keys.CORDONED in view.annotations:
+    elif keys.CORDONED in view.annotations or keys.PHASE in view.labels:
         found.actions.append(_lost(view))
     elif view.policy is None:
         names = ", ".join(policy.name for policy in view.policies)
@@ -183,19 +183,22 @@ def _lost(view: View) -> PatchNode:
         view.name,
         metadata.uid,
         metadata.resourceVersion,
-        "cordoned by an operation whose record is gone",
+        "taken by an operation whose record is gone",
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
-        annotations={keys.CORDONED: None},
-        unschedulable=False if view.node.spec.unschedulable else None,
+        annotations={keys.CORDONED: None} if keys.CORDONED in view.annotations else {},
+        unschedulable=False if keys.CORDONED in view.annotations and view.node.spec.unschedulable else None,
     )
 
 
 def _operation(found: _Pass, view: View, operation: Operation) -> None:
     known = found.known
-    policy = policy_of(known, operation.policy)
+    quarantined = operation.phase == "Quarantine"
+    policy = view.policy if quarantined else policy_of(known, operation.policy)
     if policy is not None and policy is view.policy and _changed(found, view, policy, operation):
         return
     made = phases.step(known, view, operation)
+    if any(isinstance(action, PatchNode) for action in made.actions):
+        found.candidates = [each for each in found.candidates if each.view is not view]
     found.actions += made.actions
     found.tells += made.tells
     found.again = min(found.again, made.again)
@@ -212,25 +215,34 @@ def _changed(found: _Pass, view: View, policy: NodePolicy, operation: Operation)
     if any(note.kind in {"revision", "mig-busy"} for note in notes):
         return False  # not known yet
     if operation.phase == "Quarantine":
-        _retry(found, view, policy, operation, what)
-        return False
-    if what is None:
+        return _retry(found, view, policy, operation, what)
+    if what is None and operation.acted is None:
         found.actions.append(release(known, view, operation, "nothing is to be done any more", failed=False))
         return True
-    if what.target != operation.target or list(what.acts) != operation.acts:
+    if what is not None and (what.target != operation.target or list(what.acts) != operation.acts):
         found.actions.append(retarget(known, Candidate(view, policy, what), operation))
         return True
     return False
 
 
-def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> None:
-    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come."""
+def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> bool:
+    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come.
+
+    True where its record goes instead.
+    """
     asked = keys.RETRY in view.annotations
     other = what is not None and what.target != operation.target
     timely = operation.notBefore is not None and found.known.now >= operation.notBefore
-    if asked or other or timely:
-        again = what or Due(tuple(operation.acts), operation.target)
-        found.candidates.append(Candidate(view, policy, again))
+    if not (asked or other or timely):
+        return False
+    if what is None and operation.install:
+        if labeller.users(found.known, view) is None:
+            return False
+        found.actions.append(release(found.known, view, operation, "the node is in use, so it is not new", failed=False))
+        return True
+    again = what or Due(tuple(operation.acts), operation.target)
+    found.candidates.append(Candidate(view, policy, again))
+    return False
 
 
 def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:
@@ -250,6 +262,9 @@ def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:
     made = labeller.edit(known, view, policy)
     if view.gpu:
         labeller.adopt(view, policy, made)
+    if what is None and not notes and keys.RETRY in view.annotations:
+        made.annotations[keys.RETRY] = None
+        made.why.append("nothing to try again")
     for kind, message in made.waits:
         found.wait(view, kind, message)
         found.again = min(found.again, 60.0)
@@ -321,12 +336,14 @@ def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, s
 
 def _end(found: _Pass) -> Decision:
     known = found.known
+    # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
+    statuses: list[Action] = []
     for policy in known.policies:
         made = status.status(known, policy, found.tallies[policy.uid], found.breakers[policy.uid])
         if made != policy.status:
-            found.actions.append(PatchStatus(policy, made))
+            statuses.append(PatchStatus(policy, made))
     known.seen.forget()
-    return Decision(tuple(found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again))
+    return Decision((*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again))
 
 
 def _again(waits: Iterable[Wait], again: float) -> float:

@@ -85,8 +85,8 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
     _plain(known, view, policy, made)
     _removal(known, view, policy, made)
     _heal(known, view, made)
-    _annotation(view, policy, made)
-    if made.labels:
+    made.annotations.update(upgrade_annotation(view, policy))
+    if made.labels or made.annotations:
         made.why.append("labels of " + policy.name)
     return made
 
@@ -95,18 +95,18 @@ def adopt(view: View, policy: NodePolicy, made: Edit) -> None:
     """Remember that the node belongs to POLICY and that its stack was found working."""
     before = view.annotations.get(keys.MEMORY)
     memory = view.memory
-    if memory.policy == policy.uid and memory.name == policy.name and view.known_machine:
-        return
     mig = policy.spec.mig if policy.spec.mig and view.labels.get(keys.MIG_CONFIG) == policy.spec.mig.config else None
-    kept = view.known_machine
+    kept = view.known_machine and (mig is None or memory.mig == mig.config)
+    if memory.policy == policy.uid and memory.name == policy.name and kept:
+        return
     made.annotations[keys.MEMORY] = write(
         Memory(
             policy=policy.uid,
             name=policy.name,
             uid=view.node.uid,
             machine=view.node.status.nodeInfo.machineID,
-            mig=memory.mig if kept else (mig.config if mig else ""),
-            mig_digest=memory.mig_digest if kept else (mig.digest if mig else ""),
+            mig=mig.config if mig and not kept else memory.mig if view.known_machine else "",
+            mig_digest=mig.digest if mig and not kept else memory.mig_digest if view.known_machine else "",
         ),
         before,
     )
@@ -200,9 +200,8 @@ def _driver_idle(known: Snapshot, view: View) -> bool:
     return all(pod.ready for pod in known.driver_pods.get(view.name, ()))
 
 
-def _annotation(view: View, policy: NodePolicy, made: Edit) -> None:
-    current = view.annotations.get(keys.UPGRADES_ENABLED)
-    if policy.spec.upgradeAnnotation and current != "true":
-        made.annotations[keys.UPGRADES_ENABLED] = "true"
-    elif not policy.spec.upgradeAnnotation and current == "true":
-        made.annotations[keys.UPGRADES_ENABLED] = None
+def upgrade_annotation(view: View, policy: NodePolicy) -> dict[str, str | None]:
+    """The annotation that leaves eviction to us, where it is not as it should be (reconciler.md L31)."""
+    wanted = policy.spec.upgradeAnnotation
+    there = view.annotations.get(keys.UPGRADES_ENABLED) == "true"
+    return {} if wanted == there else {keys.UPGRADES_ENABLED: "true" if wanted else None}

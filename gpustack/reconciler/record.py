@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -51,6 +52,8 @@ class Finish(Slim, kw_only=True):
 
     daemonSet: str = ""
     resources: dict[str, int] = {}
+    layout: str = ""
+    """The MIG layout with which a node offers them."""
     runtimeClasses: list[str] = []
     startupTaints: list[str] = []
     podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
@@ -172,6 +175,8 @@ def read(of: type[R], text: str | None) -> R | None:
 def write(record: Operation | Last | Memory, before: str | None = None) -> str:
     """RECORD as the text of an annotation, with the fields of BEFORE that this version does not know."""
     made: dict[str, Any] = msgspec.to_builtins(record)
+    if isinstance(record, Operation):
+        made["v"] = record.v  # a default is left out, and the next version's default will be another
     for key, value in _unknown(type(record), before).items():
         made.setdefault(key, value)
     return msgspec.json.encode(made, order="sorted").decode()
@@ -182,5 +187,10 @@ def _unknown(of: type[Slim], before: str | None) -> Mapping[str, Any]:
         data = msgspec.json.decode(before) if before else {}
     except (msgspec.MsgspecError, ValueError):
         return {}
-    known = {each.encode_name for each in msgspec.structs.fields(of)}
+    known = _names(of)
     return {key: value for key, value in data.items() if key not in known} if isinstance(data, dict) else {}
+
+
+@lru_cache
+def _names(of: type[Slim]) -> frozenset[str]:
+    return frozenset(each.encode_name for each in msgspec.structs.fields(of))

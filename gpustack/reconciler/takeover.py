@@ -45,7 +45,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     drop: dict[str, str | None] = dict.fromkeys(key for key in keys.UPSTREAM_ANNOTATIONS if key in view.annotations)
     labels: dict[str, str | None] = {keys.UPGRADE_STATE: None} if state else {}
     phase = PHASES.get(state)
-    if phase is None:
+    if phase is None or not view.node.spec.unschedulable:  # somebody gave the node back, or it was not taken yet
         metadata = view.node.metadata
         return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "the operator's keys", labels, drop)
     target = Target(revision=view.driver.newest if view.driver else "")

@@ -34,7 +34,10 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
         yield "no driver pod is ready"
     if paused := view.paused():
         yield f"{', '.join(paused)} still paused"
-    if operation.target.mig and view.labels.get(keys.MIG_STATE) != "success":
+    commanded = view.labels.get(keys.MIG_CONFIG, "")
+    if operation.target.mig and commanded != operation.target.mig:
+        yield f"somebody set mig.config={commanded} meanwhile"
+    elif operation.target.mig and view.labels.get(keys.MIG_STATE) != "success":
         yield f"mig.config.state is {view.labels.get(keys.MIG_STATE) or 'not set'}"
     yield from _resources(view, operation)
     if validates(view, operation):
@@ -46,7 +49,9 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
 
 
 def _resources(view: View, operation: Operation) -> Iterator[str]:
-    wanted = operation.finish.resources
+    wanted, layout = operation.finish.resources, operation.finish.layout
+    if view.labels.get(keys.MIG_CONFIG, layout) != layout:
+        return  # cut by hand: the numbers are those of another layout
     for name, count in sorted(wanted.items()):
         found = view.allocatable(name)
         if found != count if count else found == 0:

@@ -1,0 +1,263 @@
+"""The invariants of reconciler.md 6.5, as 6.8 sharpens them, that a single write can break. Each says what is wrong.
+
+Those that need a whole history (I5, I10, I11's end state, I12, I19, I22, I24 to I26) are in the tests that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from . import moment as m
+from .moment import Moment
+
+Check = Callable[[Moment], Iterator[str]]
+OWN_ANNOTATIONS = {
+    m.OP,
+    m.LAST,
+    m.MEMORY,
+    m.CORDONED,
+    "gpustack.dev/fence",
+    "gpustack.dev/retry",
+    "nvidia.com/gpu-driver-upgrade-enabled",
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "karpenter.sh/do-not-disrupt",
+}
+OWN_LABELS = {"gpustack.dev/phase", "nvidia.com/gpu.present", "nvidia.com/mig.config", "nvidia.com/mig.config.state"}
+PAUSES = {"paused-for-driver-upgrade", "paused-for-mig-change"}
+
+
+def i1_budget(now: Moment) -> Iterator[str]:
+    """No write of ours takes the unavailable nodes of a pool, a zone or the fleet over the limit."""
+    before, after = m.operation(now.before), m.operation(now.after)
+    if not m.disruptive(after) or m.disruptive(before) or m.cordoned(now.before) or now.known is None:
+        return
+    seen = {node.name: node for node in now.known.nodes}
+    down, members = set(), set()
+    for node in now.nodes():
+        name, found = node["metadata"]["name"], seen.get(node["metadata"]["name"])
+        members.add((name, now.owner_of(node), m.labels(node).get(m.ZONE, ""), m.labels(node).get(m.HOLD) == "true"))
+        cordoned = found is not None and found.spec.unschedulable and m.CORDONED not in found.annotations
+        others = cordoned or (found is not None and not found.ready)
+        if m.disruptive(m.operation(node)) or others:
+            down.add(name)
+    uid, zone = after["policy"], m.labels(now.after).get(m.ZONE, "")
+    policy = now.policy(uid)
+    if policy is None:
+        return
+    upgrade = policy["spec"]["upgrade"]
+    pool = [each for each in members if each[1] == uid]
+    limits = [
+        ("pool", upgrade["maxUnavailable"], pool),
+        ("zone", upgrade.get("zoneMaxUnavailable"), [each for each in pool if each[2] == zone]),
+        ("fleet", policy["spec"]["fleet"]["maxUnavailable"], [each for each in members if each[1]]),
+    ]
+    for what, limit, of in limits:
+        if limit is None:
+            continue
+        total, out = sum(1 for each in of if not each[3]), sum(1 for each in of if each[0] in down)
+        if out > m.limit_of(limit, total):
+            yield f"{out} nodes of the {what} are unavailable, {m.limit_of(limit, total)} may be"
+
+
+def i2_parallel(now: Moment) -> Iterator[str]:
+    """Operations that hold a slot are never more than maxParallel by a write of ours, across kinds."""
+    if not now.opened:
+        return
+    uid = m.operation(now.after)["policy"]
+    open_in = [now.owner_of(node) for node in now.nodes() if m.in_slot(m.operation(node))]
+    policy = now.policy(uid)
+    if policy is None:
+        return
+    for what, limit, count in (
+        ("pool", policy["spec"]["upgrade"]["maxParallel"], open_in.count(uid)),
+        ("fleet", policy["spec"]["fleet"]["maxParallel"], len(open_in)),
+    ):
+        if limit and count > limit:
+            yield f"{count} operations of the {what} at once, {limit} may be"
+
+
+def i3_foreign_cordon(now: Moment) -> Iterator[str]:
+    """A node that others cordoned is never uncordoned by us, and never taken."""
+    if m.cordoned(now.before) and not m.cordoned(now.after) and now.owner != "us":
+        yield f"uncordoned, though {now.owner or 'nobody'} had cordoned it"
+    if now.opened and now.owner == "others":
+        yield "taken, though others had cordoned it"
+
+
+def i4_owned_cordon(now: Moment) -> Iterator[str]:
+    """A cordon of ours has its record and its mark, and goes with them."""
+    found, mark = m.operation(now.after), m.annotations(now.after).get(m.CORDONED)
+    if found.get("unreadable"):
+        return
+    if (mark or "") != (found.get("id", "") if found.get("cordon") else ""):
+        yield f"the mark is {mark}, the record says {found.get('id')}, cordon {found.get('cordon', False)}"
+    if not found and m.cordoned(now.after) and now.owner == "us":
+        yield "no record, and still cordoned by us"
+    if m.labels(now.after).get("gpustack.dev/phase", "") != found.get("phase", ""):
+        yield "the label does not say the phase of the record"
+
+
+def i6_only_in_acting(now: Moment) -> Iterator[str]:
+    """mig.config is written in Acting alone."""
+    key = "nvidia.com/mig.config"
+    if m.labels(now.before).get(key) != m.labels(now.after).get(key):
+        if m.operation(now.after).get("phase") != "Acting":
+            yield f"mig.config written in {m.operation(now.after).get('phase')}"
+
+
+def i7_empty_before_acting(now: Moment) -> Iterator[str]:
+    """Acting is entered only where no pod uses a GPU, or nothing will be installed anew."""
+    before, after = m.operation(now.before), m.operation(now.after)
+    enters = after.get("phase") == "Acting" and before.get("phase") not in {"Acting", "Verifying"}
+    if enters and not after.get("restartOnly") and not now.taken_over:
+        if pods := now.gpu_pods(now.name):
+            yield f"{pods[0]['metadata']['name']} uses a GPU"
+
+
+def i8_labels_kill(now: Moment) -> Iterator[str]:
+    """The label that keeps a driver on a node is not taken away but by a change of mode or when the GPU is gone."""
+    key = f"{m.DEPLOY}driver"
+    if m.labels(now.before).get(key) == "true" and m.labels(now.after).get(key) != "true":
+        if "mode" not in m.operation(now.after).get("acts", ()) and m.labels(now.after).get(m.PCI) == "true":
+            spec = next((each["spec"] for each in now.policies() if each["metadata"]["uid"] == now.owner_of(now.after)), {})
+            if "driver" in spec.get("components", ()) and "driver" not in m.annotations(now.after).get(
+                "gpustack.dev/optout", ""
+            ):
+                yield "the driver's label was taken away"
+
+
+def i13_foreign_values(now: Moment) -> Iterator[str]:
+    """What others wrote stays byte for byte; a pause is undone only where its party is idle and has been for long."""
+    old, new = m.labels(now.before), m.labels(now.after)
+    spec = {key for each in now.policies() for key in each["spec"].get("labels", ())}
+    target = set(m.operation(now.after).get("target", {}).get("labels", {}))
+    for key in old.keys() | new.keys():
+        if old.get(key) == new.get(key) or key in OWN_LABELS | spec | target or key == m.UPSTREAM:
+            continue
+        if not key.startswith(m.DEPLOY):
+            yield f"label {key} is not ours"
+        elif old.get(key) in PAUSES and new.get(key) == "true":
+            state = new.get("nvidia.com/mig.config.state")
+            machine = now.world.machines[now.name]
+            if state in {"pending", "rebooting"} and machine.mig.stage:
+                yield f"{key} was going to be set by the MIG manager"
+            if machine.driver.stage == "pausing":
+                yield f"{key} was going to be set by the driver manager"
+        elif old.get(key) not in {None, "", "true"} or new.get(key) not in {None, "true"}:
+            yield f"label {key} was {old.get(key)!r} and is {new.get(key)!r}"
+    mine, yours = m.annotations(now.before), m.annotations(now.after)
+    for key in mine.keys() | yours.keys():
+        if mine.get(key) != yours.get(key) and key not in OWN_ANNOTATIONS and "gpu-driver-upgrade" not in key:
+            yield f"annotation {key} is not ours"
+
+
+def i14_gates(now: Moment) -> Iterator[str]:
+    """Nothing begins while paused or held, as the pass saw it."""
+    if not now.opened or now.known is None:
+        return
+    found = m.operation(now.after)
+    policy = next((each for each in now.known.policies if each.uid == found["policy"]), None)
+    if now.known.paused or (policy and {m.PAUSED, m.HOLD} & policy.annotations.keys()):
+        yield "begun while the fleet or the pool was paused"
+    node = next((each for each in now.known.nodes if each.name == now.name), None)
+    if node is not None and node.labels.get(m.HOLD) == "true":
+        yield "begun on a node on hold"
+
+
+def i15_labels_stay(now: Moment) -> Iterator[str]:
+    """Deploy labels are not removed while a pod uses a GPU or an operation is open, but by a change of mode."""
+    old, new = m.labels(now.before), m.labels(now.after)
+    removed = [key for key in old if key.startswith(m.DEPLOY) and old[key] == "true" and new.get(key) != "true"]
+    if removed and "mode" not in m.operation(now.after).get("acts", ()):
+        if m.operation(now.before):
+            yield f"{removed[0]} removed in an operation"
+        if pods := now.gpu_pods(now.name):
+            yield f"{removed[0]} removed while {pods[0]['metadata']['name']} uses a GPU"
+
+
+def i16_outage_of_nfd(now: Moment) -> Iterator[str]:
+    """A GPU counts as gone only after the grace."""
+    if m.labels(now.after).get("nvidia.com/gpu.present") == "false" != m.labels(now.before).get("nvidia.com/gpu.present"):
+        if now.gone_since is None or now.world.elapsed - now.gone_since < 900:
+            yield "the GPU was not gone for long"
+
+
+def i17_proof(now: Moment) -> Iterator[str]:
+    """What is done is done: the geometry is there in truth, the driver is current and ready."""
+    found, last = m.operation(now.before), m.annotations(now.after).get(m.LAST)
+    if not found or m.operation(now.after) or not last or '"outcome":"done"' not in last:
+        return
+    machine = now.world.machines[now.name]
+    target = found.get("target", {})
+    wanted = target.get("mig")
+    if wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != wanted:
+        yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
+    if not machine.loaded and found["finish"].get("daemonSet"):
+        yield "done, and no driver is loaded"
+
+
+def i18_nothing_due(now: Moment) -> Iterator[str]:
+    """An operation begins where something differs: driver template, MIG layout, mode, or a failure."""
+    found = m.operation(now.after)
+    if not now.opened or now.known is None:
+        return
+    if "driver" in found["acts"]:
+        pods = now.known.driver_pods.get(now.name, ())
+        if all(pod.labels.get("controller-revision-hash") == found.get("target", {}).get("revision", "") for pod in pods):
+            if not m.operation(now.before):
+                yield "the driver is current"
+
+
+def i20_deadlines(now: Moment) -> Iterator[str]:
+    """A deadline is set when a phase begins, and is not moved."""
+    old, new = m.operation(now.before), m.operation(now.after)
+    same = old and new and all(old.get(key) == new.get(key) for key in ("id", "phase", "step", "recordons", "target"))
+    if same and old.get("deadline") != new.get("deadline") and new["phase"] != "Acting":
+        yield f"the deadline of {new['phase']} was moved"
+
+
+def i21_unreadable(now: Moment) -> Iterator[str]:
+    """A node whose record can't be read is left alone."""
+    if m.operation(now.before).get("unreadable"):
+        yield "written, though its record can't be read"
+
+
+def i23_breaker(now: Moment) -> Iterator[str]:
+    """Nothing begins while the breaker is open."""
+    if not now.opened or now.known is None:
+        return
+    policy = next((each for each in now.known.policies if each.uid == m.operation(now.after)["policy"]), None)
+    current = now.policy(policy.uid) if policy else None
+    if policy and current and policy.status.breaker.open:
+        if ((current.get("status") or {}).get("breaker") or {}).get("open"):
+            yield "begun while the breaker is open"
+
+
+def i24_new_node(now: Moment) -> Iterator[str]:
+    """What was proved is remembered of this machine and of no other of its name."""
+    text = m.annotations(now.after).get(m.MEMORY)
+    if text and text != m.annotations(now.before).get(m.MEMORY):
+        if f'"uid":"{now.after["metadata"]["uid"]}"' not in text:
+            yield "remembers another node"
+
+
+NODE_CHECKS: tuple[Check, ...] = (
+    i1_budget,
+    i2_parallel,
+    i3_foreign_cordon,
+    i4_owned_cordon,
+    i6_only_in_acting,
+    i7_empty_before_acting,
+    i8_labels_kill,
+    i13_foreign_values,
+    i14_gates,
+    i15_labels_stay,
+    i16_outage_of_nfd,
+    i17_proof,
+    i18_nothing_due,
+    i20_deadlines,
+    i21_unreadable,
+    i23_breaker,
+    i24_new_node,
+)
+"""Checks of our writes on nodes."""

@@ -1,0 +1,153 @@
+"""A write, as the invariants look at it: what was before and after, who wrote, and what that pass had seen.
+
+Read from the plain objects, never through the program's own rules: these say what must hold, so they can't be asked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gpustack.reconciler.cluster import NODES, POLICIES
+from gpustack.reconciler.snapshot import Snapshot
+from gpustack.reconciler.testing import Request
+from gpustack.reconciler.testing.server import Event
+from gpustack.reconciler.testing.world import World
+
+OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))
+HOLD, PAUSED = "gpustack.dev/hold", "gpustack.dev/paused"
+DEPLOY = "nvidia.com/gpu.deploy."
+UPSTREAM = "nvidia.com/gpu-driver-upgrade-state"
+PCI = "feature.node.kubernetes.io/pci-10de.present"
+ZONE = "topology.kubernetes.io/zone"
+OPEN = {"Held", "Evicting", "Acting", "Verifying"}
+Document = dict[str, Any]
+
+
+@lru_cache(maxsize=4096)
+def parsed(text: str) -> Document:
+    """A record, or {"unreadable": True}."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"unreadable": True}
+    return found if isinstance(found, dict) and found.get("v") == 1 and "phase" in found else {"unreadable": True}
+
+
+def operation(node: Document | None) -> Document:
+    """The open operation of a node; empty for none."""
+    text = annotations(node).get(OP)
+    return parsed(text) if text else {}
+
+
+def annotations(node: Document | None) -> Mapping[str, str]:
+    """The annotations of an object."""
+    return ((node or {}).get("metadata") or {}).get("annotations") or {}
+
+
+def labels(node: Document | None) -> Mapping[str, str]:
+    """The labels of an object."""
+    return ((node or {}).get("metadata") or {}).get("labels") or {}
+
+
+def cordoned(node: Document | None) -> bool:
+    """Whether a node is unschedulable."""
+    return bool(((node or {}).get("spec") or {}).get("unschedulable"))
+
+
+def works(node: Document) -> bool:
+    """Whether a node is Ready."""
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
+
+
+def disruptive(found: Document) -> bool:
+    """Whether an operation takes its node out of service."""
+    return bool(found) and "install" not in found.get("acts", ())
+
+
+def in_slot(found: Document) -> bool:
+    """Whether an operation holds a slot."""
+    return disruptive(found) and found.get("phase") in OPEN
+
+
+def limit_of(limit: int | str, total: int) -> int:
+    """A number or a percentage of TOTAL, rounded up."""
+    return math.ceil(int(limit[:-1]) * total / 100) if isinstance(limit, str) else limit
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A change of one object. `request` is None where somebody else wrote; `known` is what the writer's pass saw."""
+
+    world: World
+    event: Event
+    request: Request | None = None
+    known: Snapshot | None = None
+    owner: str = ""
+    """Who cordoned the node before this write: "us", "others" or nobody."""
+    gone_since: float | None = None
+    """Since when NFD has not seen the node's GPU."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether the program wrote."""
+        return self.request is not None
+
+    @property
+    def before(self) -> Document:
+        """The object before; empty where there was none."""
+        return self.event.before or {}
+
+    @property
+    def after(self) -> Document:
+        """The object after; empty where there is none."""
+        return self.event.after or {}
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str((self.after or self.before)["metadata"]["name"])
+
+    @property
+    def opened(self) -> bool:
+        """Whether a node was taken: an operation that holds a slot began, or began again."""
+        return in_slot(operation(self.after)) and not in_slot(operation(self.before)) and not self.taken_over
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether the write goes on with what the operator had begun: it had taken the node already."""
+        return UPSTREAM in labels(self.before)
+
+    def nodes(self) -> Iterator[Document]:
+        """All nodes as they are now."""
+        return self.world.server.all(NODES)
+
+    def policies(self) -> list[Document]:
+        """All NodePolicies as they are now."""
+        return list(self.world.server.all(POLICIES))
+
+    def policy(self, uid: str) -> Document | None:
+        """The policy with that UID."""
+        return next((each for each in self.policies() if each["metadata"]["uid"] == uid), None)
+
+    def owner_of(self, node: Document) -> str:
+        """UID of the policy whose budget a node counts in."""
+        found, seen = operation(node), labels(node)
+        if found and self.policy(found.get("policy", "")):
+            return str(found["policy"])
+        if not found and seen.get(PCI) != "true" and seen.get("nvidia.com/gpu.present") != "true":
+            return ""
+        matching = [
+            each["metadata"]["uid"]
+            for each in self.policies()
+            if all(seen.get(key) == value for key, value in each["spec"]["nodeSelector"].items())
+        ]
+        return matching[0] if len(matching) == 1 or (matching and found) else ""
+
+    def gpu_pods(self, node: str) -> list[Document]:
+        """The pods that use a GPU of a node."""
+        return list(self.world.gpu_pods(node))

@@ -1,0 +1,57 @@
+"""The invariants about pods: which ones may be removed, how, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import moment as m
+from .invariants import Check
+from .moment import Document, Moment
+
+OWN = {"nvidia-driver-daemonset", "nvidia-mig-manager"}
+
+
+def _node(now: Moment) -> Document:
+    return now.world.node(now.before["spec"]["nodeName"])
+
+
+def _app(now: Moment) -> str:
+    return m.labels(now.before).get("app", "")
+
+
+def i6_driver_pods(now: Moment) -> Iterator[str]:
+    """Pods of the driver are deleted in Acting alone."""
+    phase = m.operation(_node(now)).get("phase")
+    if _app(now) == "nvidia-driver-daemonset" and phase != "Acting":
+        yield f"a driver pod was removed in {phase}"
+
+
+def i8_how(now: Moment) -> Iterator[str]:
+    """Pods go by eviction; those of the driver and of the MIG manager are deleted."""
+    if now.request is None:
+        return
+    if now.request.verb == "delete" and _app(now) not in OWN:
+        yield f"{now.name} was deleted and not evicted"
+    if not now.request.body:
+        yield f"{now.name} was removed without saying which pod of that name"
+
+
+def i9_which(now: Moment) -> Iterator[str]:
+    """Pods that use no GPU are left alone, unless a drain names them."""
+    if now.request is None or now.request.subresource != "eviction":
+        return
+    found, seen = m.operation(_node(now)), m.labels(now.before)
+    if now.before["metadata"]["namespace"] == "gpu-operator":
+        if _app(now) != "nvidia-operator-validator":
+            yield f"{now.name} of the stack was evicted"
+        return
+    if found.get("phase") != "Evicting":
+        yield f"{now.name} was evicted in {found.get('phase')}"
+    if seen.get("uses-gpu") != "true":
+        drains = found.get("step") == "drain" and seen.get("nvidia.com/gpu-driver-upgrade-drain.skip") != "true"
+        if not drains:
+            yield f"{now.name} uses no GPU"
+
+
+POD_CHECKS: tuple[Check, ...] = (i6_driver_pods, i8_how, i9_which)
+"""Checks of our writes on pods."""

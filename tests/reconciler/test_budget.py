@@ -1,0 +1,127 @@
+"""The budget: a set of unavailable nodes, the smallest of all limits, percentages rounded up as upstream (U13)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gpustack.reconciler.budget import Budget, absolute
+from gpustack.reconciler.objects import Condition, Metadata, Node, NodeSpec, NodeStatus
+from gpustack.reconciler.policy import Limits, NodePolicy, Spec, Upgrade
+from gpustack.reconciler.record import Operation, write
+from gpustack.reconciler.snapshot import Snapshot
+from gpustack.reconciler.view import View, views
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("limit", "total", "wanted"),
+    [
+        ("25%", 4, 1),
+        ("25%", 5, 2),
+        ("25%", 1, 1),
+        ("1%", 100, 1),
+        ("0%", 100, 0),
+        ("100%", 7, 7),
+        ("50%", 0, 0),
+        (3, 2, 3),
+        (0, 9, 0),
+        ("2", 9, 2),
+        ("many", 9, 0),
+    ],
+)
+def test_limits(limit: int | str, total: int, wanted: int) -> None:
+    assert absolute(limit, total) == wanted
+
+
+def node(name: str, phase: str = "", *, cordoned: bool = False, ready: bool = True, **labels: str) -> Node:
+    """A node with a GPU; with PHASE an operation is open on it."""
+    annotations = {}
+    if phase:
+        made = Operation(id=name, acts=["driver"], phase=phase, policy="p", since=NOW, started=NOW, cordon=True)  # type: ignore[arg-type]
+        annotations["gpustack.dev/op"] = write(made)
+    marks = {key.replace("__", "/"): value for key, value in labels.items()}
+    return Node(
+        metadata=Metadata(
+            name=name,
+            uid=name,
+            labels={"pool": "a", "feature.node.kubernetes.io/pci-10de.present": "true", **marks},
+            annotations=annotations,
+        ),
+        spec=NodeSpec(unschedulable=cordoned or bool(phase)),
+        status=NodeStatus(conditions=[Condition(type="Ready", status=str(ready))]),
+    )
+
+
+def budget(*nodes: Node, fleet: Limits | None = None, admitting: tuple[str, ...] = (), **upgrade: Any) -> Any:
+    """The budget of one pool with NODES, and its views by name."""
+    limits = Upgrade(**{"maxParallel": 0, "maxUnavailable": "100%", **upgrade})
+    spec = Spec(nodeSelector={"pool": "a"}, upgrade=limits, fleet=fleet or Limits(maxParallel=0, maxUnavailable="100%"))
+    policy = NodePolicy(metadata=Metadata(name="a", uid="p"), spec=spec)
+    found = views(Snapshot(NOW, "gpu-operator", nodes, (policy,)))
+    by_name: dict[str, View] = {view.name: view for view in found}
+    return Budget(found, (policy,), frozenset(admitting)), by_name
+
+
+def test_one_node() -> None:
+    made, of = budget(node("a"), maxUnavailable="25%")
+    assert made.refuses(of["a"]) is None
+
+
+def test_cordoned_and_not_ready_and_announced_count_once_each() -> None:
+    nodes = [node("a"), node("b", cordoned=True), node("c", ready=False, cordoned=True), node("d")]
+    made, of = budget(*nodes, maxUnavailable=3, admitting=("b",))
+    assert made.refuses(of["a"]) is None, "b and c are down: a third may go"
+    made.take(of["a"])
+    assert made.refuses(of["d"]) == ("budget", "3 nodes of a are unavailable, and 3 may be")
+
+
+def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
+    made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=2)
+    assert made.refuses(of["b"]) is None
+    made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=1)
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be")
+    assert made.refuses(of["a"]) is None, "it is out of service by our own cordon and needs a slot alone (A5)"
+
+
+def test_parallel() -> None:
+    made, of = budget(node("a", "Acting"), node("b"), maxParallel=1)
+    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of a are under way")
+
+
+def test_a_node_without_its_gpu_label_still_holds_its_slot() -> None:
+    """NFD may lose a GPU in the middle of an operation: that frees nothing."""
+    lost = node("a", "Acting")
+    del lost.metadata.labels["feature.node.kubernetes.io/pci-10de.present"]
+    made, of = budget(lost, node("b"), maxParallel=1)
+    assert made.refuses(of["b"]) is not None
+
+
+def test_nodes_on_hold_are_no_part_of_the_total_and_count_when_down() -> None:
+    held = node("a", cordoned=True)
+    held.metadata.labels["gpustack.dev/hold"] = "true"
+    made, of = budget(held, node("b"), node("c"), maxUnavailable="50%")
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be")
+
+
+def test_zones() -> None:
+    one, two = {"topology.kubernetes.io__zone": "1"}, {"topology.kubernetes.io__zone": "2"}
+    nodes = [node("a", "Acting", **one), node("b", **one), node("c", **two)]
+    made, of = budget(*nodes, zoneMaxUnavailable=1)
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a in zone 1 are unavailable, and 1 may be")
+    assert made.refuses(of["c"]) is None
+
+
+def test_the_fleet_is_the_smaller_limit() -> None:
+    made, of = budget(node("a", "Held"), node("b"), fleet=Limits(maxParallel=1, maxUnavailable="100%"))
+    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of the fleet are under way")
+
+
+def test_an_operation_that_cannot_be_read_makes_its_node_unavailable() -> None:
+    spoilt = node("a")
+    spoilt.metadata.annotations["gpustack.dev/op"] = "{"
+    made, of = budget(spoilt, node("b"), maxUnavailable=1)
+    assert made.refuses(of["b"]) is not None

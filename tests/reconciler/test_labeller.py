@@ -1,0 +1,156 @@
+"""The labeller: adds fast, removes slowly, owns its own values only (reconciler.md 1, 6.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpustack.reconciler.cluster import PODS
+from gpustack.reconciler.testing import FakeCluster
+from gpustack.reconciler.testing.stack import COMPONENTS
+from gpustack.reconciler.testing.workloads import Workload, start
+from gpustack.reconciler.testing.world import World
+from tests.reconciler.model.moment import DEPLOY, PCI
+from tests.reconciler.model.replica import Replica
+
+PRESENT = "nvidia.com/gpu.present"
+
+
+class Cluster:
+    """One node, installed."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.install_stack()
+        self.world.set_policy()
+        self.world.add_node("a")
+        self.replica = Replica(self.world, FakeCluster(self.world.server))
+        self.run(30)
+
+    def run(self, passes: int, seconds: float = 5.0) -> None:
+        for _ in range(passes):
+            self.replica.run()
+            self.world.tick(seconds)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self.world.labels("a"))
+
+    def deploy(self) -> dict[str, str]:
+        return {key.removeprefix(DEPLOY): value for key, value in self.labels.items() if key.startswith(DEPLOY)}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_a_bare_node_gets_its_labels_in_the_first_pass_with_the_annotation() -> None:
+    """In one patch with the record (A4), the annotation that keeps the driver manager from evicting included."""
+    world = World()
+    world.install_stack()
+    world.set_policy()
+    world.add_node("a")
+    client = FakeCluster(world.server)
+    Replica(world, client).run()
+    assert client.requests["patch", "nodes"] == 1
+    assert {f"{DEPLOY}{name}" for name in COMPONENTS} <= world.labels("a").keys()
+    assert world.annotations("a")["nvidia.com/gpu-driver-upgrade-enabled"] == "true"
+    assert not world.cordoned("a")
+
+
+def test_install_ends_with_the_default_layout(cluster: Cluster) -> None:
+    """As the operator does where nobody has chosen one (L30)."""
+    assert cluster.labels["nvidia.com/mig.config"] == "all-disabled"
+    assert cluster.deploy() == dict.fromkeys(COMPONENTS, "true")
+
+
+@pytest.mark.parametrize("value", ["false", "pre-installed", "paused-for-driver-upgrade", "x_paused-for-mig-change"])
+def test_foreign_values_stay(cluster: Cluster, value: str) -> None:
+    cluster.world.label("a", {f"{DEPLOY}device-plugin": value})
+    cluster.run(10)
+    assert cluster.deploy()["device-plugin"] == value
+
+
+def test_an_empty_value_is_none(cluster: Cluster) -> None:
+    """The driver manager writes it for what was never deployed (L20)."""
+    cluster.world.label("a", {f"{DEPLOY}device-plugin": ""})
+    cluster.run(1)
+    assert cluster.deploy()["device-plugin"] == "true"
+
+
+def test_what_is_paused_by_nobody_is_healed_after_the_longest_wait(cluster: Cluster) -> None:
+    cluster.world.label("a", {f"{DEPLOY}device-plugin": "paused-for-mig-change"})
+    cluster.run(8, 300)
+    assert cluster.deploy()["device-plugin"] == "paused-for-mig-change", "40 minutes"
+    cluster.run(3, 300)
+    assert cluster.deploy()["device-plugin"] == "true"
+
+
+def test_an_opt_out_is_removed_and_comes_back(cluster: Cluster) -> None:
+    cluster.world.annotate("a", {"gpustack.dev/optout": "operator-validator , gpu-feature-discovery"})
+    cluster.run(2)
+    assert {"operator-validator", "gpu-feature-discovery"}.isdisjoint(cluster.deploy())
+    cluster.world.annotate("a", {"gpustack.dev/optout": None})
+    cluster.run(2)
+    assert cluster.deploy() == dict.fromkeys(COMPONENTS, "true")
+
+
+def test_the_opt_out_of_all_operands(cluster: Cluster) -> None:
+    """`gpu.deploy.operands=false` takes every component, the driver included (L25), once nothing uses a GPU."""
+    pod = start(cluster.world, Workload("train", 1), "a")
+    cluster.world.label("a", {f"{DEPLOY}operands": "false"})
+    cluster.run(2)
+    assert cluster.deploy()["driver"] == "true", "a pod uses a GPU"
+    cluster.world.server.remove(PODS, pod["metadata"]["name"], "work")
+    cluster.run(2)
+    assert cluster.deploy() == {"operands": "false"} | {
+        key: value for key, value in cluster.deploy().items() if key == "mig-manager"
+    }
+
+
+def test_the_gpu_must_be_gone_for_long(cluster: Cluster) -> None:
+    """NFD may be down: nothing changes for the grace of 15 minutes, and then only where no GPU is offered."""
+    cluster.world.label("a", {PCI: None})
+    cluster.run(8, 300)
+    assert cluster.deploy() == dict.fromkeys(COMPONENTS, "true"), "the node still offers GPUs"
+    cluster.world.machines["a"].loaded = ""
+    cluster.world.tick(5)
+    cluster.run(3, 240)
+    assert cluster.labels[PRESENT] == "true", "12 minutes"
+    cluster.run(2, 240)
+    assert cluster.labels[PRESENT] == "false", "as the operator says it (L9)"
+    assert cluster.deploy() == {}
+
+
+def test_a_short_outage_changes_nothing(cluster: Cluster) -> None:
+    before = cluster.labels
+    cluster.world.label("a", {PCI: None})
+    cluster.run(20, 30)
+    cluster.world.label("a", {PCI: "true"})
+    cluster.run(3)
+    assert cluster.labels == before
+
+
+def test_labels_of_the_pool_are_set_and_follow(cluster: Cluster) -> None:
+    """The device plugin's configuration disturbs nobody; a change of the workload type is an operation."""
+    key, mode = "nvidia.com/device-plugin.config", "nvidia.com/gpu.workload.config"
+    cluster.world.set_policy(labels={key: "shared", mode: "container"})
+    cluster.run(2)
+    assert (cluster.labels[key], cluster.labels[mode]) == ("shared", "container")
+    cluster.world.set_policy(labels={key: "whole", mode: "vm-vgpu"})
+    cluster.replica.run()
+    assert cluster.labels[key] == "whole"
+    assert cluster.labels[mode] == "container"
+    cluster.run(1)
+    assert cluster.world.cordoned("a")
+
+
+def test_no_policy_or_several_freeze_the_labels(cluster: Cluster) -> None:
+    """A label that is removed by mistake kills a driver (A2)."""
+    before = cluster.labels
+    cluster.world.set_policy("twin", nodeSelector={"example.com/pool": "gpus"}, components=["driver"])
+    cluster.run(5)
+    assert cluster.labels == before
+    assert any(wait.kind == "membership" for wait in cluster.replica.decided.waits)
+
+

@@ -1,0 +1,86 @@
+"""Records on nodes survive other versions, and what can't be read is never guessed at (I21, A16)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from gpustack.reconciler.record import Last, Memory, Operation, Unreadable, read, write
+from gpustack.reconciler.selectors import matches, parse
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def operation() -> Operation:
+    return Operation(id="a", acts=["driver", "mig"], phase="Held", since=NOW, started=NOW)
+
+
+def test_round_trip() -> None:
+    assert read(Operation, write(operation())) == operation()
+    assert operation().kind == "driver+mig"
+
+
+def test_the_format_is_written_though_it_is_the_default() -> None:
+    assert json.loads(write(operation()))["v"] == 1
+
+
+def test_unknown_fields_are_kept() -> None:
+    before = json.dumps({**json.loads(write(operation())), "later": {"x": 1}, "attempt": 9})
+    made = json.loads(write(operation(), before))
+    assert made["later"] == {"x": 1}
+    assert made.get("attempt", 1) == 1, "what this version knows is what it wrote"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        '"x"',
+        json.dumps({**json.loads(write(operation())), "v": 2}),
+        json.dumps({**json.loads(write(operation())), "v": 0}),
+        json.dumps({**json.loads(write(operation())), "phase": "Dancing"}),
+        json.dumps({**json.loads(write(operation())), "acts": []}),
+        json.dumps({**json.loads(write(operation())), "since": "yesterday"}),
+    ],
+)
+def test_what_cannot_be_read(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read(Operation, text)
+
+
+def test_nothing_is_nothing() -> None:
+    assert read(Operation, None) is None
+    assert read(Last, "") is None
+    assert read(Memory, "{}") == Memory()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", True),
+        ("app=web", True),
+        ("app==web", True),
+        ("app!=web", False),
+        ("tier!=db", True),
+        ("app in (web, db),!spot", True),
+        ("app notin (web)", False),
+        ("zone notin (a)", True),
+        ("app", True),
+        ("!app", False),
+        ("app=web,spot", False),
+        ("app in web", False),
+        ("=web", False),
+    ],
+)
+def test_selectors(text: str, wanted: bool) -> None:
+    """As kubectl reads them: `!=` and `notin` hold where the key is absent; what can't be read selects nothing."""
+    assert matches(text, {"app": "web"}) is wanted
+
+
+def test_selectors_that_cannot_be_read() -> None:
+    with pytest.raises(ValueError, match="no requirement"):
+        parse("app in web")

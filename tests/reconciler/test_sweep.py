@@ -1,0 +1,96 @@
+"""The process is killed after every single write of a rollout, and what it leaves is always picked up (T7, I11)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpustack.reconciler.testing.workloads import Workload, add_workload
+from tests.reconciler.model import moment as m
+from tests.reconciler.model.history import History
+
+Change = Callable[[History], None]
+
+
+def driver(history: History) -> None:
+    """Another driver."""
+    history.want.version = "2"
+    history.sync(0)
+
+
+def mig(history: History) -> None:
+    """Another MIG layout."""
+    history.want.mig = "halves"
+    history.sync(0)
+
+
+def both(history: History) -> None:
+    """A driver and a layout, in one operation."""
+    history.want.version, history.want.mig = "2", "halves"
+    history.sync(0)
+
+
+def start(nodes: int) -> History:
+    """An installed cluster whose budget lets a third of its nodes go at a time."""
+    history = History(nodes)
+    history.want.limits = 1 if nodes < 6 else 4
+    history.sync(0)
+    for _ in range(3):
+        history.once()
+    add_workload(history.world, Workload("train", nodes, max_unavailable=2, ends_after=6))
+    for _ in range(3):
+        history.world.tick()
+    return history
+
+
+def finish(history: History, kill: int | None) -> tuple[int, dict[str, Any]]:
+    """Roll to the end; with KILL, the process dies after that write. The number of writes, and how the nodes are."""
+    before = history.watcher.writes["one"]
+    if kill is not None:
+        history.watcher.kill["one"] = kill
+    calm = 0
+    for _ in range(1500):
+        wrote = history.once()
+        history.world.tick(5)
+        calm = calm + 1 if not wrote and not history.problems() else 0
+        if calm >= 2:
+            break
+    assert not history.problems()
+    nodes = {name: end_of(history.world.node(name)) for name in history.world.machines}
+    return history.watcher.writes["one"] - before, nodes
+
+
+def end_of(node: dict[str, Any]) -> dict[str, Any]:
+    """A node without times, ids and what its pods are called."""
+    records = {}
+    for key, value in m.annotations(node).items():
+        found = json.loads(value) if value.startswith("{") else value
+        if isinstance(found, dict):
+            found = {name: each for name, each in found.items() if name not in {"id", "at", "notBefore"}}
+        records[key] = found
+    status = node["status"]
+    return {"labels": m.labels(node), "annotations": records, "spec": node["spec"], "offers": status["allocatable"]}
+
+
+def sweep(nodes: int, change: Change, every: int = 1) -> int:
+    """Kill after each write in turn; EVERY skips some."""
+    history = start(nodes)
+    change(history)
+    writes, wanted = finish(history, None)
+    for number in range(0, writes, every):
+        history = start(nodes)
+        change(history)
+        assert finish(history, number)[1] == wanted, f"killed after write {number}"
+    return writes
+
+
+@pytest.mark.parametrize("change", [driver, mig, both])
+def test_resumes_from_every_write(change: Change) -> None:
+    assert sweep(3, change) > 15
+
+
+def test_resumes_on_twelve_nodes() -> None:
+    assert sweep(12, both, every=37) > 60
