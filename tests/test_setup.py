@@ -241,7 +241,7 @@ PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler
 
 
 def test_control_plane_is_built_once(checkout: Checkout) -> None:
-    """Each program of the tests' control plane is built, told of, found the second time, and built again for new pins."""
+    """Each program of the control plane is built, told of, found the second time, and built again for new pins."""
     built = checkout.root / ".tools/control-plane/bin"
     done = checkout.run("control_plane.sh")
     assert (done.returncode, done.stdout) == (0, "")
