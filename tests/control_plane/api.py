@@ -217,9 +217,10 @@ class Api:
         """Replace an object."""
         return self.request("PUT", self._place(body, subresource), body, **query).body
 
-    def apply(self, body: Body, text: bytes = b"", *, manager: str = "test", **query: str) -> Answer:
+    def apply(self, body: Body, text: bytes = b"", *, manager: str = "test", dry_run: bool = False) -> Answer:
         """Server-side apply of BODY (or of TEXT, the YAML it came from), strict: an unknown field is an error."""
-        wanted = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict", **query}
+        wanted = {"fieldManager": manager, "force": "true", "fieldValidation": "Strict"}
+        wanted |= {"dryRun": "All"} if dry_run else {}
         path = f"{self._place(body)}?{urlencode(wanted)}"
         return self.request("PATCH", path, text or body, content=APPLY)
 

@@ -55,7 +55,7 @@ def free_ports(count: int) -> list[int]:
         return [int(one.getsockname()[1]) for one in sockets]
 
 
-def wait_for(condition: Callable[[], T], what: str, seconds: float = 60, every: float = 0.1) -> T:
+def wait_for(condition: Callable[[], T], what: str, seconds: float = 120, every: float = 0.1) -> T:
     """Ask until the answer is true, and give it back. WHAT is the sentence of the failure."""
     end = time.monotonic() + seconds
     while not (answer := condition()):

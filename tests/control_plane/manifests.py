@@ -112,27 +112,37 @@ def prepare(api: Api, stages: list[list[Manifest]]) -> None:
     ours = {one.body["spec"]["names"]["kind"] for one in everything if one.body["kind"] == "CustomResourceDefinition"}
     rendered = {one.name for one in everything if one.body["kind"] == "Namespace"}
     for one in everything:
-        if one.body["kind"] in ours or not (SCHEMAS / schema_name(one)).is_file():
-            continue
-        if not api.knows(one.body["apiVersion"], one.body["kind"]):
-            crd = api.create(foreign_crd(one))["metadata"]["name"]
-            wait_for(partial(established, api, crd), f"{crd} is served")
-            wait_for(partial(api.knows, one.body["apiVersion"], one.body["kind"]), f"{crd} is listed")
-        if one.namespace not in rendered and one.namespace and not api.find("Namespace", one.namespace):
-            api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one.namespace}})
+        if one.body["kind"] not in ours and (SCHEMAS / schema_name(one)).is_file():
+            _bring(api, one)
+        if one.namespace and one.namespace not in rendered:
+            make_namespace(api, one.namespace)
 
 
-def apply_all(api: Api, stages: list[list[Manifest]]) -> dict[Manifest, Answer | ApiError]:
+def make_namespace(api: Api, name: str) -> None:
+    """See to it that there is a namespace."""
+    if not api.find("Namespace", name):
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def _bring(api: Api, manifest: Manifest) -> None:
+    api_version, kind = manifest.body["apiVersion"], manifest.body["kind"]
+    if not api.knows(api_version, kind):
+        name = api.create(foreign_crd(manifest))["metadata"]["name"]
+        wait_for(partial(established, api, name), f"{name} is served")
+        wait_for(partial(api.knows, api_version, kind), f"{name} is listed")
+
+
+def apply_all(api: Api, stages: list[list[Manifest]], *, dry_run: bool = False) -> dict[Manifest, Answer | ApiError]:
     """Apply all manifests, each stage after the one before it; what the server answers, refusals too."""
     answers: dict[Manifest, Answer | ApiError] = {}
     for stage in stages:
         for one in stage:
             try:
-                answers[one] = api.apply(one.body, one.text, manager=MANAGER)
+                answers[one] = api.apply(one.body, one.text, manager=MANAGER, dry_run=dry_run)
             except ApiError as error:
                 answers[one] = error
         for one in stage:
-            if one.body["kind"] == "CustomResourceDefinition" and isinstance(answers[one], Answer):
+            if one.body["kind"] == "CustomResourceDefinition" and not dry_run and isinstance(answers[one], Answer):
                 wait_for(partial(established, api, one.name), f"{one.name} is served")
     return answers
 

@@ -170,3 +170,36 @@ def test_killed_test_run_leaves_no_program(tmp_path: Path) -> None:
         wait_for(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n", "the program runs")
         parent.send_signal(signal.SIGKILL)
     wait_for(lambda: not Path(f"/proc/{child}/exe").exists(), "the program has ended")
+
+
+PROGRAM = """\
+import os, sys, yaml
+from tests.control_plane.api import Api, ApiError
+config = yaml.safe_load(open(os.environ["KUBECONFIG"]))
+where = config["clusters"][0]["cluster"]
+api = Api(int(where["server"].rpartition(":")[2]), where["certificate-authority"], config["users"][0]["user"]["token"])
+for node in api.list("Node"):
+    print("sees", node["metadata"]["name"], flush=True)
+try:
+    api.list("Secret")
+except ApiError as error:
+    print("is refused", error.status, flush=True)
+"""
+
+
+def test_program_under_an_account(control_plane: ControlPlane, kubelets: Kubelets, namespace: str) -> None:
+    """A program that a test starts has exactly the rights of its ServiceAccount."""
+    api = control_plane.admin
+    kubelets.add(Machine("seen"))
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader", "namespace": namespace}})
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": namespace}}
+    api.create(
+        {**role, "kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]}
+    )
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
+    api.create({**role, "kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": ref})
+    kubeconfig = control_plane.account("reader", namespace)
+    program = control_plane.python("reader", "-W", "ignore", "-c", PROGRAM, kubeconfig=kubeconfig)
+    wait_for(lambda: not program.running, "the program has ended")
+    assert program.log.read_text().splitlines() == ["sees seen", "is refused 403"]
