@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -100,6 +101,8 @@ class ControlPlane:
         """Start everything, and wait until it serves."""
         self.folder.mkdir(parents=True, exist_ok=True)
         signing = self.folder / "service-account.key"
+        if not shutil.which("openssl"):
+            raise FileNotFoundError("there is no openssl on the PATH to make a key with: apt-get install openssl")
         subprocess.run(["openssl", "genrsa", "-out", signing, "2048"], check=True, capture_output=True)
         tokens = self.folder / "tokens.csv"
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")

@@ -31,16 +31,16 @@ def test_daemon_set_runs_on_simulated_nodes(control_plane: ControlPlane, kubelet
     """A DaemonSet's pods come up on the nodes that it selects; a node that loses the label loses its pod."""
     api = control_plane.admin
     kubelets.add(*(Machine(f"plain-{number}", labels={"role": "gpu"}) for number in range(3)), Machine("other"))
-    api.create(daemon_set("agent", namespace, nodeSelector={"role": "gpu"}))
-    wait_for(lambda: len(ready_pods(api, namespace, "agent")) == 3, "three pods are ready")
+    api.create(daemon_set("operand", namespace, nodeSelector={"role": "gpu"}))
+    wait_for(lambda: len(ready_pods(api, namespace, "operand")) == 3, "three pods are ready")
     status = wait_for(
-        lambda: (found := api.get("DaemonSet", "agent", namespace)["status"]).get("numberReady") == 3 and found,
+        lambda: (found := api.get("DaemonSet", "operand", namespace)["status"]).get("numberReady") == 3 and found,
         "the controller counts three",
     )
     assert status["desiredNumberScheduled"] == 3
     api.patch("Node", "plain-1", {"metadata": {"labels": {"role": None}}})
     wait_for(lambda: not api.list("Pod", namespace, fields="spec.nodeName=plain-1"), "the pod is gone")
-    assert len(ready_pods(api, namespace, "agent")) == 2
+    assert len(ready_pods(api, namespace, "operand")) == 2
 
 
 def test_on_delete(control_plane: ControlPlane, kubelets: Kubelets, namespace: str) -> None:
