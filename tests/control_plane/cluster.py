@@ -108,7 +108,7 @@ class ControlPlane:
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n', encoding="utf-8")
         self._commands = _commands(self, signing, tokens)
         self.run("etcd")
-        self.run("kube-apiserver").wait_until(self._serves, START_SECONDS)
+        self.run("kube-apiserver").wait_until(self.serves, START_SECONDS)
         if self.controllers:
             self.kubeconfig("admin", self.token)
             self.run("kube-controller-manager")
@@ -160,7 +160,7 @@ class ControlPlane:
             wait_for(lambda: self.admin.find("ServiceAccount", "default", name), f"the namespace {name} is ready")
         return name
 
-    def _serves(self) -> bool:
+    def serves(self) -> bool:
         """Whether the API server is ready. A certificate may be half written, and a port not open yet."""
         api = Api(self.port, str(self.ca), self.token, timeout=5)
         try:

@@ -2,12 +2,18 @@
 
 A test of a whole rollout reads like this::
 
-    def test_rollout(new_control_plane: NewControlPlane) -> None:
+    def test_rollout(new_control_plane: NewControlPlane, new_kubelets: NewKubelets) -> None:
         plane = new_control_plane()
-        kubelets = plane.nodes(*(Machine(f"gpu-{n}") for n in range(3)))
-        apply_cluster(plane.admin, "lab-a100")
-        program = plane.python("reconciler", "-m", "...", kubeconfig=plane.account("name", "gpu-operator"))
-        wait_for(lambda: ..., "all drivers are new")
+        apply_cluster(plane.admin, DIST / "lab-a100")                      # manifests.py
+        nodes = new_kubelets(plane)                                        # kubelet.py, with the operands of actors/
+        nodes.add(*(Machine(f"gpu-{n}") for n in range(3)))                # machine.py
+        account = plane.account("gpustack-reconciler", "gpu-operator")     # a kubeconfig with a ServiceAccount's token
+        program = plane.python("reconciler", "-m", "gpustack.reconciler", kubeconfig=account)
+        wait_for(lambda: ..., "all nodes have the new driver", 300)
+        nodes.change(machine, driver_crashes=True)                         # faults, at any time
+        program.kill()                                                     # or pause and resume, or stop
+
+The control plane's own programs are in `plane.programs`, and `plane.run(name)` starts one again.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -26,6 +32,7 @@ from tests.control_plane.cluster import ControlPlane
 from tests.control_plane.kubelet import Kubelets
 
 NewControlPlane = Callable[..., ControlPlane]
+NewKubelets = Callable[..., Kubelets]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,11 +80,20 @@ def new_control_plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -
 @pytest.fixture
 def kubelets(control_plane: ControlPlane) -> Iterator[Kubelets]:
     """Simulated nodes on the shared control plane; gone after the test, which raises what went wrong in them."""
-    yield from running(gpu_kubelets(control_plane.admin))
+    with running(gpu_kubelets(control_plane.admin)) as started:
+        yield started
 
 
+@pytest.fixture
+def new_kubelets(new_control_plane: NewControlPlane) -> Iterator[NewKubelets]:
+    """Makes simulated nodes for control planes of `new_control_plane`: `new_kubelets(plane, Pace(driver=2))`."""
+    with ExitStack() as stack:
+        yield lambda plane, pace=None: stack.enter_context(running(gpu_kubelets(plane.admin, pace)))
+
+
+@contextmanager
 def running(kubelets: Kubelets) -> Iterator[Kubelets]:
-    """KUBELETS, started; stopped at the end."""
+    """KUBELETS, started; their nodes are removed at the end."""
     kubelets.start()
     try:
         yield kubelets

@@ -75,6 +75,7 @@ class Machine:
     files: set[str] = field(default_factory=set)
     """What is in /run/nvidia/validations."""
     toolkit: bool = False
+    """The container toolkit is installed on the host: by the operand, or with the operating system."""
     mig_mode: bool = False
     geometry: dict[str, int] = field(default_factory=dict)
     """MIG profile -> instances, all GPUs together."""

@@ -38,7 +38,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[C
 @pytest.fixture
 def nodes(plane: ControlPlane) -> Iterator[Kubelets]:
     """Simulated nodes on it."""
-    yield from running(gpu_kubelets(plane.admin))
+    with running(gpu_kubelets(plane.admin)) as started:
+        yield started
 
 
 @pytest.fixture
