@@ -14,7 +14,7 @@ export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: venv-dev kubeconform ## Make .venv and build kubeconform (the other targets do it when they need it)
@@ -35,6 +35,10 @@ validate: venv-runtime kubeconform ## Validate dist/ with kubeconform against th
 .PHONY: test
 test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
 	$(BIN)/pytest -q -n 2 $(ARGS)
+
+.PHONY: test-control-plane
+test-control-plane: venv-dev control-plane ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
+	$(BIN)/pytest -q tests/control_plane $(ARGS)
 
 .PHONY: lint
 lint: venv-dev ## Check style, formatting, types and the direction of imports
@@ -67,12 +71,15 @@ clean: ## Remove everything that was made here, but not dist/
 	rm -rf .venv .tools .cache build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas kubeconform go
+.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane go
 venv-runtime venv-dev venv-schemas: venv-%:
 	@tools/venv.sh $*
 
 kubeconform: # the second opinion of `gpustack validate`
 	@tools/kubeconform.sh
+
+control-plane: # what tests/control_plane starts
+	@tools/control_plane.sh
 
 go: # tests read what we wrote with Kubernetes' own YAML reader
 	@tools/go.sh >/dev/null

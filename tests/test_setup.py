@@ -36,6 +36,7 @@ build*)
   while [ "$1" != -o ]; do shift; done
   echo built >"$2" && chmod +x "$2"
   ;;
+"list -deps "*) echo a/package ;;
 esac
 """
 
@@ -49,12 +50,13 @@ class Checkout:
         self.calls_file = folder / "calls"
         self.root.mkdir()
         self.bin.mkdir()
-        for name in ("tools", "requirements"):
+        for name in ("tools", "requirements", "tests/control_plane/go"):
             shutil.copytree(ROOT / name, self.root / name)
         shutil.copy(ROOT / "pyproject.toml", self.root)
         (self.root / "gpustack").mkdir()
         shutil.copy(ROOT / "gpustack/__init__.py", self.root / "gpustack")
         for program in (
+            "awk",
             "cat",
             "chmod",
             "cmp",
@@ -66,8 +68,10 @@ class Checkout:
             "mv",
             "readlink",
             "rm",
+            "sed",
             "sh",
             "touch",
+            "wc",
         ):
             found = shutil.which(program)
             assert found, program
@@ -231,6 +235,40 @@ def test_failed_build_leaves_nothing(checkout: Checkout) -> None:
     assert done.returncode == 5
     assert "Install kubeconform, or reach a network" in done.stderr
     assert [str(path.relative_to(checkout.root)) for path in checkout.root.glob(".tools/**/*")] == [".tools/bin"]
+
+
+PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"]
+
+
+def test_control_plane_is_built_once(checkout: Checkout) -> None:
+    """Each program of the control plane is built, told of, found the second time, and built again for new pins."""
+    built = checkout.root / ".tools/control-plane/bin"
+    done = checkout.run("control_plane.sh")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert sorted(path.name for path in built.iterdir()) == PROGRAMS
+    told = [line.removeprefix("building ") for line in done.stderr.splitlines()]
+    assert [name for name in told if name in PROGRAMS] == PROGRAMS
+    assert all("v1.37.2" in call for call in checkout.calls if call.startswith("go build") and "kubernetes/cmd" in call)
+    assert [path.name for path in built.parent.iterdir() if path.is_dir()] == ["bin"]
+    checkout.run("control_plane.sh")
+    assert checkout.calls == []
+    with (checkout.root / "tests/control_plane/go/etcd/go.sum").open("a") as file:
+        file.write("more\n")
+    checkout.run("control_plane.sh")
+    assert len([call for call in checkout.calls if call.startswith("go build")]) == len(PROGRAMS)
+    (built / "kubectl").unlink()
+    checkout.run("control_plane.sh")
+    assert (built / "kubectl").exists()
+
+
+def test_control_plane_that_can_t_be_built(checkout: Checkout) -> None:
+    """When Go can't build a program, one error names it and the remedy; what was fetched and compiled is kept."""
+    done = checkout.run("control_plane.sh", BROKEN="1")
+    assert done.returncode == 5
+    assert "error: there is no control plane to test with: Go could not build etcd" in done.stderr
+    assert "Reach a network" in done.stderr
+    assert (checkout.root / ".tools/control-plane/work").is_dir()
+    assert checkout.run("control_plane.sh").returncode == 0
 
 
 @pytest.mark.parametrize("minor", ["25", "9"])

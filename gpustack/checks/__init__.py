@@ -47,6 +47,7 @@ RULE_MODULES = (
     "twice",
     "pods",
     "api_server",
+    "security_context",
     "nulls",
     "workloads",
     "workload_nodes",

@@ -15,20 +15,22 @@ FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
 """Origins of objects that the policy brings along."""
 
 
+def pod_steps(body: Body) -> Path:
+    """Where the pod's spec is in a workload."""
+    if body["kind"] == "CronJob":
+        return ("spec", "jobTemplate", "spec", "template", "spec")
+    return ("spec",) if body["kind"] == "Pod" else ("spec", "template", "spec")
+
+
 def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The containers of a workload with their places in BODY; none of what is no workload."""
     template = pod_template(body)
     pod = template.get("spec") if template is not None else None
-    steps: Path = ("spec",)
-    if body["kind"] == "CronJob":
-        steps = ("spec", "jobTemplate", "spec", "template", "spec")
-    elif body["kind"] != "Pod":
-        steps = ("spec", "template", "spec")
     for key in ("initContainers", "containers"):
         found = pod.get(key) if isinstance(pod, dict) else None
         for index, container in enumerate(found if isinstance(found, list) else []):
             if isinstance(container, dict):
-                yield (*steps, key, index), container
+                yield (*pod_steps(body), key, index), container
 
 
 @rule("GPU807", "error", over="object")

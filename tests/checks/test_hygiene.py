@@ -122,6 +122,42 @@ def test_variables(policy: str, expected: list[str]) -> None:
     assert paths("GPU802", policy) == expected
 
 
+SECURITY = (
+    "{metadata: {labels: {a: b}}, spec: {hostNetwork: %s, securityContext: %s, containers: [{name: a, image: a}]}}"
+)
+DEPLOYMENT = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: %s}}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "context", "kubernetes", "host_network", "expected"),
+    [
+        ("GPU815", "{seLinuxChangePolicy: MountOption}", "1.36", "false", "seLinuxChangePolicy"),
+        ("GPU815", "{seLinuxChangePolicy: MountOption}", "1.37", "false", ""),
+        ("GPU815", "{seLinuxChangePolicy: Recursive}", "1.36", "false", ""),
+        ("GPU816", "{windowsOptions: {hostProcess: true}}", "1.37", "false", "windowsOptions.hostProcess"),
+        ("GPU816", "{windowsOptions: {hostProcess: true}}", "1.37", "true", ""),
+        ("GPU816", "{windowsOptions: {runAsUserName: a}}", "1.37", "false", ""),
+    ],
+)
+def test_security_contexts(rule: str, context: str, kubernetes: str, host_network: str, expected: str) -> None:
+    """What the API server refuses (applied to 1.34 to 1.37) is told wherever a policy says it: for the operands, for
+    per-pool drivers, for DRA, and in pods that it brings along, where hostNetwork makes host processes valid.
+    """
+    cluster = f'cluster: {{kubernetesVersion: "{kubernetes}", containerRuntime: containerd}}\n'
+    inside = f"podSecurityContext: {context}"
+    pod = DEPLOYMENT % (SECURITY % (host_network, context))
+    ours = f"spec.%s.podSecurityContext.{expected}" if expected else ""
+    for text, path in (
+        (f"daemonsets: {{{inside}}}", ours and ours % "daemonsets"),
+        (f"drivers: [{{name: a, {inside}}}]", ours and ours % "drivers[0]"),
+        (f"gpuCluster: {{daemonsets: {{{inside}}}}}", ours and ours % "gpuCluster.daemonsets"),
+    ):
+        if host_network == "false":
+            assert paths(rule, cluster + text) == ([path] if path else [])
+    place = f"spec.extraObjects[0].spec.template.spec.securityContext.{expected}"
+    assert paths(rule, f"{cluster}extraObjects: [{pod}]") == ([place] if expected else [])
+
+
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
