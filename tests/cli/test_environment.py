@@ -177,6 +177,16 @@ def test_inputs_that_are_no_files(project: Project, place: str, what: str) -> No
     assert project.run("render").code == 0
 
 
+def test_diff_of_folders_with_odd_things(project: Project) -> None:
+    """`diff` waits for no pipe that lies in a folder, and takes none of the others for a manifest."""
+    project.policy("a")
+    assert project.run("render").code == 0
+    assert project.run("render", "--out", "other").code == 0
+    for what in ODD:
+        make_odd(project.folder / f"other/a/base/{what}.yaml", what)
+    assert project.run("diff", "dist", "other").code == 0
+
+
 def test_two_renders_at_once(clusters: Project, tmp_path: Path) -> None:
     """Renders that start together into one folder end well, also with caches of their own, and leave what one alone
     would."""
