@@ -48,13 +48,18 @@ def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
     )
 
 
-def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
-    """Give the node back as it was; after a FAILED attempt the next waits.
+def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
+    """Give up before the point of no return.
 
     A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
     """
     if operation.acted is not None and not operation.install:
         return quarantine(known, view, operation, why)
+    return release(known, view, operation, why, failed=failed)
+
+
+def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
+    """Give the node back as it was; after a FAILED attempt the next waits."""
     attempt = operation.attempt if failed else operation.attempt - 1
     last = Last(
         id=operation.id,

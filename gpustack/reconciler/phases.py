@@ -21,7 +21,7 @@ from typing import Any
 
 from . import acting, labeller, pods, verify
 from .actions import Action, Evict, PatchNode, Tell
-from .closing import close, quarantine, release
+from .closing import abandon, close, quarantine
 from .moves import move
 from .objects import Pod
 from .record import Operation
@@ -66,9 +66,9 @@ def _before(known: Snapshot, view: View, operation: Operation) -> Step:
 def _give_up(known: Snapshot, view: View, operation: Operation) -> Step | None:
     """Release what has not been touched and no longer should be: on hold, or its policy is gone."""
     if view.held:
-        return Step([release(known, view, operation, view.held, failed=False)])
+        return Step([abandon(known, view, operation, view.held, failed=False)])
     if view.policy is None or view.policy.uid != operation.policy:
-        return Step([release(known, view, operation, "the node no longer belongs to the policy", failed=False)])
+        return Step([abandon(known, view, operation, "the node no longer belongs to the policy", failed=False)])
     return None
 
 
@@ -77,7 +77,7 @@ def _cordon(known: Snapshot, view: View, operation: Operation) -> Step | None:
     if not operation.cordon or view.node.spec.unschedulable:
         return None
     if operation.recordons >= RECORDONS:
-        return Step([release(known, view, operation, "somebody keeps uncordoning the node", failed=True)])
+        return Step([abandon(known, view, operation, "somebody keeps uncordoning the node", failed=True)])
     changes: dict[str, Any] = {"recordons": operation.recordons + 1, "phase": "Held", "step": ""}
     return Step([move(known, view, operation, "cordoned again: somebody uncordoned it", **changes)])
 
@@ -96,7 +96,7 @@ def _held(known: Snapshot, view: View, operation: Operation) -> Step:
     waited = max(known.now - operation.since, timedelta(0))
     if left and wait.timeoutSeconds == 0 and waited >= HELD_FOR:
         return Step(
-            [release(known, view, operation, f"{left[0].key} still runs; the slot goes to another node", failed=True)]
+            [abandon(known, view, operation, f"{left[0].key} still runs; the slot goes to another node", failed=True)]
         )
     if left and not _past(known.now, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
@@ -127,7 +127,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
         if finish.drain.enable and not draining:
             limit = finish.drain.timeoutSeconds
             return Step([move(known, view, operation, f"drain: {why}", phase="Evicting", step="drain", seconds=limit)])
-        return Step([release(known, view, operation, why, failed=True)], [_blocked(view, why)])
+        return Step([abandon(known, view, operation, why, failed=True)], [_blocked(view, why)])
     evictions = [
         Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, f"uses a GPU of {view.name}")
         for pod in left

@@ -29,7 +29,8 @@ def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
     waiting = Counter((wait.policy, wait.kind) for wait in decision.waits)
     metrics.waiting.replace({key: float(count) for key, count in waiting.items()})
     states = {policy.uid: policy.status for policy in known.policies}
-    states |= {each.policy.uid: each.status for each in decision.actions if isinstance(each, PatchStatus)}
+    made = [each for each in decision.actions if isinstance(each, PatchStatus)]
+    states |= {each.policy.uid: each.status for each in made if each.policy.uid in states}  # it may be gone by now
     nodes: dict[tuple[str, ...], float] = {}
     for uid, status in states.items():
         counts = {"all": status.nodes, "current": status.current}

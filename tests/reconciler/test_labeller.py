@@ -23,7 +23,7 @@ class Cluster:
         self.world.install_stack()
         self.world.set_policy()
         self.world.add_node("a")
-        self.replica = Replica(self.world, FakeCluster(self.world.server))
+        self.replica = Replica(self.world, lambda: FakeCluster(self.world.server, "one"))
         self.run(30)
 
     def run(self, passes: int, seconds: float = 5.0) -> None:
@@ -50,8 +50,8 @@ def test_a_bare_node_gets_its_labels_in_the_first_pass_with_the_annotation() -> 
     world.install_stack()
     world.set_policy()
     world.add_node("a")
-    client = FakeCluster(world.server)
-    Replica(world, client).run()
+    client = FakeCluster(world.server, "one")
+    Replica(world, lambda: client).run()
     assert client.requests["patch", "nodes"] == 1
     assert {f"{DEPLOY}{name}" for name in COMPONENTS} <= world.labels("a").keys()
     assert world.annotations("a")["nvidia.com/gpu-driver-upgrade-enabled"] == "true"

@@ -7,6 +7,8 @@ come to be as wanted (I5), after which nothing is written any more (I10).
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from datetime import timedelta
 from typing import Any
 
 from gpustack.reconciler import engine
-from gpustack.reconciler.cluster import NODES, PODS, POLICIES
+from gpustack.reconciler.cluster import LEASES, NODES, PODS, POLICIES
+from gpustack.reconciler.lease import NAME
 from gpustack.reconciler.snapshot import Snapshot
+from gpustack.reconciler.testing import drive
 from gpustack.reconciler.testing.server import Server
 from gpustack.reconciler.testing.stack import NAMESPACE
 from gpustack.reconciler.testing.workloads import Workload, add_workload, start
@@ -70,7 +74,8 @@ class History:
     def __init__(self, nodes: int = 3, *, installed: bool = True) -> None:
         self.world = World(Server(history_limit=200))
         self.watcher = Watcher(self.world)
-        self.replica = Replica(self.world, self.watcher.client("one"), begun=self._begun)
+        self.replica = Replica(self.world, lambda: self.watcher.client("one"), lambda known: self._begun("one", known))
+        self.other = Replica(self.world, lambda: self.watcher.client("two"), lambda known: self._begun("two", known))
         self.want, self.versions, self.plans, self.by_hand = Want(), 1, 0, False
         self.world.install_stack("1")
         self.sync(0)
@@ -86,8 +91,8 @@ class History:
 
     # --- the program --------------------------------------------------------------------------------------------------
 
-    def _begun(self, known: Snapshot) -> None:
-        self.watcher.seen["one"] = known
+    def _begun(self, actor: str, known: Snapshot) -> None:
+        self.watcher.seen[actor] = known
         self.plans += 1
         if self.plans % 8 == 0:  # I22: what is planned of a snapshot is what is done with it
             first, again = (engine.decide(copy.copy(known)) for known in (_frozen(known), _frozen(known)))
@@ -96,19 +101,53 @@ class History:
 
     def once(self, _: int = 0) -> bool:
         """A pass. Whether it wrote anything."""
-        before = self.watcher.writes["one"]
+        before = self.watcher.writes.total()
         try:
             self.replica.run()
+        except BaseExceptionGroup as group:
+            if rest := group.split(Killed)[1]:
+                raise rest.exceptions[0] from None
         except Killed:
+            pass
+        if self.watcher.killed("one"):
             self.replica.restart()
         self.watcher.quiet()
-        return self.watcher.writes["one"] != before
+        return self.watcher.writes.total() != before
 
     def go(self, number: int) -> None:
         """Some passes, with time between."""
         for _ in range(6):
             self.once()
             self.world.tick(SECONDS[1 + number % 3])
+
+    def lag(self, number: int) -> None:
+        """Some watches do not catch up any more, or all do again."""
+        self.replica.lag = (0, 0b1, 0b10, 0b1100, 0b100000, 0b1000000, 0b10000000, 0b11100000)[number % 8]
+
+    def fleet(self, *, paused: bool) -> None:
+        """The fleet is paused, or no longer."""
+        if self.world.server.find(LEASES, NAME, NAMESPACE):
+            body = {"metadata": {"annotations": {m.PAUSED: "tests" if paused else None}}}
+            self.world.server.edit(LEASES, NAME, body, NAMESPACE)
+
+    def stall(self, number: int) -> None:
+        """The leader stops within a request; another takes over; then the late request arrives."""
+        gate = self.watcher.stall("one", number % 4)
+        task = self.replica.stall()
+        self.watcher.quiet()
+        for _ in range(2 + number % 3):
+            self.world.tick(20)
+            self._turn_of_other()
+        self.watcher.release("one", gate)
+        drive(_end(task))
+        self.watcher.quiet()
+        self.replica.restart()
+        drive(self.other.runner.elector.release())
+        self.other.restart()
+
+    def _turn_of_other(self) -> None:
+        self.other.run()
+        self.watcher.quiet()
 
     def tick(self, number: int) -> None:
         """Time passes without the program."""
@@ -207,7 +246,7 @@ class History:
     def pause(self, number: int) -> None:
         """The pool is paused or held, or no longer; so is the fleet."""
         if number % 3 == 0:
-            self.replica.paused = "" if self.replica.paused else "tests"
+            self.fleet(paused=m.PAUSED not in m.annotations(self.world.server.find(LEASES, NAME, NAMESPACE)))
         elif found := self.world.server.find(POLICIES, POOL):
             key = m.PAUSED if number % 3 == 1 else m.HOLD
             value = None if key in m.annotations(found) else "tests"
@@ -308,7 +347,8 @@ class History:
     def settle(self) -> None:
         """Everybody cooperates from now on. Raises `Violation` where a node does not come to be as wanted."""
         self.watcher.kill.clear()
-        self.replica.paused, self.want.window = "", False
+        self.want.window, self.replica.lag = False, 0
+        self.fleet(paused=False)
         self.want.limits = self.want.limits if LIMITS[self.want.limits][1] else 0
         if self.world.server.find(POLICIES, "other"):
             self.world.server.remove(POLICIES, "other")
@@ -316,11 +356,11 @@ class History:
         nothing = {m.PAUSED: None, m.HOLD: None}
         self.world.server.edit(POLICIES, POOL, {"metadata": {"annotations": nothing}})
         add_workload(self.world, Workload("train", 1, max_unavailable=1, ends_after=12))
-        calm = 0
+        calm, moving = 0, True
         for count in range(BOUND):
-            version = self.world.server.version
-            wrote = self.once()
-            self.world.tick(5 if wrote or version != self.world.server.version else 120)
+            wrote, changes = self.once(), self.watcher.changes
+            self.world.tick(5 if wrote or moving else 120)
+            moving = changes != self.watcher.changes
             if count % 200 == 0:
                 self.retry(1)
                 for name in self.world.machines:
@@ -371,6 +411,11 @@ class History:
         return found
 
 
+async def _end(task: asyncio.Task[Any]) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 def _frozen(known: Snapshot) -> Snapshot:
     made = copy.copy(known)
     object.__setattr__(made, "seen", copy.deepcopy(known.seen))
@@ -386,7 +431,7 @@ Step = Callable[[History, int], Any]
 STEPS: dict[str, Step] = {
     name: getattr(History, name)
     for name in (
-        "once go tick kill restart jump sync driver revert mig content limits window mode drop_policy cordon hold pause "
+        "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy cordon hold pause "
         "retry manual record opt_out works nfd replace foreign taint fault workload bind operator"
     ).split()
 }

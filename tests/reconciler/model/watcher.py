@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,29 +37,60 @@ class Watcher:
     owners: dict[str, str] = field(default_factory=dict)
     gone: dict[str, float] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
-    log: list[str] = field(default_factory=list)
+    changes: int = 0
+    """Of nodes and pods, by anybody."""
     _request: tuple[str, Request] | None = None
+    _dead: dict[str, list[bool]] = field(default_factory=dict)
+    _gates: dict[str, tuple[int, asyncio.Event]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.world.server.on_change = self.changed
 
     def client(self, actor: str) -> FakeCluster:
         """A client whose writes are looked at, and which can be killed."""
-        cluster = FakeCluster(self.world.server, actor=actor)
+        cluster, dead = FakeCluster(self.world.server, actor=actor), [False]
+        self._dead[actor] = dead
 
-        def fault(request: Request, when: Literal["before", "after"]) -> None:
-            self._request = (actor, request) if when == "before" else None
-            if when == "before" or not request.writes:
+        async def fault(request: Request, when: Literal["before", "after"]) -> None:
+            if dead[0]:
+                raise Killed
+            counts = request.writes and request.kind in {"nodes", "pods", "nodepolicies"}
+            if when == "before":
+                if counts and actor in self._gates:
+                    left, gate = self._gates[actor]
+                    self._gates[actor] = left - 1, gate
+                    if left == 0:
+                        await gate.wait()
+                self._request = actor, request
+                return
+            self._request = None
+            if not counts:
                 return
             self.writes[actor] += 1
             if actor in self.kill:
                 self.kill[actor] -= 1
                 if self.kill[actor] < 0:
                     del self.kill[actor]
+                    dead[0] = True
                     raise Killed
 
         cluster.fault = fault
         return cluster
+
+    def killed(self, actor: str) -> bool:
+        """Whether the present process of ACTOR was killed."""
+        return self._dead[actor][0]
+
+    def stall(self, actor: str, writes: int) -> asyncio.Event:
+        """Stop ACTOR before it has made so many more writes; the gate lets it go on."""
+        gate = asyncio.Event()
+        self._gates[actor] = writes, gate
+        return gate
+
+    def release(self, actor: str, gate: asyncio.Event) -> None:
+        """Let ACTOR go on."""
+        del self._gates[actor]
+        gate.set()
 
     def quiet(self) -> None:
         """No request is under way: what comes now is by others."""
@@ -74,6 +106,7 @@ class Watcher:
             for check in NODE_CHECKS if event.kind == "nodes" else POD_CHECKS:
                 for text in check(now):
                     raise Violation(f"{check.__name__}: {name}: {text}")
+        self.changes += event.kind in {"nodes", "pods"}
         if event.kind == "nodes":
             self._follow(now)
         elif event.kind == "pods" and now.ours:
