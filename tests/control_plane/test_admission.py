@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import ControlPlane, wait_for
+from tests.control_plane.machine import PCI_LABEL
 from tests.control_plane.manifests import DIST, apply_cluster
 from tests.control_plane.objects import pod
 
@@ -17,7 +18,9 @@ GFD = "nvidia-gpu-feature-discovery"
 DRA = "nvidia-dra-driver-kubeletplugin"
 NODE_FEATURE = "nfd.k8s-sigs.io/v1alpha1/NodeFeature"
 NODE_NAME = "nfd.node.kubernetes.io/node-name"
-POLICIES = ("gpustack-nodefeatures-of-own-node", "resourceslices-policy-nvidia-dra-driver")
+RECONCILER = "gpustack-reconciler"
+POLICIES = ("gpustack-nodefeatures-of-own-node", "resourceslices-policy-nvidia-dra-driver", "gpustack-reconciler-nodes")
+FOREIGN_TAINT = {"key": "example.com/broken", "effect": "NoSchedule"}
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +31,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[C
             apply_cluster(plane.admin, DIST / cluster)
         for name in ("here", "there"):
             plane.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        gpu = {"name": "gpu", "labels": {PCI_LABEL: "true", "example.com/team": "a"}}
+        plane.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": gpu, "spec": {"taints": [FOREIGN_TAINT]}})
         wait_for(lambda: is_enforced(plane), "the policies are enforced")
         yield plane
 
@@ -36,9 +41,14 @@ def is_enforced(plane: ControlPlane) -> bool:
     """A policy takes effect some time after it is created: when what it denies is denied."""
     if any(type_checked(plane.admin, name) is None for name in POLICIES):
         return False
-    for account, body in ((GFD, feature("probe", "there")), (DRA, resource_slice("probe", "there"))):
+    probes: tuple[Callable[[], object], ...] = (
+        lambda: as_pod(plane, GFD, "here").create(feature("probe", "there"), dryRun="All"),
+        lambda: as_pod(plane, DRA, "here").create(resource_slice("probe", "there"), dryRun="All"),
+        lambda: without_pod(plane, RECONCILER).patch("Node", "here", {"spec": {"unschedulable": True}}, dryRun="All"),
+    )
+    for probe in probes:
         try:
-            as_pod(plane, account, "here").create(body, dryRun="All")
+            probe()
         except ApiError as error:
             if error.reason == "Invalid" and "ValidatingAdmissionPolicy" in error.message:
                 continue
@@ -67,7 +77,7 @@ def as_pod(plane: ControlPlane, account: str, node: str) -> Api:
 
 
 def without_pod(plane: ControlPlane, account: str) -> Api:
-    """The API server, as a ServiceAccount whose token somebody took: it is bound to no pod."""
+    """The API server, as a ServiceAccount by a token that is bound to no pod: somebody took it, or it is a test's."""
     return plane.admin.as_user(plane.admin.token_for(account, NS))
 
 
@@ -153,3 +163,46 @@ def test_dra_driver_publishes_its_own_node_only(plane: ControlPlane) -> None:
     denied(error, policy, "no node association found for user")
     here.delete("ResourceSlice", "here-1")
     plane.admin.delete("ResourceSlice", "there-1")
+
+
+def test_reconciler_changes_its_own_of_gpu_nodes(plane: ControlPlane) -> None:
+    """The reconciler cordons, and writes and takes back its own labels and annotations, in one patch, on a GPU node."""
+    api = without_pod(plane, RECONCILER)
+    labels = {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.deploy.driver": "true",
+        "nvidia.com/mig.config": "all-1g.5gb",
+    }
+    annotations = {"gpustack.dev/op": "{}", "nvidia.com/gpu-driver-upgrade-enabled": "true"}
+    own = {"metadata": {"labels": labels, "annotations": annotations}, "spec": {"unschedulable": True}}
+    written = api.patch("Node", "gpu", own)
+    assert labels.items() <= written["metadata"]["labels"].items()
+    assert written["spec"]["unschedulable"] is True
+    back = {"labels": dict.fromkeys(labels), "annotations": dict.fromkeys(annotations)}
+    written = api.patch("Node", "gpu", {"metadata": back, "spec": {"unschedulable": None}})
+    assert not labels.keys() & written["metadata"]["labels"].keys()
+    assert "unschedulable" not in written["spec"]
+
+
+@pytest.mark.parametrize(
+    ("node", "patch", "message"),
+    [
+        ("here", {"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}, "nodes with a GPU only"),
+        ("here", {"spec": {"unschedulable": True}}, "nodes with a GPU only"),
+        ("gpu", {"metadata": {"labels": {"example.com/team": "b"}}}, "its own labels"),
+        ("gpu", {"metadata": {"labels": {"example.com/team": None}}}, "its own labels"),
+        ("gpu", {"metadata": {"labels": {"example.com/new": "b"}}}, "its own labels"),
+        ("gpu", {"metadata": {"labels": {PCI_LABEL: None}}}, "its own labels"),
+        ("gpu", {"metadata": {"annotations": {"example.com/new": "b"}}}, "its own annotations"),
+        ("gpu", {"metadata": {"finalizers": ["example.com/stays"]}}, "nothing of a node's spec"),
+        ("gpu", {"spec": {"providerID": "other://1"}}, "nothing of a node's spec"),
+        ("gpu", {"spec": {"taints": None}}, "adds no taint"),
+        ("gpu", {"spec": {"taints": [FOREIGN_TAINT, {"key": "a", "effect": "NoExecute"}]}}, "adds no taint"),
+        ("gpu", {"spec": {"taints": [{**FOREIGN_TAINT, "value": "other"}]}}, "adds no taint"),
+    ],
+)
+def test_reconciler_changes_nothing_else(plane: ControlPlane, node: str, patch: Body, message: str) -> None:
+    """Foreign labels, annotations, taints and the rest of a node are denied it, and so are nodes without a GPU."""
+    with pytest.raises(ApiError) as error:
+        without_pod(plane, RECONCILER).patch("Node", node, patch)
+    denied(error, POLICIES[2], message)
