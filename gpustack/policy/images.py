@@ -31,6 +31,7 @@ SECTIONS = (
     "gdrcopy",
     "nfd",
     "computeDomains",
+    "reconciler",
     "operator.initContainer",
     "vgpuManager",
     "vgpuManager.driverManager",
