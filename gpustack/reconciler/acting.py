@@ -20,7 +20,7 @@ from .moves import move
 from .objects import Pod
 from .record import Act, Operation
 from .snapshot import Snapshot
-from .view import View, mig_capable, outdated
+from .view import View, digest, mig_capable, outdated
 
 MIG_RESTARTS = 2
 """How often the MIG manager's pod is restarted within one operation, to make it try again (reconciler.md M13, M14)."""
@@ -161,6 +161,12 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
             for pod in pods
             if pod not in old and not pod.terminating and is_broken(pod) and _older(pod, operation.since)
         ]
+    if operation.restartOnly and any(digest(pod) != digest(view.driver.object) for pod in old):
+        why = "what is rendered now would be installed anew: it needs the GPUs free"
+        seconds = operation.finish.wait.timeoutSeconds
+        return Progress(
+            patch=move(known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False)
+        )
     deletions = [_delete(view, pod, "made from an older template, or broken") for pod in old]
     current = [pod for pod in pods if pod not in old and not pod.terminating]
     if not deletions and any(pod.ready for pod in current) and len(current) == len(pods):

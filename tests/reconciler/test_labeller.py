@@ -27,20 +27,24 @@ class Cluster:
         self.run(30)
 
     def run(self, passes: int, seconds: float = 5.0) -> None:
+        """Some passes."""
         for _ in range(passes):
             self.replica.run()
             self.world.tick(seconds)
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels of the node."""
         return dict(self.world.labels("a"))
 
     def deploy(self) -> dict[str, str]:
+        """The deploy labels, by component."""
         return {key.removeprefix(DEPLOY): value for key, value in self.labels.items() if key.startswith(DEPLOY)}
 
 
 @pytest.fixture
 def cluster() -> Cluster:
+    """An installed node."""
     return Cluster()
 
 
@@ -66,6 +70,7 @@ def test_install_ends_with_the_default_layout(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("value", ["false", "pre-installed", "paused-for-driver-upgrade", "x_paused-for-mig-change"])
 def test_foreign_values_stay(cluster: Cluster, value: str) -> None:
+    """Byte for byte (I13)."""
     cluster.world.label("a", {f"{DEPLOY}device-plugin": value})
     cluster.run(10)
     assert cluster.deploy()["device-plugin"] == value
@@ -79,6 +84,7 @@ def test_an_empty_value_is_none(cluster: Cluster) -> None:
 
 
 def test_what_is_paused_by_nobody_is_healed_after_the_longest_wait(cluster: Cluster) -> None:
+    """Eight waits of five minutes and a reserve: 45 minutes (D5)."""
     cluster.world.label("a", {f"{DEPLOY}device-plugin": "paused-for-mig-change"})
     cluster.run(8, 300)
     assert cluster.deploy()["device-plugin"] == "paused-for-mig-change", "40 minutes"
@@ -87,6 +93,7 @@ def test_what_is_paused_by_nobody_is_healed_after_the_longest_wait(cluster: Clus
 
 
 def test_an_opt_out_is_removed_and_comes_back(cluster: Cluster) -> None:
+    """Components that are named in the annotation do not run."""
     cluster.world.annotate("a", {"gpustack.dev/optout": "operator-validator , gpu-feature-discovery"})
     cluster.run(2)
     assert {"operator-validator", "gpu-feature-discovery"}.isdisjoint(cluster.deploy())
@@ -123,6 +130,7 @@ def test_the_gpu_must_be_gone_for_long(cluster: Cluster) -> None:
 
 
 def test_a_short_outage_changes_nothing(cluster: Cluster) -> None:
+    """Ten minutes without NFD (I16)."""
     before = cluster.labels
     cluster.world.label("a", {PCI: None})
     cluster.run(20, 30)
@@ -152,5 +160,3 @@ def test_no_policy_or_several_freeze_the_labels(cluster: Cluster) -> None:
     cluster.run(5)
     assert cluster.labels == before
     assert any(wait.kind == "membership" for wait in cluster.replica.decided.waits)
-
-
