@@ -160,3 +160,27 @@ def test_no_policy_or_several_freeze_the_labels(cluster: Cluster) -> None:
     cluster.run(5)
     assert cluster.labels == before
     assert any(wait.kind == "membership" for wait in cluster.replica.decided.waits)
+
+
+def test_a_default_layout_of_ones_own_and_none(cluster: Cluster) -> None:
+    """`migDefault` is what a new node starts with; without one its label is left alone."""
+    for name, default in (("b", "halves"), ("c", "")):
+        cluster.world.set_policy(migDefault=default, gpu={"migCapable": True})
+        cluster.world.add_node(name)
+        cluster.run(40)
+        assert cluster.world.labels(name).get("nvidia.com/mig.config", "") == default
+
+
+def test_labels_that_others_set_are_left_to_them() -> None:
+    """With `labelling: false` the program writes no label that makes an operand run, and takes none away."""
+    world = World()
+    world.install_stack()
+    world.set_policy(labelling=False, labels={"nvidia.com/device-plugin.config": "shared"})
+    world.add_node("a")
+    world.label("a", {f"{DEPLOY}dcgm": "true"})
+    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
+    for _ in range(10):
+        replica.run()
+        world.tick()
+    found = {key for key in world.labels("a") if key.startswith("nvidia.com/")}
+    assert found == {f"{DEPLOY}dcgm"}

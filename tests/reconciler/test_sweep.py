@@ -70,7 +70,8 @@ def end_of(node: dict[str, Any]) -> dict[str, Any]:
         found = json.loads(value) if value.startswith("{") else value
         if isinstance(found, dict):
             found = {name: each for name, each in found.items() if name not in {"id", "at", "notBefore"}}
-        records[key] = found
+        if key != "gpustack.dev/fence":  # says that an admission of the killed process did not happen
+            records[key] = found
     status = node["status"]
     return {"labels": m.labels(node), "annotations": records, "spec": node["spec"], "offers": status["allocatable"]}
 
