@@ -20,7 +20,7 @@ from .moves import move
 from .objects import Pod
 from .record import Act, Operation
 from .snapshot import Snapshot
-from .view import View, mig_capable, outdated
+from .view import View, digest, mig_capable, outdated
 
 MIG_RESTARTS = 2
 """How often the MIG manager's pod is restarted within one operation, to make it try again (reconciler.md M13, M14)."""
@@ -121,17 +121,19 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
     policy = view.policy
     if not operation.install or policy is None or policy.spec.mig or not policy.spec.migManager:
         return None
+    if not policy.spec.migDefault:
+        return None
     if not mig_capable(view) or view.labels.get(keys.MIG_CONFIG):
         return None
     return move(
         known,
         view,
         operation,
-        "mig: no GPU is cut",
+        f"mig: {policy.spec.migDefault}, as nobody has chosen a layout",
         phase="Acting",
         step="install",
         seconds=operation.finish.migSeconds,
-        labels={keys.MIG_CONFIG: DISABLED, **dict.fromkeys(_mig_manager(view), "true")},
+        labels={keys.MIG_CONFIG: policy.spec.migDefault, **dict.fromkeys(_mig_manager(view), "true")},
     )
 
 
@@ -161,6 +163,12 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
             for pod in pods
             if pod not in old and not pod.terminating and is_broken(pod) and _older(pod, operation.since)
         ]
+    if operation.restartOnly and any(digest(pod) != digest(view.driver.object) for pod in old):
+        why = "what is rendered now would be installed anew: it needs the GPUs free"
+        seconds = operation.finish.wait.timeoutSeconds
+        return Progress(
+            patch=move(known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False)
+        )
     deletions = [_delete(view, pod, "made from an older template, or broken") for pod in old]
     current = [pod for pod in pods if pod not in old and not pod.terminating]
     if not deletions and any(pod.ready for pod in current) and len(current) == len(pods):
@@ -251,7 +259,9 @@ def _swap(view: View, operation: Operation) -> dict[str, str | None]:
 
 def _first_labels(view: View, operation: Operation) -> dict[str, str | None]:
     """The labels of a new node. With a MIG layout the device plugin waits, or pods would get whole GPUs (P42)."""
-    labels: dict[str, str | None] = {keys.PRESENT: "true", **operation.target.labels}
+    labels: dict[str, str | None] = dict(operation.target.labels)
+    if view.policy is None or view.policy.spec.labelling:
+        labels[keys.PRESENT] = "true"
     for name in operation.target.deploy:
         key = f"{keys.DEPLOY}{name}"
         if not view.labels.get(key) and not (operation.target.mig and key == DEVICE_PLUGIN):

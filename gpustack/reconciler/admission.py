@@ -92,7 +92,7 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
     finish = Finish(
         daemonSet=view.driver.object.name if spec.driver and view.driver else "",
         resources=dict(spec.gpu.resources),
-        layout=spec.mig.config if spec.mig else acting.DISABLED,
+        layout=spec.mig.config if spec.mig else spec.migDefault or acting.DISABLED,
         runtimeClasses=list(spec.gpu.runtimeClasses),
         startupTaints=[taint.key for taint in spec.startupTaints],
         podDeletion=spec.upgrade.podDeletion,

@@ -107,7 +107,7 @@ def _install(view: View, policy: NodePolicy) -> Due:
             revision=view.driver.newest if view.driver else "",
             mig=mig.config if mig else "",
             mig_digest=mig.digest if mig else "",
-            labels=dict(policy.spec.labels),
+            labels=dict(policy.spec.labels) if policy.spec.labelling else {},
             deploy=labeller.components(view, policy),
         ),
     )
@@ -116,7 +116,7 @@ def _install(view: View, policy: NodePolicy) -> Due:
 def swaps(known: Snapshot, view: View, policy: NodePolicy) -> dict[str, str]:
     """The labels whose change disturbs what runs on the node."""
     found = {}
-    for key in labeller.SWAPPED:
+    for key in labeller.SWAPPED if policy.spec.labelling else ():
         wanted, current = policy.spec.labels.get(key, ""), view.labels.get(key, "")
         if not wanted or wanted == current:
             continue

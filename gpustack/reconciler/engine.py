@@ -7,17 +7,17 @@ node at most one thing happens in a pass: a write that conflicts is decided anew
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from . import keys, labeller, phases, pods, status, takeover
-from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
-from .admission import Candidate, admit, gate, operation_for, retarget, uncovered
-from .budget import Budget
+from .actions import Action, Decision, PatchNode, PatchStatus, Wait
+from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .closing import release
 from .due import Due, differences, due, may_be_new
 from .objects import Pod
-from .policy import Breaker, NodePolicy
+from .policy import NodePolicy
+from .queue import Pass, admissible
 from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View, policy_of, uses_of, views
@@ -34,28 +34,6 @@ class Wanted:
 
     pods: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
-
-
-@dataclass
-class _Pass:
-    """What a pass has found so far."""
-
-    known: Snapshot
-    views: list[View]
-    breakers: Mapping[str, Breaker]
-    actions: list[Action] = field(default_factory=list)
-    tells: list[Tell] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
-    tallies: dict[str, status.Tally] = field(default_factory=dict)
-    again: float = 300.0
-
-    def wait(self, view: View, kind: str, message: str) -> None:
-        """Say why nothing happens on the node."""
-        wait = Wait(view.name, view.policy.name if view.policy else "", kind, message)
-        self.waits.append(wait)
-        if view.policy:
-            self.tallies[view.policy.uid].waits.append(wait)
 
 
 def survey(known: Snapshot) -> Wanted:
@@ -76,7 +54,7 @@ def survey(known: Snapshot) -> Wanted:
             if fresh <= LOOKS:
                 wanted.append(view.name)
         _look(found, view)
-    candidates = [each.view.name for each in _admissible(found, trials=TRIALS)]
+    candidates = [each.view.name for each in admissible(found, trials=TRIALS)]
     return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
 
 
@@ -109,13 +87,13 @@ def decide(known: Snapshot) -> Decision:
     for view in found.views:
         _count(found, view)
         _look(found, view)
-    for candidate in _admissible(found):
+    for candidate in admissible(found):
         found.actions.append(admit(known, candidate))
         found.again = min(found.again, 5.0)
     return _end(found)
 
 
-def _begin(known: Snapshot) -> _Pass:
+def _begin(known: Snapshot) -> Pass:
     every = views(known)
     by_policy: dict[str, list[View]] = {}
     for view in every:
@@ -131,7 +109,7 @@ def _begin(known: Snapshot) -> _Pass:
         )
         for policy in known.policies
     }
-    found = _Pass(known, every, switches)
+    found = Pass(known, every, switches)
     found.tallies = {policy.uid: status.Tally() for policy in known.policies}
     return found
 
@@ -144,7 +122,7 @@ def _rollout_key(known: Snapshot, policy: NodePolicy) -> str:
     return "/".join([*newest, f"{mig.config}@{mig.digest}" if mig else ""])
 
 
-def _count(found: _Pass, view: View) -> None:
+def _count(found: Pass, view: View) -> None:
     operation = view.operation
     for policy in view.policies if view.gpu else ():
         tally = found.tallies[policy.uid]
@@ -157,7 +135,7 @@ def _count(found: _Pass, view: View) -> None:
             tally.operating += operation.phase != "Quarantine"
 
 
-def _look(found: _Pass, view: View) -> None:
+def _look(found: Pass, view: View) -> None:
     """What happens on one node, the admission of candidates aside."""
     known = found.known
     if view.unreadable:
@@ -190,7 +168,7 @@ def _lost(view: View) -> PatchNode:
     )
 
 
-def _operation(found: _Pass, view: View, operation: Operation) -> None:
+def _operation(found: Pass, view: View, operation: Operation) -> None:
     known = found.known
     quarantined = operation.phase == "Quarantine"
     policy = view.policy if quarantined else policy_of(known, operation.policy)
@@ -206,7 +184,7 @@ def _operation(found: _Pass, view: View, operation: Operation) -> None:
         found.wait(view, operation.phase.lower(), made.reason)
 
 
-def _changed(found: _Pass, view: View, policy: NodePolicy, operation: Operation) -> bool:
+def _changed(found: Pass, view: View, policy: NodePolicy, operation: Operation) -> bool:
     """See to it that the operation still is for what is due. True where nothing else is to happen on the node."""
     known = found.known
     if not (operation.returnable or operation.phase == "Quarantine"):
@@ -225,7 +203,7 @@ def _changed(found: _Pass, view: View, policy: NodePolicy, operation: Operation)
     return False
 
 
-def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> bool:
+def _retry(found: Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> bool:
     """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come.
 
     True where its record goes instead.
@@ -238,14 +216,16 @@ def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, w
     if what is None and operation.install:
         if labeller.users(found.known, view) is None:
             return False
-        found.actions.append(release(found.known, view, operation, "the node is in use, so it is not new", failed=False))
+        found.actions.append(
+            release(found.known, view, operation, "the node is in use, so it is not new", failed=False)
+        )
         return True
     again = what or Due(tuple(operation.acts), operation.target)
     found.candidates.append(Candidate(view, policy, again))
     return False
 
 
-def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:
+def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
     known = found.known
     if view.gpu and policy.spec.driver and view.driver is None:
         found.tallies[policy.uid].uncovered += 1
@@ -280,7 +260,7 @@ def _idle(found: _Pass, view: View, policy: NodePolicy) -> None:
         _settled(found, view, policy, notes)
 
 
-def _settled(found: _Pass, view: View, policy: NodePolicy, notes: Sequence[object]) -> None:
+def _settled(found: Pass, view: View, policy: NodePolicy, notes: Sequence[object]) -> None:
     for text in differences(view, policy):
         found.wait(view, "product", text)
     if policy.spec.driver and view.driver is None:
@@ -289,52 +269,7 @@ def _settled(found: _Pass, view: View, policy: NodePolicy, notes: Sequence[objec
         found.tallies[policy.uid].current += 1
 
 
-def _admissible(found: _Pass, trials: int = 0) -> list[Candidate]:
-    """The candidates that may begin now, in order; the others say why not.
-
-    With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
-    """
-    known = found.known
-    budget = Budget(found.views, known.policies, known.admitting)
-    taken: list[Candidate] = []
-    for candidate in sorted(found.candidates, key=lambda each: _order(budget, each)):
-        view = candidate.view
-        switch = found.breakers[candidate.policy.uid]
-        why = gate(known, candidate, switch.message if switch.open else "")
-        if why is None and view.node.uid in known.admitting and view.operation is None:
-            why = ("admitting", "its admission is under way")
-        if why is None and candidate.due.install:
-            why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
-        elif why is None:
-            why = budget.refuses(view) or _blocked(known, candidate, trials)
-            if why is None and trials and len(taken) >= trials:
-                why = ("checking", "its turn comes")
-            if why is None:
-                budget.take(view)
-        if why is None:
-            if not (trials and candidate.due.install):
-                taken.append(candidate)
-        else:
-            found.wait(view, *why)
-    return taken
-
-
-def _order(budget: Budget, candidate: Candidate) -> tuple[bool, int, str]:
-    """Broken nodes first, then where the fewest are out of service, then by name."""
-    return ("repair" not in candidate.due.acts, budget.down_nearby(candidate.view), candidate.view.name)
-
-
-def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, str] | None:
-    """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody."""
-    if candidate.due.restart_only:
-        return None
-    check = known.prechecks.get(candidate.view.name)
-    if check is None:
-        return None if trials else ("checking", "it is being tried whether its pods can be evicted")
-    return ("blocked", check.blockers[0]) if check.blockers else None
-
-
-def _end(found: _Pass) -> Decision:
+def _end(found: Pass) -> Decision:
     known = found.known
     # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
     statuses: list[Action] = []
@@ -343,7 +278,9 @@ def _end(found: _Pass) -> Decision:
         if made != policy.status:
             statuses.append(PatchStatus(policy, made))
     known.seen.forget()
-    return Decision((*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again))
+    return Decision(
+        (*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again)
+    )
 
 
 def _again(waits: Iterable[Wait], again: float) -> float:

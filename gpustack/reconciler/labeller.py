@@ -46,8 +46,8 @@ def opted_out(node: Node) -> set[str]:
 
 
 def components(view: View, policy: NodePolicy) -> list[str]:
-    """The components whose deploy labels the node is to have."""
-    if view.labels.get(keys.OPERANDS) == "false":
+    """The components whose deploy labels the node is to have from us."""
+    if view.labels.get(keys.OPERANDS) == "false" or not policy.spec.labelling:
         return []
     without = opted_out(view.node)
     if not mig_capable(view):
@@ -63,6 +63,8 @@ def missing(view: View, policy: NodePolicy) -> dict[str, str | None]:
 
 def surplus(view: View, policy: NodePolicy) -> list[str]:
     """The deploy labels with a value of ours that the node is not to have. The MIG manager's stays (L18)."""
+    if not policy.spec.labelling:
+        return []
     wanted = {f"{keys.DEPLOY}{name}" for name in components(view, policy)}
     if "mig-manager" in policy.spec.components and "mig-manager" not in opted_out(view.node):
         wanted.add(f"{keys.DEPLOY}mig-manager")
@@ -77,12 +79,14 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
     """The labels and annotations of a node that no operation is open or due on."""
     made = Edit()
     if not view.gpu:
-        _gone(known, view, policy, made)
+        if policy.spec.labelling:
+            _gone(known, view, policy, made)
         return made
-    if view.labels.get(keys.PRESENT) != "true":
+    if policy.spec.labelling and view.labels.get(keys.PRESENT) != "true":
         made.labels[keys.PRESENT] = "true"
     made.labels.update(missing(view, policy))
-    _plain(known, view, policy, made)
+    if policy.spec.labelling:
+        _plain(known, view, policy, made)
     _removal(known, view, policy, made)
     _heal(known, view, made)
     made.annotations.update(upgrade_annotation(view, policy))

@@ -34,7 +34,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 def figures(_: Bench) -> Iterator[Figure]:
     """Seconds of processor for a pass, writes when idle, and the peak memory of the process."""
-    from tests.bench.scenarios import Figure  # noqa: PLC0415 - the measured process is not to load the compiler
+    from tests.bench.scenarios import Figure
 
     command = [sys.executable, "-m", "tests.bench.reconciler"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -99,7 +99,9 @@ def snapshot(version: str) -> Snapshot:
     apps = {"driver_pods": DRIVER, "validators": "nvidia-operator-validator", "mig_managers": "nvidia-mig-manager"}
     decode = msgspec.json.Decoder(Pod).decode
     pods: dict[str, Any] = {
-        field: {f"gpu-{number:04d}": (decode(pod(app, number, template_hash(driver_set("1")))),) for number in range(NODES)}
+        field: {
+            f"gpu-{number:04d}": (decode(pod(app, number, template_hash(driver_set("1")))),) for number in range(NODES)
+        }
         for field, app in apps.items()
     }
     policies = []

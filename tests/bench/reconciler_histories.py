@@ -15,7 +15,7 @@ from collections import Counter
 from multiprocessing import Pool
 
 from tests.reconciler.model.history import STEPS, WEIGHTS, History
-from tests.reconciler.model.watcher import Violation
+from tests.reconciler.model.watcher import ViolationError
 
 LENGTH = 40
 Steps = list[tuple[str, int]]
@@ -36,7 +36,7 @@ def play(seed: int, steps: Steps) -> str:
         for name, number in steps:
             STEPS[name](history, number)
         history.settle()
-    except Violation as violation:
+    except ViolationError as violation:
         return str(violation)
     except Exception:  # noqa: BLE001 - a crash of the program is a finding like any other
         return traceback.format_exc(limit=-3)

@@ -34,21 +34,21 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
     ],
 )
 def test_limits(limit: int | str, total: int, wanted: int) -> None:
+    """Rounded up, so never below 1 unless it is 0; what is no number allows nothing."""
     assert absolute(limit, total) == wanted
 
 
-def node(name: str, phase: str = "", *, cordoned: bool = False, ready: bool = True, **labels: str) -> Node:
+def node(name: str, phase: str = "", *, cordoned: bool = False, ready: bool = True) -> Node:
     """A node with a GPU; with PHASE an operation is open on it."""
     annotations = {}
     if phase:
         made = Operation(id=name, acts=["driver"], phase=phase, policy="p", since=NOW, started=NOW, cordon=True)  # type: ignore[arg-type]
         annotations["gpustack.dev/op"] = write(made)
-    marks = {key.replace("__", "/"): value for key, value in labels.items()}
     return Node(
         metadata=Metadata(
             name=name,
             uid=name,
-            labels={"pool": "a", "feature.node.kubernetes.io/pci-10de.present": "true", **marks},
+            labels={"pool": "a", "feature.node.kubernetes.io/pci-10de.present": "true"},
             annotations=annotations,
         ),
         spec=NodeSpec(unschedulable=cordoned or bool(phase)),
@@ -67,11 +67,13 @@ def budget(*nodes: Node, fleet: Limits | None = None, admitting: tuple[str, ...]
 
 
 def test_one_node() -> None:
+    """A quarter of one node is one."""
     made, of = budget(node("a"), maxUnavailable="25%")
     assert made.refuses(of["a"]) is None
 
 
 def test_cordoned_and_not_ready_and_announced_count_once_each() -> None:
+    """Whatever the number of reasons, a node is unavailable once."""
     nodes = [node("a"), node("b", cordoned=True), node("c", ready=False, cordoned=True), node("d")]
     made, of = budget(*nodes, maxUnavailable=3, admitting=("b",))
     assert made.refuses(of["a"]) is None, "b and c are down: a third may go"
@@ -80,6 +82,7 @@ def test_cordoned_and_not_ready_and_announced_count_once_each() -> None:
 
 
 def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
+    """One bad node stops neither the others nor its own retry."""
     made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=2)
     assert made.refuses(of["b"]) is None
     made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=1)
@@ -88,6 +91,7 @@ def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
 
 
 def test_parallel() -> None:
+    """Open operations hold slots."""
     made, of = budget(node("a", "Acting"), node("b"), maxParallel=1)
     assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of a are under way")
 
@@ -101,6 +105,7 @@ def test_a_node_without_its_gpu_label_still_holds_its_slot() -> None:
 
 
 def test_nodes_on_hold_are_no_part_of_the_total_and_count_when_down() -> None:
+    """Half of two, and the held node is the one that is down."""
     held = node("a", cordoned=True)
     held.metadata.labels["gpustack.dev/hold"] = "true"
     made, of = budget(held, node("b"), node("c"), maxUnavailable="50%")
@@ -108,19 +113,23 @@ def test_nodes_on_hold_are_no_part_of_the_total_and_count_when_down() -> None:
 
 
 def test_zones() -> None:
-    one, two = {"topology.kubernetes.io__zone": "1"}, {"topology.kubernetes.io__zone": "2"}
-    nodes = [node("a", "Acting", **one), node("b", **one), node("c", **two)]
+    """A zone has a limit of its own."""
+    nodes = [node("a", "Acting"), node("b"), node("c")]
+    for each, zone in zip(nodes, "112", strict=True):
+        each.metadata.labels["topology.kubernetes.io/zone"] = zone
     made, of = budget(*nodes, zoneMaxUnavailable=1)
     assert made.refuses(of["b"]) == ("budget", "1 nodes of a in zone 1 are unavailable, and 1 may be")
     assert made.refuses(of["c"]) is None
 
 
 def test_the_fleet_is_the_smaller_limit() -> None:
+    """All limits hold; the smallest wins (A10)."""
     made, of = budget(node("a", "Held"), node("b"), fleet=Limits(maxParallel=1, maxUnavailable="100%"))
     assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of the fleet are under way")
 
 
 def test_an_operation_that_cannot_be_read_makes_its_node_unavailable() -> None:
+    """Nobody knows what is under way there."""
     spoilt = node("a")
     spoilt.metadata.annotations["gpustack.dev/op"] = "{"
     made, of = budget(spoilt, node("b"), maxUnavailable=1)

@@ -27,20 +27,24 @@ class Cluster:
         self.run(30)
 
     def run(self, passes: int, seconds: float = 5.0) -> None:
+        """Some passes."""
         for _ in range(passes):
             self.replica.run()
             self.world.tick(seconds)
 
     @property
     def labels(self) -> dict[str, str]:
+        """The labels of the node."""
         return dict(self.world.labels("a"))
 
     def deploy(self) -> dict[str, str]:
+        """The deploy labels, by component."""
         return {key.removeprefix(DEPLOY): value for key, value in self.labels.items() if key.startswith(DEPLOY)}
 
 
 @pytest.fixture
 def cluster() -> Cluster:
+    """An installed node."""
     return Cluster()
 
 
@@ -66,6 +70,7 @@ def test_install_ends_with_the_default_layout(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("value", ["false", "pre-installed", "paused-for-driver-upgrade", "x_paused-for-mig-change"])
 def test_foreign_values_stay(cluster: Cluster, value: str) -> None:
+    """Byte for byte (I13)."""
     cluster.world.label("a", {f"{DEPLOY}device-plugin": value})
     cluster.run(10)
     assert cluster.deploy()["device-plugin"] == value
@@ -79,6 +84,7 @@ def test_an_empty_value_is_none(cluster: Cluster) -> None:
 
 
 def test_what_is_paused_by_nobody_is_healed_after_the_longest_wait(cluster: Cluster) -> None:
+    """Eight waits of five minutes and a reserve: 45 minutes (D5)."""
     cluster.world.label("a", {f"{DEPLOY}device-plugin": "paused-for-mig-change"})
     cluster.run(8, 300)
     assert cluster.deploy()["device-plugin"] == "paused-for-mig-change", "40 minutes"
@@ -87,6 +93,7 @@ def test_what_is_paused_by_nobody_is_healed_after_the_longest_wait(cluster: Clus
 
 
 def test_an_opt_out_is_removed_and_comes_back(cluster: Cluster) -> None:
+    """Components that are named in the annotation do not run."""
     cluster.world.annotate("a", {"gpustack.dev/optout": "operator-validator , gpu-feature-discovery"})
     cluster.run(2)
     assert {"operator-validator", "gpu-feature-discovery"}.isdisjoint(cluster.deploy())
@@ -123,6 +130,7 @@ def test_the_gpu_must_be_gone_for_long(cluster: Cluster) -> None:
 
 
 def test_a_short_outage_changes_nothing(cluster: Cluster) -> None:
+    """Ten minutes without NFD (I16)."""
     before = cluster.labels
     cluster.world.label("a", {PCI: None})
     cluster.run(20, 30)
@@ -154,3 +162,25 @@ def test_no_policy_or_several_freeze_the_labels(cluster: Cluster) -> None:
     assert any(wait.kind == "membership" for wait in cluster.replica.decided.waits)
 
 
+def test_a_default_layout_of_ones_own_and_none(cluster: Cluster) -> None:
+    """`migDefault` is what a new node starts with; without one its label is left alone."""
+    for name, default in (("b", "halves"), ("c", "")):
+        cluster.world.set_policy(migDefault=default, gpu={"migCapable": True})
+        cluster.world.add_node(name)
+        cluster.run(40)
+        assert cluster.world.labels(name).get("nvidia.com/mig.config", "") == default
+
+
+def test_labels_that_others_set_are_left_to_them() -> None:
+    """With `labelling: false` the program writes no label that makes an operand run, and takes none away."""
+    world = World()
+    world.install_stack()
+    world.set_policy(labelling=False, labels={"nvidia.com/device-plugin.config": "shared"})
+    world.add_node("a")
+    world.label("a", {f"{DEPLOY}dcgm": "true"})
+    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
+    for _ in range(10):
+        replica.run()
+        world.tick()
+    found = {key for key in world.labels("a") if key.startswith("nvidia.com/")}
+    assert found == {f"{DEPLOY}dcgm"}

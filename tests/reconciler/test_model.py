@@ -5,13 +5,55 @@ More of them, at random: `python -m tests.bench.reconciler_histories 20000 1`.
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from gpustack.reconciler.testing import FakeCluster, drive
+from gpustack.reconciler.uninstall import uninstall
+from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import STEPS, WEIGHTS, History
+from tests.reconciler.model.replica import Replica
 
 NAMES = [name for name in STEPS for _ in range(WEIGHTS.get(name, 1))]
+
+
+OURS = (m.OP, m.LAST, m.MEMORY, m.CORDONED, "gpustack.dev/fence")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_uninstall_from_anywhere(seed: int) -> None:
+    """I25: no cordon, label or annotation of ours is left; cordons of others stay; whoever uses a GPU keeps it."""
+    history = play_on(seed)
+    owners = dict(history.watcher.owners)
+    labels = {name: history.world.labels(name) for name in history.world.machines}
+    history.watcher.quiet()
+    runner = Replica(history.world, lambda: FakeCluster(history.world.server, "uninstall")).runner
+    drive(runner.elector.look())
+    history.world.elapsed += 60  # the Lease of whoever led has run out
+    drive(uninstall(runner.cluster, runner.sources, runner.elector, runner.log))
+    for name in history.world.machines:
+        node = history.world.node(name)
+        if m.operation(history.world.node(name)).get("unreadable") or "{" in m.annotations_of(node).values():
+            continue  # whose its cordon is isn't known: it is reported
+        assert not set(OURS) & m.annotations_of(node).keys()
+        assert "gpustack.dev/phase" not in m.labels(node)
+        assert m.cordoned(node) == (owners.get(name) in {"others", "operator"})
+        if list(history.world.gpu_pods(name)):
+            kept = {key: value for key, value in labels[name].items() if key.startswith(m.DEPLOY)}
+            assert kept.items() <= m.labels(node).items()
+
+
+def play_on(seed: int) -> History:
+    """A history of steps at random, which ends in the middle."""
+    draw = random.Random(seed)
+    history = History(3)
+    for name in draw.choices(NAMES, k=25):
+        STEPS[name](history, draw.randrange(12))
+    return history
 
 
 class Histories(RuleBasedStateMachine):

@@ -14,19 +14,23 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def operation() -> Operation:
+    """A record."""
     return Operation(id="a", acts=["driver", "mig"], phase="Held", since=NOW, started=NOW)
 
 
 def test_round_trip() -> None:
+    """What is written is read."""
     assert read(Operation, write(operation())) == operation()
     assert operation().kind == "driver+mig"
 
 
 def test_the_format_is_written_though_it_is_the_default() -> None:
+    """The next version has another default."""
     assert json.loads(write(operation()))["v"] == 1
 
 
 def test_unknown_fields_are_kept() -> None:
+    """A newer version may have written them (A16)."""
     before = json.dumps({**json.loads(write(operation())), "later": {"x": 1}, "attempt": 9})
     made = json.loads(write(operation(), before))
     assert made["later"] == {"x": 1}
@@ -48,11 +52,13 @@ def test_unknown_fields_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_read(text: str) -> None:
+    """No object, another format, values that are none."""
     with pytest.raises(Unreadable):
         read(Operation, text)
 
 
 def test_nothing_is_nothing() -> None:
+    """No annotation is no record."""
     assert read(Operation, None) is None
     assert read(Last, "") is None
     assert read(Memory, "{}") == Memory()
@@ -82,5 +88,6 @@ def test_selectors(text: str, wanted: bool) -> None:
 
 
 def test_selectors_that_cannot_be_read() -> None:
+    """The compiler refuses them with this text."""
     with pytest.raises(ValueError, match="no requirement"):
         parse("app in web")

@@ -11,10 +11,12 @@ from gpustack.reconciler.windows import is_open, next_start
 
 
 def at(text: str) -> datetime:
+    """A moment in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def test_no_windows_means_always() -> None:
+    """Windows are optional."""
     assert is_open([], at("2026-01-05T09:00"))
 
 
@@ -52,12 +54,14 @@ def test_fall_back() -> None:
 
 
 def test_a_window_that_spans_a_change_keeps_its_length() -> None:
+    """Six hours of real time, though the clocks of New York show seven."""
     windows = [Window(days=["sat"], start="23:00", hours=6, timeZone="America/New_York")]
     assert is_open(windows, at("2026-03-08T09:59")), "Saturday 23:00 EST is 04:00 UTC"
     assert not is_open(windows, at("2026-03-08T10:00"))
 
 
 def test_a_week_is_always_open() -> None:
+    """168 hours from Wednesday noon end when the next begin."""
     windows = [Window(days=["wed"], start="12:00", hours=168)]
     start = at("2026-01-01T00:00")
     assert all(is_open(windows, start + timedelta(hours=hour)) for hour in range(24 * 15))
@@ -65,11 +69,13 @@ def test_a_week_is_always_open() -> None:
 
 @pytest.mark.parametrize("window", [{"timeZone": "Mars/Olympus"}, {"start": "24:00"}, {"start": "9"}])
 def test_what_cannot_be_read_is_closed(window: dict[str, str]) -> None:
+    """An unknown zone, or a time that is none (A17)."""
     windows = [Window(**{"start": "00:00", "hours": 24, **window})]  # type: ignore[arg-type]
     assert not is_open(windows, at("2026-01-05T09:00"))
     assert next_start(windows, at("2026-01-05T09:00")) is None
 
 
 def test_next_start() -> None:
+    """The earliest of all windows."""
     windows = [Window(days=["sun"], start="01:00", hours=1), Window(days=["fri"], start="20:00", hours=1)]
     assert next_start(windows, at("2026-01-05T09:00")) == at("2026-01-09T20:00")

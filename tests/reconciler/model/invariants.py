@@ -41,15 +41,15 @@ def i1_budget(now: Moment) -> Iterator[str]:
         if m.disruptive(m.operation(node)) or others:
             down.add(name)
     uid, zone = after["policy"], m.labels(now.after).get(m.ZONE, "")
-    policy = now.policy(uid)
+    policy = now.seen_policy(uid)
     if policy is None:
         return
-    upgrade = policy["spec"]["upgrade"]
+    upgrade = policy.spec.upgrade
     pool = [each for each in members if each[1] == uid]
     limits = [
-        ("pool", upgrade["maxUnavailable"], pool),
-        ("zone", upgrade.get("zoneMaxUnavailable"), [each for each in pool if each[2] == zone]),
-        ("fleet", policy["spec"]["fleet"]["maxUnavailable"], [each for each in members if each[1]]),
+        ("pool", upgrade.maxUnavailable, pool),
+        ("zone", upgrade.zoneMaxUnavailable, [each for each in pool if each[2] == zone]),
+        ("fleet", policy.spec.fleet.maxUnavailable, [each for each in members if each[1]]),
     ]
     for what, limit, of in limits:
         if limit is None:
@@ -65,12 +65,12 @@ def i2_parallel(now: Moment) -> Iterator[str]:
         return
     uid = m.operation(now.after)["policy"]
     open_in = [now.owner_of(node) for node in now.nodes() if m.in_slot(m.operation(node))]
-    policy = now.policy(uid)
+    policy = now.seen_policy(uid)
     if policy is None:
         return
     for what, limit, count in (
-        ("pool", policy["spec"]["upgrade"]["maxParallel"], open_in.count(uid)),
-        ("fleet", policy["spec"]["fleet"]["maxParallel"], len(open_in)),
+        ("pool", policy.spec.upgrade.maxParallel, open_in.count(uid)),
+        ("fleet", policy.spec.fleet.maxParallel, len(open_in)),
     ):
         if limit and count > limit:
             yield f"{count} operations of the {what} at once, {limit} may be"
@@ -86,7 +86,7 @@ def i3_foreign_cordon(now: Moment) -> Iterator[str]:
 
 def i4_owned_cordon(now: Moment) -> Iterator[str]:
     """A cordon of ours has its record and its mark, and goes with them."""
-    found, mark = m.operation(now.after), m.annotations(now.after).get(m.CORDONED)
+    found, mark = m.operation(now.after), m.annotations_of(now.after).get(m.CORDONED)
     if found.get("unreadable"):
         return
     if (mark or "") != (found.get("id", "") if found.get("cordon") else ""):
@@ -100,30 +100,29 @@ def i4_owned_cordon(now: Moment) -> Iterator[str]:
 def i6_only_in_acting(now: Moment) -> Iterator[str]:
     """mig.config is written in Acting alone."""
     key = "nvidia.com/mig.config"
-    if m.labels(now.before).get(key) != m.labels(now.after).get(key):
-        if m.operation(now.after).get("phase") != "Acting":
-            yield f"mig.config written in {m.operation(now.after).get('phase')}"
+    phase = m.operation(now.after).get("phase")
+    if m.labels(now.before).get(key) != m.labels(now.after).get(key) and phase != "Acting":
+        yield f"mig.config written in {phase}"
 
 
 def i7_empty_before_acting(now: Moment) -> Iterator[str]:
     """Acting is entered only where no pod uses a GPU, or nothing will be installed anew."""
     before, after = m.operation(now.before), m.operation(now.after)
     enters = after.get("phase") == "Acting" and before.get("phase") not in {"Acting", "Verifying"}
-    if enters and not after.get("restartOnly") and not now.taken_over:
-        if pods := now.gpu_pods(now.name):
-            yield f"{pods[0]['metadata']['name']} uses a GPU"
+    if enters and not after.get("restartOnly") and not now.taken_over and (pods := now.gpu_pods(now.name)):
+        yield f"{pods[0]['metadata']['name']} uses a GPU"
 
 
 def i8_labels_kill(now: Moment) -> Iterator[str]:
     """The label that keeps a driver on a node is not taken away but by a change of mode or when the GPU is gone."""
     key = f"{m.DEPLOY}driver"
-    if m.labels(now.before).get(key) == "true" and m.labels(now.after).get(key) != "true":
-        if "mode" not in m.operation(now.after).get("acts", ()) and m.labels(now.after).get(m.PCI) == "true":
-            spec = next((each["spec"] for each in now.policies() if each["metadata"]["uid"] == now.owner_of(now.after)), {})
-            if "driver" in spec.get("components", ()) and "driver" not in m.annotations(now.after).get(
-                "gpustack.dev/optout", ""
-            ):
-                yield "the driver's label was taken away"
+    taken = m.labels(now.before).get(key) == "true" != m.labels(now.after).get(key)
+    if not taken or "mode" in m.operation(now.after).get("acts", ()) or m.labels(now.after).get(m.PCI) != "true":
+        return
+    policy = now.policy(now.owner_of(now.after))
+    out = m.annotations_of(now.after).get("gpustack.dev/optout", "")
+    if policy and "driver" in policy["spec"]["components"] and "driver" not in out:
+        yield "the driver's label was taken away"
 
 
 def i13_foreign_values(now: Moment) -> Iterator[str]:
@@ -145,7 +144,7 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
                 yield f"{key} was going to be set by the driver manager"
         elif old.get(key) not in {None, "", "true"} or new.get(key) not in {None, "true"}:
             yield f"label {key} was {old.get(key)!r} and is {new.get(key)!r}"
-    mine, yours = m.annotations(now.before), m.annotations(now.after)
+    mine, yours = m.annotations_of(now.before), m.annotations_of(now.after)
     for key in mine.keys() | yours.keys():
         if mine.get(key) != yours.get(key) and key not in OWN_ANNOTATIONS and "gpu-driver-upgrade" not in key:
             yield f"annotation {key} is not ours"
@@ -177,14 +176,17 @@ def i15_labels_stay(now: Moment) -> Iterator[str]:
 
 def i16_outage_of_nfd(now: Moment) -> Iterator[str]:
     """A GPU counts as gone only after the grace."""
-    if m.labels(now.after).get("nvidia.com/gpu.present") == "false" != m.labels(now.before).get("nvidia.com/gpu.present"):
-        if now.gone_since is None or now.world.elapsed - now.gone_since < 900:
-            yield "the GPU was not gone for long"
+    if (
+        m.labels(now.after).get("nvidia.com/gpu.present")
+        == "false"
+        != m.labels(now.before).get("nvidia.com/gpu.present")
+    ) and (now.gone_since is None or now.world.elapsed - now.gone_since < 900):
+        yield "the GPU was not gone for long"
 
 
 def i17_proof(now: Moment) -> Iterator[str]:
     """What is done is done: the geometry is there in truth, the driver is current and ready."""
-    found, last = m.operation(now.before), m.annotations(now.after).get(m.LAST)
+    found, last = m.operation(now.before), m.annotations_of(now.after).get(m.LAST)
     if not found or m.operation(now.after) or not last or '"outcome":"done"' not in last:
         return
     machine = now.world.machines[now.name]
@@ -203,9 +205,10 @@ def i18_nothing_due(now: Moment) -> Iterator[str]:
         return
     if "driver" in found["acts"]:
         pods = now.known.driver_pods.get(now.name, ())
-        if all(pod.labels.get("controller-revision-hash") == found.get("target", {}).get("revision", "") for pod in pods):
-            if not m.operation(now.before):
-                yield "the driver is current"
+        if all(
+            pod.labels.get("controller-revision-hash") == found.get("target", {}).get("revision", "") for pod in pods
+        ) and not m.operation(now.before):
+            yield "the driver is current"
 
 
 def i20_deadlines(now: Moment) -> Iterator[str]:
@@ -228,17 +231,17 @@ def i23_breaker(now: Moment) -> Iterator[str]:
         return
     policy = next((each for each in now.known.policies if each.uid == m.operation(now.after)["policy"]), None)
     current = now.policy(policy.uid) if policy else None
-    if policy and current and policy.status.breaker.open:
-        if ((current.get("status") or {}).get("breaker") or {}).get("open"):
-            yield "begun while the breaker is open"
+    still = (((current or {}).get("status") or {}).get("breaker") or {}).get("open")
+    if policy and policy.status.breaker.open and still:
+        yield "begun while the breaker is open"
 
 
 def i24_new_node(now: Moment) -> Iterator[str]:
     """What was proved is remembered of this machine and of no other of its name."""
-    text = m.annotations(now.after).get(m.MEMORY)
-    if text and text != m.annotations(now.before).get(m.MEMORY):
-        if f'"uid":"{now.after["metadata"]["uid"]}"' not in text:
-            yield "remembers another node"
+    text = m.annotations_of(now.after).get(m.MEMORY)
+    uid = f'"uid":"{now.after["metadata"]["uid"]}"'
+    if text and text != m.annotations_of(now.before).get(m.MEMORY) and uid not in text:
+        yield "remembers another node"
 
 
 NODE_CHECKS: tuple[Check, ...] = (

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpustack.reconciler.cluster import NODES, POLICIES
+from gpustack.reconciler.policy import NodePolicy
 from gpustack.reconciler.snapshot import Snapshot
 from gpustack.reconciler.testing import Request
 from gpustack.reconciler.testing.server import Event
@@ -40,11 +41,11 @@ def parsed(text: str) -> Document:
 
 def operation(node: Document | None) -> Document:
     """The open operation of a node; empty for none."""
-    text = annotations(node).get(OP)
+    text = annotations_of(node).get(OP)
     return parsed(text) if text else {}
 
 
-def annotations(node: Document | None) -> Mapping[str, str]:
+def annotations_of(node: Document | None) -> Mapping[str, str]:
     """The annotations of an object."""
     return ((node or {}).get("metadata") or {}).get("annotations") or {}
 
@@ -133,6 +134,11 @@ class Moment:
     def policy(self, uid: str) -> Document | None:
         """The policy with that UID."""
         return next((each for each in self.policies() if each["metadata"]["uid"] == uid), None)
+
+    def seen_policy(self, uid: str) -> NodePolicy | None:
+        """The policy with that UID as the writer's pass saw it: budgets may have shrunk since."""
+        policies = self.known.policies if self.known else ()
+        return next((each for each in policies if each.uid == uid), None)
 
     def owner_of(self, node: Document) -> str:
         """UID of the policy whose budget a node counts in."""

@@ -68,7 +68,7 @@ class Replica:
         self.cluster = self.client()
         log = Log("error", io.StringIO())
         self.runner = Watched(self.cluster, NAMESPACE, f"{self.cluster.actor}-{self.number}", clock, log)
-        self.runner.begun = self.begun  # type: ignore[method-assign]
+        self.runner.begun = self.begun
         perform = self.runner.performer.perform
 
         async def noted(decision: Decision) -> Outcome:

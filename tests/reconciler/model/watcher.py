@@ -1,4 +1,4 @@
-"""Looks at every write to the server, and raises `Violation` where one breaks an invariant."""
+"""Looks at every write to the server, and raises `ViolationError` where one breaks an invariant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .moment import Moment
 from .podchecks import POD_CHECKS
 
 
-class Violation(AssertionError):
+class ViolationError(AssertionError):
     """An invariant does not hold."""
 
 
@@ -105,7 +105,7 @@ class Watcher:
         if now.ours and event.kind in {"nodes", "pods"}:
             for check in NODE_CHECKS if event.kind == "nodes" else POD_CHECKS:
                 for text in check(now):
-                    raise Violation(f"{check.__name__}: {name}: {text}")
+                    raise ViolationError(f"{check.__name__}: {name}: {text}")
         self.changes += event.kind in {"nodes", "pods"}
         if event.kind == "nodes":
             self._follow(now)
@@ -117,7 +117,7 @@ class Watcher:
         uid = now.before["metadata"]["uid"]
         self.removed[uid] += 1
         if self.removed[uid] > 1:
-            raise Violation(f"i11_once: {now.name} was removed twice")
+            raise ViolationError(f"i11_once: {now.name} was removed twice")
 
     def _follow(self, now: Moment) -> None:
         """Remember who cordoned, and since when NFD has seen no GPU."""
@@ -128,12 +128,18 @@ class Watcher:
             return
         was, is_ = m.cordoned(now.before), m.cordoned(now.after)
         if is_ and not was:
-            self.owners[name] = "us" if now.ours or m.CORDONED in m.annotations(now.after) else "others"
+            self.owners[name] = "us" if now.ours or m.CORDONED in m.annotations_of(now.after) else "others"
         elif not is_:
             self.owners.pop(name, None)
-        elif m.CORDONED in m.annotations(now.before) and m.CORDONED not in m.annotations(now.after) and not now.ours:
+        elif (
+            m.CORDONED in m.annotations_of(now.before)
+            and m.CORDONED not in m.annotations_of(now.after)
+            and not now.ours
+        ):
             self.owners[name] = "others"  # who takes our mark away wants the node to stay cordoned
-        elif now.ours and m.annotations(now.after).get(m.CORDONED) and self.owners.get(name) in {"others", "operator"}:
+        elif (
+            now.ours and m.annotations_of(now.after).get(m.CORDONED) and self.owners.get(name) in {"others", "operator"}
+        ):
             self.owners[name] = "us"
         if m.labels(now.after).get(m.PCI) == "true":
             self.gone.pop(name, None)

@@ -1,0 +1,84 @@
+"""Who comes next: what a pass has found so far, and which of its candidates may begin now.
+
+Gates and budget are asked in order; whoever may not begin gets the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from . import status
+from .actions import Action, Tell, Wait
+from .admission import Candidate, gate
+from .budget import Budget
+from .policy import Breaker
+from .snapshot import Snapshot
+from .view import View
+
+
+@dataclass
+class Pass:
+    """What a pass has found so far."""
+
+    known: Snapshot
+    views: list[View]
+    breakers: Mapping[str, Breaker]
+    actions: list[Action] = field(default_factory=list)
+    tells: list[Tell] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    tallies: dict[str, status.Tally] = field(default_factory=dict)
+    again: float = 300.0
+
+    def wait(self, view: View, kind: str, message: str) -> None:
+        """Say why nothing happens on the node."""
+        wait = Wait(view.name, view.policy.name if view.policy else "", kind, message)
+        self.waits.append(wait)
+        if view.policy:
+            self.tallies[view.policy.uid].waits.append(wait)
+
+
+def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
+    """The candidates that may begin now, in order; the others say why not.
+
+    With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
+    """
+    known = found.known
+    budget = Budget(found.views, known.policies, known.admitting)
+    taken: list[Candidate] = []
+    for candidate in sorted(found.candidates, key=lambda each: _order(budget, each)):
+        view = candidate.view
+        switch = found.breakers[candidate.policy.uid]
+        why = gate(known, candidate, switch.message if switch.open else "")
+        if why is None and view.node.uid in known.admitting and view.operation is None:
+            why = ("admitting", "its admission is under way")
+        if why is None and candidate.due.install:
+            why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
+        elif why is None:
+            why = budget.refuses(view) or _blocked(known, candidate, trials)
+            if why is None and trials and len(taken) >= trials:
+                why = ("checking", "its turn comes")
+            if why is None:
+                budget.take(view)
+        if why is None:
+            if not (trials and candidate.due.install):
+                taken.append(candidate)
+        else:
+            found.wait(view, *why)
+    return taken
+
+
+def _order(budget: Budget, candidate: Candidate) -> tuple[bool, int, str]:
+    """Broken nodes first, then where the fewest are out of service, then by name."""
+    return ("repair" not in candidate.due.acts, budget.down_nearby(candidate.view), candidate.view.name)
+
+
+def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, str] | None:
+    """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody."""
+    if candidate.due.restart_only:
+        return None
+    check = known.prechecks.get(candidate.view.name)
+    if check is None:
+        return None if trials else ("checking", "it is being tried whether its pods can be evicted")
+    return ("blocked", check.blockers[0]) if check.blockers else None

@@ -1,0 +1,244 @@
+"""What people and the cluster do in a history: commits and syncs, hands on nodes and labels, machines that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from gpustack.reconciler.cluster import LEASES, NODES, POLICIES
+from gpustack.reconciler.lease import NAME
+from gpustack.reconciler.testing.stack import NAMESPACE
+from gpustack.reconciler.testing.workloads import Workload, add_workload, start
+from gpustack.reconciler.testing.world import World
+
+from . import moment as m
+from .watcher import Watcher
+
+POOL = "gpus"
+SECONDS = (1, 5, 15, 60, 300, 900, 3600)
+LAYOUTS = ("", "halves", "small", "all-disabled")
+FAULTS = ("driver", "mig", "validator", "stuck")
+FOREIGN = ("false", "custom", "pre-installed", "paused-for-driver-upgrade", "")
+PARTS = ("driver", "device-plugin", "mig-manager", "operator-validator")
+LIMITS: Sequence[tuple[int, int | str]] = ((1, 1), (2, 1), (2, "50%"), (0, "25%"), (3, 2), (1, 0))
+
+
+@dataclass
+class Want:
+    """What was last committed to Git."""
+
+    version: str = "1"
+    digest: str = ""
+    mig: str = ""
+    content: str = "1"
+    limits: int = 0
+    zone: bool = False
+    drain: bool = False
+    window: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        """As `World.set_policy` takes them."""
+        parallel, unavailable = LIMITS[self.limits]
+        upgrade: dict[str, Any] = {"maxParallel": parallel, "maxUnavailable": unavailable, "breakerFailures": 2}
+        if self.zone:
+            upgrade["zoneMaxUnavailable"] = 1
+        if self.drain:
+            upgrade["drain"] = {"enable": True, "force": True, "podSelector": "app=web"}
+        if self.window:
+            upgrade["windows"] = [{"start": "22:00", "hours": 3}]
+        made = {"mig": self.mig, "content": self.content, "version": self.version, "digest": self.digest}
+        return {**made, "upgrade": upgrade, "labels": dict(self.labels)}
+
+
+class Actors:
+    """Everybody but the program. Each takes a small number that says which node, which value."""
+
+    world: World
+    watcher: Watcher
+    want: Want
+    versions: int
+    by_hand: bool
+
+    # --- Git ----------------------------------------------------------------------------------------------------------
+
+    def sync(self, number: int) -> None:
+        """What was committed is synced: both, or the policy first, or the driver first."""
+        if number % 3 != 1:
+            self.world.set_driver(self.want.version, self.want.digest)
+        if number % 3 != 2:
+            self.world.content = self.want.content
+            self.world.set_policy(POOL, **self.want.options())
+
+    def driver(self, number: int) -> None:
+        """Another driver; every third installs nothing anew."""
+        self.versions += 1
+        if number % 3 == 2 and self.want.digest:
+            self.want.version = f"{self.versions}"
+        else:
+            self.want.version, self.want.digest = f"{self.versions}", f"digest-{self.versions}"
+        self.sync(number // 3)
+
+    def revert(self, number: int) -> None:
+        """Back to the first driver."""
+        self.want.version, self.want.digest = "1", ""
+        self.sync(number)
+
+    def mig(self, number: int) -> None:
+        """Another MIG layout, perhaps with another driver."""
+        self.want.mig = LAYOUTS[number % len(LAYOUTS)]
+        if number >= 4:
+            self.driver(0)
+        self.sync(0)
+
+    def content(self, number: int) -> None:
+        """The layout has another content under the same name."""
+        self.want.content = str(1 + number % 3)
+        self.sync(0)
+
+    def limits(self, number: int) -> None:
+        """Another budget."""
+        self.want.limits, self.want.zone, self.want.drain = number % 6, number % 2 == 1, number % 3 == 2
+        self.sync(0)
+
+    def window(self, number: int) -> None:
+        """A maintenance window, or none."""
+        self.want.window = number % 2 == 0
+        self.sync(0)
+
+    def mode(self, number: int) -> None:
+        """Another workload type."""
+        self.want.labels = (("nvidia.com/gpu.workload.config", ("container", "vm-vgpu")[number % 2]),)
+        self.sync(0)
+
+    def drop_policy(self, number: int) -> None:
+        """The policy is deleted, or another one matches the nodes as well."""
+        if self.world.server.find(POLICIES, POOL) is None:
+            self.sync(0)
+        elif number % 2:
+            self.world.server.remove(POLICIES, POOL)
+        else:
+            self.world.set_policy("other", nodeSelector={"example.com/pool": POOL})
+
+    # --- people -------------------------------------------------------------------------------------------------------
+
+    def _node(self, number: int) -> str | None:
+        names = sorted(self.world.machines)
+        return names[number % len(names)] if names else None
+
+    def cordon(self, number: int) -> None:
+        """Somebody cordons a node, or uncordons it."""
+        if node := self._node(number):
+            self.world.cordon(node, not self.world.cordoned(node))
+
+    def hold(self, number: int) -> None:
+        """A node is put on hold, or taken off it."""
+        if node := self._node(number):
+            self.world.label(node, {m.HOLD: None if m.HOLD in self.world.labels(node) else "true"})
+
+    def pause(self, number: int) -> None:
+        """The pool is paused or held, or no longer; so is the fleet."""
+        if number % 3 == 0:
+            self.fleet(paused=m.PAUSED not in m.annotations_of(self.world.server.find(LEASES, NAME, NAMESPACE)))
+        elif found := self.world.server.find(POLICIES, POOL):
+            key = m.PAUSED if number % 3 == 1 else m.HOLD
+            value = None if key in m.annotations_of(found) else "tests"
+            self.world.server.edit(POLICIES, POOL, {"metadata": {"annotations": {key: value}}})
+
+    def fleet(self, *, paused: bool) -> None:
+        """The fleet is paused, or no longer."""
+        if self.world.server.find(LEASES, NAME, NAMESPACE):
+            body = {"metadata": {"annotations": {m.PAUSED: "tests" if paused else None}}}
+            self.world.server.edit(LEASES, NAME, body, NAMESPACE)
+
+    def retry(self, number: int) -> None:
+        """Somebody asks for another attempt, or closes the breaker."""
+        node = self._node(number)
+        if number % 2 and self.world.server.find(POLICIES, POOL):
+            key = "gpustack.dev/reset-breaker"
+            self.world.server.edit(POLICIES, POOL, {"metadata": {"annotations": {key: str(self.world.elapsed)}}})
+        elif node:
+            self.world.annotate(node, {"gpustack.dev/retry": "now"})
+
+    def manual(self, number: int) -> None:
+        """Somebody sets a MIG layout by hand, and may say that it is to stay."""
+        if node := self._node(number):
+            self.by_hand = True
+            self.world.label(node, {"nvidia.com/mig.config": LAYOUTS[1 + number % 3]})
+            if number % 2:
+                until = (self.world.server.now + timedelta(hours=1)).isoformat()
+                self.world.annotate(node, {"gpustack.dev/manual-mig": until})
+
+    def record(self, number: int) -> None:
+        """Somebody removes or spoils what is remembered on a node."""
+        if node := self._node(number):
+            key = (m.OP, m.OP, m.LAST, m.MEMORY, m.CORDONED)[number % 5]
+            self.world.annotate(node, {key: "{" if number % 2 and number % 5 < 4 else None})
+
+    def opt_out(self, number: int) -> None:
+        """A component is not to run on a node."""
+        if node := self._node(number):
+            part = PARTS[1:][number % 3]
+            self.world.annotate(node, {"gpustack.dev/optout": part if number % 2 else None})
+
+    # --- the cluster --------------------------------------------------------------------------------------------------
+
+    def works(self, number: int) -> None:
+        """A node's kubelet falls silent, or is back."""
+        if node := self._node(number):
+            self.world.set_works(node, not self.world.works(node))
+
+    def nfd(self, number: int) -> None:
+        """NFD loses the GPU of a node or of all, or finds it."""
+        for node in list(self.world.machines) if number % 2 else [self._node(number)]:
+            if node:
+                self.world.label(node, {m.PCI: None if m.PCI in self.world.labels(node) else "true"})
+
+    def replace(self, number: int) -> None:
+        """A node is deleted, and may come again under its name; or another one joins."""
+        node = self._node(number)
+        if number % 3 == 0 and len(self.world.machines) < 5:
+            self.world.add_node(f"n{len(self.world.machines) + 10 * self.versions}", POOL, "a")
+        elif node:
+            self.world.remove_node(node)
+            if number % 3 == 1:
+                self.world.add_node(node, POOL, "b")
+
+    def foreign(self, number: int) -> None:
+        """Somebody writes a deploy label."""
+        if node := self._node(number):
+            value = FOREIGN[number % len(FOREIGN)]
+            self.world.label(node, {f"{m.DEPLOY}{PARTS[number % 4]}": value})
+
+    def taint(self, number: int) -> None:
+        """Somebody taints a node, or removes all taints."""
+        if node := self._node(number):
+            taints = [{"key": "example.com/repair", "effect": "NoSchedule"}]
+            spec = self.world.node(node).get("spec") or {}
+            self.world.server.edit(NODES, node, {"spec": {"taints": None if spec.get("taints") else taints}})
+
+    def fault(self, number: int) -> None:
+        """Something no longer works on a machine, or works again."""
+        if node := self._node(number):
+            self.world.machines[node].faults ^= {FAULTS[number % 4]}
+
+    def workload(self, number: int) -> None:
+        """The workload grows, shrinks, ends slowly, gets a strict budget or none."""
+        budget, slow = (1, 0, None)[number % 3], (5.0, 40.0, 400.0)[number // 3 % 3]
+        add_workload(self.world, Workload("train", number % 6, max_unavailable=budget, ends_after=slow))
+
+    def bind(self, number: int) -> None:
+        """A pod lands on a node, cordoned or not."""
+        if (node := self._node(number)) and self.world.machines[node].loaded:
+            start(self.world, self.world.workloads["train"], node)
+
+    def operator(self, number: int) -> None:
+        """The operator left a node in the middle of its upgrade."""
+        node = self._node(number)
+        if node and not m.operation(self.world.node(node)):
+            states = ("pod-deletion-required", "pod-restart-required", "validation-required", "upgrade-done")
+            self.world.cordon(node, number % 4 != 3)
+            self.watcher.owners[node] = "operator"
+            self.world.label(node, {m.UPSTREAM: states[number % 4]})
