@@ -17,6 +17,7 @@ from .client import Client, configuration
 from .clock import Clock
 from .cluster import ApiError, Forbidden
 from .health import Answer, Health
+from .lease import Terms
 from .log import LEVELS, Log
 from .metrics import Metrics
 from .runner import Runner
@@ -30,6 +31,9 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     parser.add_argument("--namespace", default=environment.get("POD_NAMESPACE", ""), help="where the operands are")
     parser.add_argument("--identity", default="", help="the name that this replica holds the Lease under")
     parser.add_argument("--port", type=int, default=8080, help="for /healthz, /readyz and /metrics")
+    parser.add_argument(
+        "--lease-seconds", type=_seconds, default=Terms().duration, help="after which another replica takes over"
+    )
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--kubeconfig", default=environment.get("KUBECONFIG", ""), help="default: the ServiceAccount")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
@@ -44,6 +48,13 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     return made
 
 
+def _seconds(text: str) -> int:
+    """A time that leaves room to renew in."""
+    if not text.isdigit() or not 3 <= int(text) <= 3600:
+        raise argparse.ArgumentTypeError(f"{text}: whole seconds from 3 to 3600")
+    return int(text)
+
+
 async def main(options: argparse.Namespace) -> int:
     """Run until told to stop; the exit code."""
     log, metrics, clock = Log(options.log_level), Metrics(), Clock()
@@ -53,7 +64,8 @@ async def main(options: argparse.Namespace) -> int:
         log.error("cannot start", error=str(error))
         return 1
     client.observe = lambda verb, kind, code, _: metrics.requests.add(verb, kind, str(code))
-    runner = Runner(client, options.namespace, options.identity, clock, log, metrics)
+    terms = Terms.lasting(options.lease_seconds)
+    runner = Runner(client, options.namespace, options.identity, clock, log, metrics, terms)
     try:
         if options.plan:
             for line in report.describe(await runner.plan()):

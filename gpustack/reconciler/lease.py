@@ -51,6 +51,12 @@ class Terms:
     deadline: float = 20.0
     retry: float = 5.0
 
+    @classmethod
+    def lasting(cls, seconds: int) -> Terms:
+        """In the same proportions, for another duration."""
+        usual = cls()
+        return cls(seconds, usual.deadline * seconds / usual.duration, usual.retry * seconds / usual.duration)
+
 
 @dataclass
 class Elector:

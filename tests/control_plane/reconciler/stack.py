@@ -1,0 +1,242 @@
+"""The stack that policy.yaml renders to, on a control plane, and the reconciler's program beside it.
+
+What is applied is what `gpustack render` writes, from the files' own bytes: definition, rights, guards, DaemonSets and
+NodePolicies. The program runs as its Deployment would run it, under the rendered ServiceAccount. Only what a test is
+about is changed: `render(more)` takes a part of a policy that goes over policy.yaml.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpustack.reconciler import keys
+from gpustack.reconciler.lease import NAME as LEASE
+from tests.control_plane.api import Api, ApiError, Body
+from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
+from tests.control_plane.kubelet import Kubelets
+from tests.control_plane.machine import Machine
+from tests.control_plane.manifests import MANAGER, Manifest, apply_all, manifests, prepare
+from tests.control_plane.objects import is_ready, pod, ready_pods
+from tests.control_plane.process import Program
+
+POLICY = Path(__file__).with_name("policy.yaml")
+NS = "gpu-operator"
+ACCOUNT = "gpustack-reconciler"
+DRIVER = "nvidia-driver-daemonset"
+VALIDATOR = "nvidia-operator-validator"
+NEW_DRIVER = {"driver": {"version": "595.91.07"}}
+"""What a rollout of the driver changes in the policy."""
+POOL = "example.com/pool"
+NUMBERS = itertools.count(1)
+
+
+def over(base: Any, more: Any) -> Any:
+    """MORE laid over BASE: mappings are merged, everything else is replaced."""
+    if not (isinstance(base, Mapping) and isinstance(more, Mapping)):
+        return more
+    return {**base, **{key: over(base.get(key), value) for key, value in more.items()}}
+
+
+def render(folder: Path, more: Mapping[str, Any] | None = None) -> Path:
+    """Render policy.yaml with MORE of a spec over it; the folder of the rendered cluster."""
+    policy = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
+    policy["spec"] = over(policy["spec"], more or {})
+    folder.mkdir(parents=True)
+    (folder / "rollout.yaml").write_text(yaml.safe_dump(policy), encoding="utf-8")
+    command = [sys.executable, "-m", "gpustack", "render", "rollout.yaml", "--out", "dist"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "dist/rollout"
+
+
+@dataclass
+class Stack:
+    """The rendered stack on a control plane."""
+
+    plane: ControlPlane
+    kubelets: Kubelets
+    folder: Path
+    applied: list[Manifest] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def api(self) -> Api:
+        """The API server, as admin."""
+        return self.plane.admin
+
+    # --- what Git does ------------------------------------------------------------------------------------------------
+
+    def apply(self, rendered: Path, *, only: str = "") -> None:
+        """Apply a rendered cluster, or the objects of one kind, as a GitOps engine does."""
+        stages = [[one for one in stage if only in ("", one.body["kind"])] for stage in manifests(rendered)]
+        prepare(self.api, stages)
+        refused = [f"{one}: {said}" for one, said in apply_all(self.api, stages).items() if isinstance(said, ApiError)]
+        assert refused == []
+        self.applied = [one for stage in stages for one in stage]
+        driver = self.api.get("DaemonSet", DRIVER, NS)["metadata"]["generation"]
+        wait_for(
+            lambda: self.api.get("DaemonSet", DRIVER, NS).get("status", {}).get("observedGeneration") == driver,
+            "the DaemonSet controller has seen the driver",
+        )
+
+    def newest(self) -> str:
+        """The hash of the driver DaemonSet's newest revision."""
+        uid = self.api.get("DaemonSet", DRIVER, NS)["metadata"]["uid"]
+        owned = [
+            one
+            for one in self.api.list("ControllerRevision", NS)
+            if one["metadata"]["ownerReferences"][0]["uid"] == uid
+        ]
+        return str(max(owned, key=lambda one: int(one["revision"]))["metadata"]["labels"][keys.HASH])
+
+    def policy(self, name: str) -> Body:
+        """A NodePolicy."""
+        return self.api.get("gpustack.dev/v1alpha1/NodePolicy", name)
+
+    def annotate_policy(self, name: str, **annotations: str | None) -> None:
+        """What `gpustack rollout pause` and its like write on a NodePolicy."""
+        changes = {f"{keys.DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        self.api.patch("gpustack.dev/v1alpha1/NodePolicy", name, {"metadata": {"annotations": changes}})
+
+    def change_policy(self, name: str, spec: Body) -> None:
+        """Change a NodePolicy where no policy file can: times that are too short for life."""
+        self.api.patch("gpustack.dev/v1alpha1/NodePolicy", name, {"spec": spec})
+
+    # --- the program --------------------------------------------------------------------------------------------------
+
+    def start(self, name: str = "reconciler", *more: str, kubeconfig: Path | None = None, **env: str) -> Program:
+        """Start the program under the rendered account."""
+        (port,) = free_ports(1)
+        self.ports[name] = port
+        arguments = ["-m", "gpustack.reconciler", "--namespace", NS, "--port", str(port), "--lease-seconds", "6", *more]
+        account = kubeconfig or self.plane.account(ACCOUNT, NS)
+        program = self.plane.python(name, *arguments, kubeconfig=account, **env)
+        self.plane.programs[f"{name}-{next(NUMBERS)}"] = program
+        self.programs.append(program)
+        return program
+
+    def log(self, program: Program) -> list[Body]:
+        """What the program said."""
+        lines = program.log.read_text("utf-8", "replace").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def leads(self, program: Program) -> bool:
+        """Whether it says that it leads."""
+        said = [line["message"] for line in self.log(program) if line["message"] in {"leading", "no longer leading"}]
+        return bool(said) and said[-1] == "leading"
+
+    def lease(self) -> Body:
+        """The program's Lease."""
+        return self.api.get("Lease", LEASE, NS)
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def add(self, count: int, pool: str = "training", **machine: Any) -> list[Machine]:
+        """Add bare nodes to a pool: with NFD's labels, and none of ours."""
+        number = next(NUMBERS)
+        added = [Machine(f"{pool}-{number}-{n}", labels={POOL: pool}, **machine) for n in range(count)]
+        self.kubelets.add(*added)
+        return added
+
+    def node(self, machine: Machine) -> Body:
+        """The Node."""
+        return self.api.get("Node", machine.name)
+
+    def labels(self, machine: Machine) -> dict[str, str]:
+        """The Node's labels."""
+        return dict(self.node(machine)["metadata"]["labels"])
+
+    def annotations(self, machine: Machine) -> dict[str, str]:
+        """The Node's annotations."""
+        return dict(self.node(machine)["metadata"].get("annotations", {}))
+
+    def phase(self, machine: Machine) -> str:
+        """The phase of the Node's open operation, "" where none is open."""
+        return self.labels(machine).get(keys.PHASE, "")
+
+    def operation(self, machine: Machine) -> Body:
+        """The record of the Node's open operation, empty where none is."""
+        return dict(json.loads(self.annotations(machine).get(keys.OPERATION, "{}")))
+
+    def last(self, machine: Machine) -> Body:
+        """How the Node's last operation ended."""
+        return dict(json.loads(self.annotations(machine).get(keys.LAST, "{}")))
+
+    def driver_hash(self, machine: Machine) -> str:
+        """The revision of the node's driver pod, if that is ready."""
+        pods = ready_pods(self.api, NS, DRIVER, node=machine.name)
+        return str(pods[0]["metadata"]["labels"][keys.HASH]) if len(pods) == 1 else ""
+
+    def done(self, machine: Machine, *, outcome: str = "done") -> bool:
+        """Whether the node is as it should be: no operation, no cordon, the newest driver, validated."""
+        node = self.node(machine)
+        return (
+            keys.OPERATION not in node["metadata"].get("annotations", {})
+            and not node["spec"].get("unschedulable")
+            and self.last(machine).get("outcome") == outcome
+            and self.driver_hash(machine) == self.newest()
+            and bool(ready_pods(self.api, NS, VALIDATOR, node=machine.name))
+        )
+
+    def all_done(self, *machines: Machine, seconds: float = 120) -> None:
+        """Wait until all nodes are as they should be."""
+        for machine in machines:
+            wait_for(lambda machine=machine: self.done(machine), f"{machine.name} is done", seconds, every=0.2)  # type: ignore[misc]
+
+    def reaches(self, machine: Machine, phase: str, seconds: float = 60) -> None:
+        """Wait until the node's operation is in PHASE."""
+        wait_for(lambda: self.phase(machine) == phase, f"{machine.name} is in {phase or 'no phase'}", seconds, every=0.05)
+
+    def wait_reason(self, policy: str, reason: str, seconds: float = 60) -> Body:
+        """Wait until the NodePolicy's status says that nodes wait for REASON; that part of it."""
+
+        def found() -> Body | None:
+            waiting = self.policy(policy).get("status", {}).get("waiting", [])
+            return next((one for one in waiting if one["reason"] == reason), None)
+
+        answer = wait_for(found, f"nodes of {policy} wait: {reason}", seconds)
+        assert answer is not None
+        return answer
+
+    def gpu_pod(self, machine: Machine, name: str = "", **more: Any) -> Body:
+        """A running pod with a GPU on the node. It stays evicted: nothing creates it again."""
+        name = name or f"job-{next(NUMBERS)}"
+        self.api.create(pod(name, "default", gpus=1, nodeSelector={"kubernetes.io/hostname": machine.name}, **more))
+        return wait_for(lambda: self._running(name), f"{name} runs")
+
+    def _running(self, name: str) -> Body:
+        found = self.api.find("Pod", name, "default")
+        return found if found and is_ready(found) else {}
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def tidy(self) -> None:
+        """Leave nothing to the next test: no program, node, pod, budget, Lease, or annotation of a NodePolicy."""
+        for program in self.programs:
+            if program.running:
+                program.kill()
+        self.programs.clear()
+        self.kubelets.remove(*list(self.kubelets.machines.values()))
+        for kind, space in (("Pod", NS), ("Pod", "default"), ("PodDisruptionBudget", "default"), ("Lease", NS)):
+            for one in self.api.list(kind, space):
+                with contextlib.suppress(ApiError):
+                    self.api.delete(kind, one["metadata"]["name"], space, grace=0)
+        for one in self.api.list("gpustack.dev/v1alpha1/NodePolicy"):
+            self.api.delete("gpustack.dev/v1alpha1/NodePolicy", one["metadata"]["name"])
+
+
+__all__ = ["MANAGER", "NEW_DRIVER", "NS", "Stack", "render"]

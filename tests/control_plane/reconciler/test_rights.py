@@ -1,0 +1,130 @@
+"""What the program may do: exactly what is rendered, and of a Node only what is its own."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from gpustack.reconciler import keys
+from gpustack.reconciler.lease import NAME as LEASE
+from tests.control_plane.api import Api, ApiError, Body
+from tests.control_plane.cluster import wait_for
+from tests.control_plane.machine import Machine
+from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture
+def account(stack: Stack) -> Api:
+    """The API server, as the program."""
+    return stack.api.as_user(stack.api.token_for(ACCOUNT, NS))
+
+
+@pytest.fixture
+def node(stack: Stack) -> str:
+    """A node with a GPU."""
+    (machine,) = stack.add(1, "free", taints=[{"key": "example.com/starting", "effect": "NoSchedule"}])
+    return machine.name
+
+
+def without(role: Body, resource: str, verb: str) -> Iterator[Body]:
+    """The rules of a role, less one verb on one resource."""
+    for rule in role["rules"]:
+        if resource in rule["resources"]:
+            rule = {**rule, "verbs": [one for one in rule["verbs"] if one != verb]}
+        yield rule
+
+
+def test_missing_right_stops_the_program(stack: Stack) -> None:
+    """T20: an account that lacks a verb in the cluster and one in the namespace: the program does not start, and
+    names both. With the rendered rights it lacks nothing: every other test runs it with those.
+    """
+    api, name = stack.api, "reduced"
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NS}})
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": NS}
+    for kind, space, resource, verb in (("ClusterRole", "", "nodes", "patch"), ("Role", NS, "pods", "delete")):
+        rules = list(without(api.get(kind, ACCOUNT, space), resource, verb))
+        meta = {"name": name, **({"namespace": space} if space else {})}
+        api.create({"apiVersion": RBAC, "kind": kind, "metadata": meta, "rules": rules})
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        api.create(
+            {"apiVersion": RBAC, "kind": f"{kind}Binding", "metadata": meta, "subjects": [subject], "roleRef": ref}
+        )
+    program = stack.start("reduced", kubeconfig=stack.plane.account(name, NS))
+    wait_for(lambda: not program.running, "the program has ended")
+    assert program.process.returncode == 1
+    (line,) = [one for one in stack.log(program) if one["level"] == "error"]
+    assert line["error"] == f"the ServiceAccount may not: patch nodes; delete pods in {NS}"
+
+
+def allowed(name: str) -> Iterator[Body]:
+    """Changes of a node that the program makes."""
+    yield {"metadata": {"labels": {keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true", keys.PHASE: "Held"}}}
+    yield {"metadata": {"annotations": {keys.OPERATION: "{}", keys.UPGRADES_ENABLED: "true", keys.DO_NOT_DISRUPT: "true"}}}
+    yield {"metadata": {"labels": {keys.MIG_CONFIG: "some", keys.MIG_STATE: None, keys.UPGRADE_STATE: None}}}
+    yield {"spec": {"unschedulable": True}}
+    yield {"spec": {"unschedulable": False, "taints": []}}  # the startup taint
+
+
+def refused(name: str) -> Iterator[Body]:
+    """Changes of a node that are none of its business."""
+    yield {"metadata": {"labels": {"example.com/pool": "another"}}}
+    yield {"metadata": {"labels": {"kubernetes.io/hostname": None}}}
+    yield {"metadata": {"labels": {"nvidia.com/gpu.product": "another"}}}
+    yield {"metadata": {"annotations": {"example.com/note": "x"}}}
+    yield {"metadata": {"finalizers": ["example.com/x"]}}
+    yield {"spec": {"taints": [{"key": "example.com/more", "effect": "NoExecute"}]}}
+    yield {"spec": {"providerID": "cloud://x"}}
+
+
+def test_only_its_own_fields_of_a_node(stack: Stack, account: Api, node: str) -> None:
+    """A19: the admission policy lets all through that the program writes, and nothing else; other users are not held
+    to it, and neither is it a way to touch a node without a GPU, or to delete one.
+    """
+    wait_for(lambda: is_refused(account, node, {"metadata": {"annotations": {"example.com/note": "x"}}}), "it works")
+    for change in refused(node):
+        assert is_refused(account, node, change), change
+    for change in allowed(node):
+        account.patch("Node", node, change)
+    stack.api.patch("Node", node, {"metadata": {"labels": {"example.com/more": "x"}}})
+    stack.kubelets.add(plain := Machine("no-gpu", nfd=False))
+    assert is_refused(account, plain.name, {"spec": {"unschedulable": True}})
+    with pytest.raises(ApiError, match="403"):
+        account.delete("Node", node)
+
+
+def is_refused(account: Api, node: str, change: Body) -> bool:
+    """Whether the admission policy refuses a change, as such."""
+    try:
+        account.patch("Node", node, change, dryRun="All")
+    except ApiError as error:
+        assert error.status == 422, error
+        assert "gpustack-reconciler-nodes" in error.message
+        return True
+    return False
+
+
+def test_lease_goes_first(stack: Stack, account: Api) -> None:
+    """A18: requests for the program's Lease belong to the rendered FlowSchema, whose priority is that of leaders; all
+    its other requests do not.
+    """
+    schema = "flowcontrol.apiserver.k8s.io/v1/FlowSchema"
+    ours = stack.api.get(schema, f"{ACCOUNT}-lease")["metadata"]["uid"]
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{NS}/leases/{LEASE}"
+    wait_for(lambda: flow_schema(account, lease) == ours, "the API server knows the schema")
+    assert flow_schema(account, "/api/v1/nodes?limit=1") not in {"", ours}
+
+
+def flow_schema(api: Api, path: str) -> str:
+    """The UID of the FlowSchema that a request fell under."""
+    connection = api.connect()
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {api.token}"})
+        answer: http.client.HTTPResponse = connection.getresponse()
+        answer.read()
+        return answer.getheader("X-Kubernetes-PF-FlowSchema-UID") or ""
+    finally:
+        connection.close()

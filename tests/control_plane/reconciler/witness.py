@@ -1,0 +1,80 @@
+"""Sees each change of each node as the API server tells it, so that a test can say "at no time"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpustack.reconciler import keys
+from tests.control_plane.api import Api, Body
+from tests.control_plane.reflector import Reflector
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A node at one moment."""
+
+    node: str
+    phase: str
+    cordoned: bool
+    owned: bool
+    """Whether the mark says that the cordon is ours."""
+    recorded: bool
+    labels: dict[str, str]
+
+
+class Witness:
+    """All that was seen, in order."""
+
+    def __init__(self, api: Api) -> None:
+        self.sights: list[Sight] = []
+        self._reflector = Reflector(api, "Node", self._see)
+
+    def start(self) -> None:
+        """Begin."""
+        self._reflector.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._reflector.stop()
+
+    def _see(self, kind: str, body: Body) -> None:
+        meta = body["metadata"]
+        labels, annotations = meta.get("labels", {}), meta.get("annotations", {})
+        there = kind != "DELETED"
+        self.sights.append(
+            Sight(
+                meta["name"],
+                labels.get(keys.PHASE, "") if there else "",
+                bool(body["spec"].get("unschedulable")) and there,
+                keys.CORDONED in annotations and there,
+                keys.OPERATION in annotations and there,
+                labels,
+            )
+        )
+
+    def phases(self, node: str) -> list[str]:
+        """The phases that a node went through, each once a visit."""
+        found: list[str] = []
+        for sight in self.sights:
+            if sight.node == node and (not found or found[-1] != sight.phase):
+                found.append(sight.phase)
+        return found
+
+    def together(self) -> Iterator[dict[str, Sight]]:
+        """All nodes after each change."""
+        now: dict[str, Sight] = {}
+        for sight in list(self.sights):
+            now[sight.node] = sight
+            yield dict(now)
+
+    def most_cordoned(self, *nodes: str) -> int:
+        """The most nodes that were cordoned at one time, of all or of those named."""
+        return max(
+            (sum(one.cordoned for one in now.values() if not nodes or one.node in nodes) for now in self.together()),
+            default=0,
+        )
+
+    def torn(self) -> list[Sight]:
+        """Nodes that were seen with an owned cordon and no record, or half of the marks (I4)."""
+        return [one for one in self.sights if one.owned and not (one.recorded and one.cordoned)]
