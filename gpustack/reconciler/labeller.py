@@ -57,12 +57,16 @@ def components(view: View, policy: NodePolicy) -> list[str]:
 
 def missing(view: View, policy: NodePolicy) -> dict[str, str | None]:
     """The deploy labels to add. An empty value is none: the driver manager writes it (reconciler.md L20)."""
+    if not policy.spec.labelling:
+        return {}
     wanted = (f"{keys.DEPLOY}{name}" for name in components(view, policy))
     return {key: "true" for key in wanted if not view.labels.get(key)}
 
 
 def surplus(view: View, policy: NodePolicy) -> list[str]:
     """The deploy labels with a value of ours that the node is not to have. The MIG manager's stays (L18)."""
+    if not policy.spec.labelling:
+        return []
     wanted = {f"{keys.DEPLOY}{name}" for name in components(view, policy)}
     if "mig-manager" in policy.spec.components and "mig-manager" not in opted_out(view.node):
         wanted.add(f"{keys.DEPLOY}mig-manager")
@@ -73,17 +77,25 @@ def surplus(view: View, policy: NodePolicy) -> list[str]:
     )
 
 
+def unlabelled(view: View, policy: NodePolicy) -> str:
+    """The label that somebody else has yet to set before anything can be done on the node; "" for none."""
+    wanted = [keys.PRESENT, *([f"{keys.DEPLOY}driver"] if policy.spec.driver else [])]
+    missing_now = (key for key in wanted if not view.labels.get(key))
+    return "" if policy.spec.labelling else next(missing_now, "")
+
+
 def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
     """The labels and annotations of a node that no operation is open or due on."""
     made = Edit()
     if not view.gpu:
         _gone(known, view, policy, made)
         return made
-    if view.labels.get(keys.PRESENT) != "true":
-        made.labels[keys.PRESENT] = "true"
-    made.labels.update(missing(view, policy))
-    _plain(known, view, policy, made)
-    _removal(known, view, policy, made)
+    if policy.spec.labelling:
+        if view.labels.get(keys.PRESENT) != "true":
+            made.labels[keys.PRESENT] = "true"
+        made.labels.update(missing(view, policy))
+        _plain(known, view, policy, made)
+        _removal(known, view, policy, made)
     _heal(known, view, made)
     made.annotations.update(upgrade_annotation(view, policy))
     if made.labels or made.annotations:
@@ -150,14 +162,14 @@ def gone_for_long(known: Snapshot, view: View, policy: NodePolicy) -> bool:
 
     An outage of NFD looks the same for a while: that is what the grace is for.
     """
-    away = view.labels.get(keys.PRESENT) == "true" and not view.gpu
+    away = policy.spec.labelling and view.labels.get(keys.PRESENT) == "true" and not view.gpu
     quiet = away and view.node.ready and not view.offers and view.operation is None
     gone = known.seen.since(view.node.uid, "gpu-gone", known.now, holds=quiet)
     return quiet and gone >= timedelta(seconds=policy.spec.graceSeconds)
 
 
 def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
-    if view.labels.get(keys.PRESENT) != "true":
+    if view.labels.get(keys.PRESENT) != "true" or not policy.spec.labelling:
         return
     if not gone_for_long(known, view, policy):
         made.waits.append(("gpu-gone", "NFD no longer sees a GPU; the labels stay for a while, in case it is NFD"))
