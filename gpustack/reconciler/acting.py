@@ -28,7 +28,8 @@ MIG_SILENT_FOR = timedelta(minutes=10)
 """How long the MIG manager may say nothing new before it counts as stuck."""
 DEVICE_PLUGIN = f"{keys.DEPLOY}device-plugin"
 DISABLED = "all-disabled"
-"""The layout in which no GPU is cut (reconciler.md L30)."""
+"""The layout in which no GPU is cut (reconciler.md L30): the one with which a node offers what its policy names, where
+that names no layout."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,12 @@ def settled(known: Snapshot, view: View, operation: Operation) -> bool:
 
 
 def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
-    """The last part of an install where no MIG layout is wanted: say so to the MIG manager, as the operator does
-    (L30)."""
+    """The last part of an install where no MIG layout is wanted: tell the MIG manager what it begins with, as the
+    operator does (L30). Where others label nodes, that is theirs too."""
     policy = view.policy
     if not operation.install or policy is None or policy.spec.mig or not policy.spec.migManager:
         return None
-    if not policy.spec.migDefault:
+    if not (policy.spec.labelling and policy.spec.migDefault):
         return None
     if not mig_capable(view) or view.labels.get(keys.MIG_CONFIG):
         return None
@@ -129,7 +130,7 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
         known,
         view,
         operation,
-        f"mig: {policy.spec.migDefault}, as nobody has chosen a layout",
+        f"mig: begins with {policy.spec.migDefault}",
         phase="Acting",
         step="install",
         seconds=operation.finish.migSeconds,
@@ -259,9 +260,8 @@ def _swap(view: View, operation: Operation) -> dict[str, str | None]:
 
 def _first_labels(view: View, operation: Operation) -> dict[str, str | None]:
     """The labels of a new node. With a MIG layout the device plugin waits, or pods would get whole GPUs (P42)."""
-    labels: dict[str, str | None] = dict(operation.target.labels)
-    if view.policy is None or view.policy.spec.labelling:
-        labels[keys.PRESENT] = "true"
+    ours = view.policy is None or view.policy.spec.labelling
+    labels: dict[str, str | None] = {**({keys.PRESENT: "true"} if ours else {}), **operation.target.labels}
     for name in operation.target.deploy:
         key = f"{keys.DEPLOY}{name}"
         if not view.labels.get(key) and not (operation.target.mig and key == DEVICE_PLUGIN):

@@ -51,6 +51,8 @@ class NotNow:
 def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, list[NotNow]]:
     """The operation that the node needs, and what is left alone and why."""
     notes: list[NotNow] = []
+    if label := labeller.unlabelled(view, policy):
+        return None, [NotNow("unlabelled", f"nobody has set {label} on it: its labels are not the reconciler's to set")]
     if new_node(known, view):
         return _install(view, policy), notes
     if note := _not_synced(view, policy):
@@ -108,15 +110,17 @@ def _install(view: View, policy: NodePolicy) -> Due:
             mig=mig.config if mig else "",
             mig_digest=mig.digest if mig else "",
             labels=dict(policy.spec.labels) if policy.spec.labelling else {},
-            deploy=labeller.components(view, policy),
+            deploy=labeller.components(view, policy) if policy.spec.labelling else [],
         ),
     )
 
 
 def swaps(known: Snapshot, view: View, policy: NodePolicy) -> dict[str, str]:
     """The labels whose change disturbs what runs on the node."""
-    found = {}
-    for key in labeller.SWAPPED if policy.spec.labelling else ():
+    found: dict[str, str] = {}
+    if not policy.spec.labelling:
+        return found
+    for key in labeller.SWAPPED:
         wanted, current = policy.spec.labels.get(key, ""), view.labels.get(key, "")
         if not wanted or wanted == current:
             continue

@@ -236,6 +236,8 @@ def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
     what, notes = due(known, view, policy) if view.gpu else (None, [])
     for note in notes:
         found.wait(view, note.kind, note.message)
+    if any(note.kind == "unlabelled" for note in notes):
+        return  # nor is it remembered as one that works
     if what is not None and what.install:
         found.candidates.append(Candidate(view, policy, what))
         return

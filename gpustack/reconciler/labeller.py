@@ -57,6 +57,8 @@ def components(view: View, policy: NodePolicy) -> list[str]:
 
 def missing(view: View, policy: NodePolicy) -> dict[str, str | None]:
     """The deploy labels to add. An empty value is none: the driver manager writes it (reconciler.md L20)."""
+    if not policy.spec.labelling:
+        return {}
     wanted = (f"{keys.DEPLOY}{name}" for name in components(view, policy))
     return {key: "true" for key in wanted if not view.labels.get(key)}
 
@@ -75,6 +77,13 @@ def surplus(view: View, policy: NodePolicy) -> list[str]:
     )
 
 
+def unlabelled(view: View, policy: NodePolicy) -> str:
+    """The label that somebody else has yet to set before anything can be done on the node; "" for none."""
+    wanted = [keys.PRESENT, *([f"{keys.DEPLOY}driver"] if policy.spec.driver else [])]
+    missing_now = (key for key in wanted if not view.labels.get(key))
+    return "" if policy.spec.labelling else next(missing_now, "")
+
+
 def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
     """The labels and annotations of a node that no operation is open or due on."""
     made = Edit()
@@ -82,12 +91,12 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
         if policy.spec.labelling:
             _gone(known, view, policy, made)
         return made
-    if policy.spec.labelling and view.labels.get(keys.PRESENT) != "true":
-        made.labels[keys.PRESENT] = "true"
-    made.labels.update(missing(view, policy))
     if policy.spec.labelling:
+        if view.labels.get(keys.PRESENT) != "true":
+            made.labels[keys.PRESENT] = "true"
+        made.labels.update(missing(view, policy))
         _plain(known, view, policy, made)
-    _removal(known, view, policy, made)
+        _removal(known, view, policy, made)
     _heal(known, view, made)
     made.annotations.update(upgrade_annotation(view, policy))
     if made.labels or made.annotations:
@@ -154,14 +163,14 @@ def gone_for_long(known: Snapshot, view: View, policy: NodePolicy) -> bool:
 
     An outage of NFD looks the same for a while: that is what the grace is for.
     """
-    away = view.labels.get(keys.PRESENT) == "true" and not view.gpu
+    away = policy.spec.labelling and view.labels.get(keys.PRESENT) == "true" and not view.gpu
     quiet = away and view.node.ready and not view.offers and view.operation is None
     gone = known.seen.since(view.node.uid, "gpu-gone", known.now, holds=quiet)
     return quiet and gone >= timedelta(seconds=policy.spec.graceSeconds)
 
 
 def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
-    if view.labels.get(keys.PRESENT) != "true":
+    if view.labels.get(keys.PRESENT) != "true" or not policy.spec.labelling:
         return
     if not gone_for_long(known, view, policy):
         made.waits.append(("gpu-gone", "NFD no longer sees a GPU; the labels stay for a while, in case it is NFD"))

@@ -148,8 +148,8 @@ class Spec(Slim, kw_only=True):
     workload: str = "container"
     """container, vm-passthrough or vm-vgpu."""
     labelling: bool = True
-    """Whether the program sets the labels of nodes (gpu.present, gpu.deploy.*, `labels`). False: others do, and it
-    touches them for the length of an operation only."""
+    """Whether the program sets the labels of nodes (gpu.present, gpu.deploy.*, `labels`). False: others do. What stays
+    its own are the command of a MIG layout, and that a component goes on which somebody paused and forgot."""
     components: list[str] = []
     """Suffixes of the nvidia.com/gpu.deploy. labels that the nodes get; mig-manager only where a node can have MIG."""
     labels: dict[str, str] = {}

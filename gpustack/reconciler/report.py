@@ -35,7 +35,9 @@ def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
     for uid, status in states.items():
         counts = {"all": status.nodes, "current": status.current}
         counts |= {"operating": status.operating, "quarantined": status.quarantined}
+        counts["uncovered"] = waiting[names[uid], "not-covered"]
         nodes |= {(names[uid], state): float(count) for state, count in counts.items()}
+    nodes["", "uncovered"] = float(waiting["", "membership"])
     metrics.nodes.replace(nodes)
     metrics.breaker.replace({(names[uid],): float(status.breaker.open) for uid, status in states.items()})
 

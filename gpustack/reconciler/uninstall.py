@@ -1,14 +1,16 @@
 """Give every node back: what the program put there goes, from whatever phase (reconciler.md I25, T23).
 
 Cordons that are ours are lifted, marks and records removed. The labels that make operands run stay on nodes where pods
-use GPUs, and go elsewhere unless they are to be kept. Values that others wrote stay, as do people's own keys. The Lease
-is held meanwhile, so that no replica works against it.
+use GPUs, and go elsewhere unless they are to be kept, or others set them. Values that others wrote stay, as do people's
+own keys. The Lease is held meanwhile, so that no replica works against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from . import keys
 from .actions import PatchNode
@@ -32,6 +34,8 @@ class Uninstalled:
 
     released: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    labelled: dict[str, str] = field(default_factory=dict)
+    """Nodes that were released and keep labels of ours, and why."""
 
 
 def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, keep_labels: bool) -> PatchNode | None:
@@ -39,17 +43,17 @@ def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, kee
     annotations: dict[str, str | None] = {}
     unschedulable: bool | None = None
     if view.operation is not None:
-        made = release(known, view, view.operation, "uninstalled", failed=False)
+        untouched = msgspec.structs.replace(view.operation, acted=None)  # or it would go into quarantine
+        made = release(known, view, untouched, "uninstalled", failed=False)
         annotations, unschedulable = dict(made.annotations), made.unschedulable
     elif keys.CORDONED in view.annotations and view.node.spec.unschedulable:
         unschedulable = False
     annotations |= dict.fromkeys(MARKS)
     annotations = {key: value for key, value in annotations.items() if key in view.annotations}
-    uses = uses_of(known, view)
-    idle = pods is not None and not any(uses.gpu(pod) for pod in pods)
-    names = {keys.PHASE} | (set() if keep_labels or not idle else _own(view))
+    names = {keys.PHASE} | (set() if keep_labels or in_use(known, view, pods) else own_labels(view))
     labels: dict[str, str | None] = dict.fromkeys(sorted(names & view.labels.keys()))
-    if keys.UPGRADES_ENABLED in view.annotations and labels.keys() - {keys.PHASE}:
+    foreign = view.policy is not None and not view.policy.spec.labelling
+    if keys.UPGRADES_ENABLED in view.annotations and (foreign or labels.keys() - {keys.PHASE}):
         annotations[keys.UPGRADES_ENABLED] = None
     if not labels and not annotations and unschedulable is None:
         return None
@@ -59,16 +63,32 @@ def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, kee
     )
 
 
-def _own(view: View) -> set[str]:
-    """Labels for operands whose values are ours."""
+def in_use(known: Snapshot, view: View, pods: Sequence[Pod] | None) -> str:
+    """Why labels of ours have to stay on the node; "" where they may go."""
+    if pods is None:
+        return "its pods could not be read, and one may use a GPU"
+    uses = uses_of(known, view)
+    using = next((pod for pod in pods if uses.gpu(pod)), None)
+    return f"{using.key} uses a GPU, and would lose the driver" if using else ""
+
+
+def own_labels(view: View) -> set[str]:
+    """Labels of the node for operands whose values are ours."""
     policy = view.policy
+    if policy and not policy.spec.labelling:
+        return {keys.MIG_CONFIG} if _cut(view) else set()
     wanted: Mapping[str, str] = policy.spec.labels if policy else {}
     own = {key for key, value in view.labels.items() if key.startswith(keys.DEPLOY) and value == "true"}
     own |= {key for key, value in wanted.items() if view.labels.get(key) == value}
     own |= {keys.PRESENT} if view.labels.get(keys.PRESENT) == "true" else set()
-    if policy and policy.spec.mig and view.labels.get(keys.MIG_CONFIG) == policy.spec.mig.config:
+    if _cut(view):
         own.add(keys.MIG_CONFIG)
     return own
+
+
+def _cut(view: View) -> bool:
+    mig = view.policy.spec.mig if view.policy else None
+    return mig is not None and view.labels.get(keys.MIG_CONFIG) == mig.config
 
 
 async def uninstall(
@@ -113,7 +133,10 @@ async def _round(
         if view.unreadable:
             made.left[view.name] = f"its record can't be read, so whose its cordon is isn't known: {view.unreadable}"
             continue
-        action = release_node(known, view, known.pods.get(view.name), keep_labels=keep_labels)
+        pods = known.pods.get(view.name)
+        if not keep_labels and own_labels(view) and (why := in_use(known, view, pods)):
+            made.labelled[view.name] = why
+        action = release_node(known, view, pods, keep_labels=keep_labels)
         if action is None:
             continue
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpustack.reconciler.cluster import PODS
@@ -171,16 +173,57 @@ def test_a_default_layout_of_ones_own_and_none(cluster: Cluster) -> None:
         assert cluster.world.labels(name).get("nvidia.com/mig.config", "") == default
 
 
-def test_labels_that_others_set_are_left_to_them() -> None:
-    """With `labelling: false` the program writes no label that makes an operand run, and takes none away."""
-    world = World()
-    world.install_stack()
-    world.set_policy(labelling=False, labels={"nvidia.com/device-plugin.config": "shared"})
-    world.add_node("a")
-    world.label("a", {f"{DEPLOY}dcgm": "true"})
-    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
-    for _ in range(10):
-        replica.run()
-        world.tick()
-    found = {key for key in world.labels("a") if key.startswith("nvidia.com/")}
-    assert found == {f"{DEPLOY}dcgm"}
+def bare(**spec: Any) -> Cluster:
+    """A new node under a policy with SPEC, after as many passes as an install takes."""
+    made = Cluster.__new__(Cluster)
+    made.world = World()
+    made.world.install_stack()
+    made.world.set_policy(**spec)
+    made.world.add_node("a")
+    made.replica = Replica(made.world, lambda: FakeCluster(made.world.server, "one"))
+    made.run(30)
+    return made
+
+
+def test_no_default_layout_is_set_where_the_policy_names_none() -> None:
+    """`migManager.config.default: ""` leaves the MIG manager without a word from us; the install ends all the same."""
+    made = bare(migDefault="")
+    assert "nvidia.com/mig.config" not in made.labels
+    assert '"outcome":"done"' in made.world.annotations("a")["gpustack.dev/last-op"]
+
+
+OTHERS = {PRESENT: "true", **{f"{DEPLOY}{name}": "true" for name in COMPONENTS}}
+"""What tooling of others sets."""
+
+
+def test_others_label_the_nodes() -> None:
+    """`labelling: none`: a new node is waited for, and nothing is written on it; then it is proved, and no label of its
+    is ever ours."""
+    made = bare(labelling=False, labels={"nvidia.com/device-plugin.config": "shared"})
+    assert made.labels.keys() == {"example.com/pool", "topology.kubernetes.io/zone", PCI}
+    assert made.world.annotations("a") == {}
+    assert [(wait.kind, PRESENT in wait.message) for wait in made.replica.decided.waits] == [("unlabelled", True)]
+    made.world.label("a", OTHERS)
+    made.run(30)
+    assert '"outcome":"done"' in made.world.annotations("a")["gpustack.dev/last-op"]
+    assert "nvidia.com/mig.config" not in made.labels
+    assert "nvidia.com/device-plugin.config" not in made.labels
+    made.world.label("a", {f"{DEPLOY}operator-validator": None, f"{DEPLOY}dcgm": "true", PCI: None})
+    made.run(8, 300)
+    assert "operator-validator" not in made.deploy()
+    assert (made.deploy()["dcgm"], made.labels[PRESENT]) == ("true", "true")
+
+
+def test_operations_go_on_where_others_label_the_nodes() -> None:
+    """A driver and a MIG layout roll; of all labels, the layout's command alone is ours."""
+    made = bare(labelling=False)
+    made.world.label("a", OTHERS)
+    made.run(30)
+    made.world.roll("2", labelling=False, mig="halves", labels={"nvidia.com/gpu.workload.config": "container"})
+    made.run(60)
+    assert made.labels["nvidia.com/mig.config"] == "halves"
+    assert made.world.machines["a"].loaded == "digest-2"
+    assert "gpustack.dev/op" not in made.world.annotations("a")
+    assert not made.world.cordoned("a")
+    assert "nvidia.com/gpu.workload.config" not in made.labels
+    assert made.deploy() == dict.fromkeys(COMPONENTS, "true")

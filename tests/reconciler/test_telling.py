@@ -108,6 +108,15 @@ def test_gauges_show_open_operations_only(world: World) -> None:
     assert "Acting" not in metrics.text()
 
 
+def test_uncovered_nodes_are_counted() -> None:
+    """What the alert NodeNotCovered looks at: nodes without a driver DaemonSet, and under "" those of no policy."""
+    metrics = Metrics()
+    waits = (Wait("a", "pool", "not-covered", "x"), Wait("b", "", "membership", "y"), Wait("c", "", "membership", "y"))
+    report.show(metrics, Snapshot(NOW, "n", policies=[policy()]), Decision(waits=waits))
+    assert metrics.nodes.values["pool", "uncovered"] == 1
+    assert metrics.nodes.values["", "uncovered"] == 2
+
+
 @pytest.mark.parametrize(
     ("annotations", "outcome"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, get_args
 
 import pytest
@@ -40,11 +41,13 @@ def node(world: World, name: str, operation: Operation | None = None, *, ours: b
     world.server.edit(NODES, name, {"spec": {"unschedulable": True if operation else None}})
 
 
-def operation(world: World, phase: Any, *, cordon: bool = True) -> Operation:
+def operation(world: World, phase: Any, *, cordon: bool = True, acted: datetime | None = None) -> Operation:
     """An open operation."""
     now = world.server.now
     annotated = [keys.SCALE_DOWN_DISABLED] if cordon else []
-    return Operation(id="1", acts=["driver"], phase=phase, since=now, started=now, cordon=cordon, annotated=annotated)
+    return Operation(
+        id="1", acts=["driver"], phase=phase, since=now, started=now, cordon=cordon, annotated=annotated, acted=acted
+    )
 
 
 def release(world: World, *, keep_labels: bool = False, name: str = "uninstall") -> Uninstalled:
@@ -55,10 +58,12 @@ def release(world: World, *, keep_labels: bool = False, name: str = "uninstall")
     return drive(uninstall(cluster, sources, elector, world.log, keep_labels=keep_labels))
 
 
+@pytest.mark.parametrize("touched", [False, True])
 @pytest.mark.parametrize("phase", get_args(Phase))
-def test_every_phase_is_left(world: World, phase: str) -> None:
-    """No cordon, label or annotation of ours is left; people's own and foreign values stay."""
-    node(world, "a", operation(world, phase))
+def test_every_phase_is_left(world: World, phase: str, touched: bool) -> None:
+    """No cordon, label or annotation of ours is left, whether or not something was done; people's own and foreign
+    values stay."""
+    node(world, "a", operation(world, phase, acted=world.server.now if touched else None))
     assert release(world).released == ["a"]
     made = world.server.read(NODES, "a")
     assert not made.spec.unschedulable
@@ -81,7 +86,7 @@ def test_labels_stay_while_pods_use_gpus(world: World) -> None:
     """Taking them away would remove the driver under the pod; everything else goes."""
     node(world, "a", operation(world, "Held"))
     world.pod("x", "a")
-    release(world)
+    assert release(world).labelled == {"a": "work/x uses a GPU, and would lose the driver"}
     made = world.server.read(NODES, "a")
     assert made.labels == {**GPU, **OURS}
     assert made.annotations == {keys.OPT_OUT: "dcgm"}
@@ -93,6 +98,19 @@ def test_labels_can_be_kept(world: World) -> None:
     node(world, "a")
     release(world, keep_labels=True)
     assert world.server.read(NODES, "a").labels == {**GPU, **OURS}
+
+
+def test_labels_of_others_stay(world: World) -> None:
+    """Where the policy leaves labels to others, its annotations go and no label but the commanded MIG layout."""
+    spec = {"labelling": False, "mig": {"config": "halves"}}
+    world.server.edit(POLICIES, "pool", {"spec": spec})
+    commanded: Any = {keys.MIG_CONFIG: "halves"}
+    node(world, "a", **commanded)
+    world.server.edit(NODES, "a", {"metadata": {"annotations": {keys.UPGRADES_ENABLED: "true"}}})
+    assert release(world).released == ["a"]
+    made = world.server.read(NODES, "a")
+    assert made.labels == {**GPU, **OURS}
+    assert made.annotations == {keys.OPT_OUT: "dcgm"}
 
 
 def test_a_second_time_nothing_is_written(world: World) -> None:

@@ -199,7 +199,9 @@ class Stack:
 
     def reaches(self, machine: Machine, phase: str, seconds: float = 60) -> None:
         """Wait until the node's operation is in PHASE."""
-        wait_for(lambda: self.phase(machine) == phase, f"{machine.name} is in {phase or 'no phase'}", seconds, every=0.05)
+        wait_for(
+            lambda: self.phase(machine) == phase, f"{machine.name} is in {phase or 'no phase'}", seconds, every=0.05
+        )
 
     def wait_reason(self, policy: str, reason: str, seconds: float = 60) -> Body:
         """Wait until the NodePolicy's status says that nodes wait for REASON; that part of it."""

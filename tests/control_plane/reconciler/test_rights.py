@@ -63,7 +63,9 @@ def test_missing_right_stops_the_program(stack: Stack) -> None:
 def allowed(name: str) -> Iterator[Body]:
     """Changes of a node that the program makes."""
     yield {"metadata": {"labels": {keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true", keys.PHASE: "Held"}}}
-    yield {"metadata": {"annotations": {keys.OPERATION: "{}", keys.UPGRADES_ENABLED: "true", keys.DO_NOT_DISRUPT: "true"}}}
+    yield {
+        "metadata": {"annotations": {keys.OPERATION: "{}", keys.UPGRADES_ENABLED: "true", keys.DO_NOT_DISRUPT: "true"}}
+    }
     yield {"metadata": {"labels": {keys.MIG_CONFIG: "some", keys.MIG_STATE: None, keys.UPGRADE_STATE: None}}}
     yield {"spec": {"unschedulable": True}}
     yield {"spec": {"unschedulable": False, "taints": []}}  # the startup taint

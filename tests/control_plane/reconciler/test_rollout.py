@@ -31,7 +31,5 @@ def test_driver_rollout(stack: Stack, witness: Witness, upgraded: Path) -> None:
     for machine in nodes:
         assert witness.phases(machine.name)[-5:] == PHASES[1:]
         assert keys.CORDONED not in stack.annotations(machine)
-    wait_for(
-        lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes"
-    )
+    wait_for(lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes")
     assert program.running
