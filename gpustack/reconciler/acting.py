@@ -93,15 +93,17 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
     return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
 
 
-def labels_lost(view: View, operation: Operation) -> PatchNode | None:
-    """Put back deploy labels that somebody took away: without them the pods that are waited for never come.
+def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
+    """Put back deploy labels that somebody took away, or paused and forgot: without them the pods that are waited for
+    never come.
 
     An install and a change of mode have labels of their own, and put them back when they are tried again.
     """
-    policy = view.policy
-    if policy is None or policy.uid != operation.policy or {"install", "mode"} & set(operation.acts) or not view.gpu:
-        return None
-    lost, metadata = labeller.missing(view, policy), view.node.metadata
+    policy, own = view.policy, {"install", "mode"} & set(operation.acts)
+    lost: dict[str, str | None] = dict.fromkeys(labeller.paused_and_forgotten(known, view), "true")
+    if policy and policy.uid == operation.policy and view.gpu and not own:
+        lost |= labeller.missing(view, policy)
+    metadata = view.node.metadata
     return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
 
 

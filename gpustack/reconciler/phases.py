@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from . import acting, labeller, pods, verify
-from .actions import Action, Evict, PatchNode, Tell
+from . import acting, pods, verify
+from .actions import Action, Evict, Tell
 from .closing import abandon, close, quarantine
 from .moves import move
 from .objects import Pod
@@ -50,7 +50,7 @@ def step(known: Snapshot, view: View, operation: Operation) -> Step:
     """The next step of OPERATION on its node."""
     if operation.returnable:
         return _give_up(known, view, operation) or _cordon(known, view, operation) or _before(known, view, operation)
-    if patch := acting.labels_lost(view, operation):
+    if patch := acting.labels_lost(known, view, operation):
         return Step([patch])
     if operation.phase == "Acting":
         return _acting(known, view, operation)
@@ -188,9 +188,6 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     again = (
         "stays until somebody looks" if operation.notBefore is None else f"next attempt {operation.notBefore:%H:%MZ}"
     )
-    if healed := labeller.paused_and_forgotten(known, view):
-        metadata, labels = view.node.metadata, dict.fromkeys(healed, "true")
-        return Step([PatchNode(view.name, metadata.uid, metadata.resourceVersion, "paused by nobody", labels)])
     nudges = verify.nudges(known, view, operation) if settled else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
 

@@ -227,3 +227,18 @@ def test_operations_go_on_where_others_label_the_nodes() -> None:
     assert not made.world.cordoned("a")
     assert "nvidia.com/gpu.workload.config" not in made.labels
     assert made.deploy() == dict.fromkeys(COMPONENTS, "true")
+
+
+def test_a_pause_that_is_forgotten_is_healed_in_an_operation_too() -> None:
+    """Or the driver that it waits for never comes, and each new attempt begins to wait anew."""
+    world = World()
+    world.install_stack()
+    world.set_policy()
+    world.add_node("a")
+    world.label("a", {f"{DEPLOY}driver": "paused-for-driver-upgrade"})
+    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
+    for _ in range(60):
+        replica.run()
+        world.tick(60)
+    assert world.labels("a")[f"{DEPLOY}driver"] == "true"
+    assert world.operand("nvidia-driver-daemonset", "a") is not None

@@ -237,7 +237,7 @@ class Actors:
     def operator(self, number: int) -> None:
         """The operator left a node in the middle of its upgrade."""
         node = self._node(number)
-        if node and not m.operation(self.world.node(node)):
+        if node and m.CORDONED not in self.world.annotations(node) and not m.operation(self.world.node(node)):
             states = ("pod-deletion-required", "pod-restart-required", "validation-required", "upgrade-done")
             self.world.cordon(node, number % 4 != 3)
             self.watcher.owners[node] = "operator"
