@@ -17,7 +17,7 @@ from .budget import Budget
 from .closing import release
 from .due import Due, differences, due, may_be_new
 from .objects import Pod
-from .policy import Breaker, NodePolicy
+from .policy import Breaker, NodePolicy, Status
 from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View, policy_of, uses_of, views
@@ -36,6 +36,20 @@ class Wanted:
     candidates: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """A pass before anything of it is done: the decision, and what it was made of."""
+
+    decision: Decision
+    views: Sequence[View]
+    statuses: Mapping[str, Status]
+    """What each policy, by UID, has come to."""
+    order: Sequence[Candidate] = ()
+    """The nodes on which something is due, in the order in which they have their turn."""
+    begins: frozenset[str] = frozenset()
+    """Names of those of them that begin now."""
+
+
 @dataclass
 class _Pass:
     """What a pass has found so far."""
@@ -48,6 +62,7 @@ class _Pass:
     waits: list[Wait] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     tallies: dict[str, status.Tally] = field(default_factory=dict)
+    statuses: dict[str, Status] = field(default_factory=dict)
     again: float = 300.0
 
     def wait(self, view: View, kind: str, message: str) -> None:
@@ -100,19 +115,26 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
 
 def decide(known: Snapshot) -> Decision:
     """All that is to be done now. Every node that waits says why."""
+    return outlook(known).decision
+
+
+def outlook(known: Snapshot) -> Outlook:
+    """What `decide` decides, with the order of what is to come."""
     found = _begin(known)
     if known.foreign:
         for view in found.views:
             _count(found, view)
             found.wait(view, "operator", f"{known.foreign} runs: nothing is written on nodes")
-        return _end(found)
+        return Outlook(_end(found), found.views, found.statuses)
     for view in found.views:
         _count(found, view)
         _look(found, view)
-    for candidate in _admissible(found):
+    begins = _admissible(found)
+    for candidate in begins:
         found.actions.append(admit(known, candidate))
         found.again = min(found.again, 5.0)
-    return _end(found)
+    names = frozenset(candidate.view.name for candidate in begins)
+    return Outlook(_end(found), found.views, found.statuses, found.candidates, names)
 
 
 def _begin(known: Snapshot) -> _Pass:
@@ -301,7 +323,8 @@ def _admissible(found: _Pass, trials: int = 0) -> list[Candidate]:
     known = found.known
     budget = Budget(found.views, known.policies, known.admitting)
     taken: list[Candidate] = []
-    for candidate in sorted(found.candidates, key=lambda each: _order(budget, each)):
+    found.candidates.sort(key=lambda each: _order(budget, each))
+    for candidate in found.candidates:
         view = candidate.view
         switch = found.breakers[candidate.policy.uid]
         why = gate(known, candidate, switch.message if switch.open else "")
@@ -344,6 +367,7 @@ def _end(found: _Pass) -> Decision:
     statuses: list[Action] = []
     for policy in known.policies:
         made = status.status(known, policy, found.tallies[policy.uid], found.breakers[policy.uid])
+        found.statuses[policy.uid] = made
         if made != policy.status:
             statuses.append(PatchStatus(policy, made))
     known.seen.forget()
