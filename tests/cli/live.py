@@ -72,7 +72,8 @@ def live(project: Project, nodes: int = 3, **policy: Any) -> Iterator[Live]:
     world.set_policy(**policy)
     for number in range(nodes):
         world.add_node(f"node-{number}")
-    made = Live(project, world, FakeCluster(world.server, "person"), Replica(world, FakeCluster(world.server)), project.folder)
+    replica = Replica(world, FakeCluster(world.server))
+    made = Live(project, world, FakeCluster(world.server, "person"), replica, project.folder)
     made.passes(30)
     ready, stop = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()

@@ -173,7 +173,7 @@ def test_every_waiting_node_says_why(project: Project) -> None:
 def quarantined(cluster: Live) -> None:
     """A rollout that ends in quarantine on the first node."""
     cluster.world.machines["node-0"].faults = {"driver"}
-    cluster.world.roll("2", deadlines={"driver": 60}, upgrade={"maxAttempts": 1, "breakerFailures": 1})
+    cluster.world.roll("2", deadlines={"driver": 600}, upgrade={"maxAttempts": 1, "breakerFailures": 1})
     cluster.passes(60, 30)
     cluster.lease()
 
@@ -232,7 +232,7 @@ def test_a_driver_for_another_kernel(cluster: Live) -> None:
     assert "  kernel: 6.8.0-51-generic" in gap["lines"]
 
 
-# --- pause, hold, retry, breaker ----------------------------------------------------------------------------------------
+# --- pause, hold, retry, breaker --------------------------------------------------------------------------------------
 
 
 def test_the_fleet_is_paused_and_goes_on(cluster: Live) -> None:
@@ -319,7 +319,7 @@ def test_a_record_that_cannot_be_read(cluster: Live) -> None:
     assert not cluster.world.cordoned(taken)
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------
+# --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
