@@ -87,6 +87,16 @@ RAISED: dict[str, str] = {
     "GPU923": "The system refuses something",
     "GPU924": "A report can't be written",
     # What is compared: cli/diff.py
+    # A cluster that is looked at or steered: cli/live/
+    "GPU930": "No configuration leads to a cluster",
+    "GPU931": "The API server does not answer",
+    "GPU932": "The API server does not allow it",
+    "GPU933": "The API server refuses, or lacks the CustomResourceDefinition of NodePolicies",
+    "GPU934": "Nothing in the cluster has this name",
+    "GPU935": "Reconcilers have run in several namespaces",
+    "GPU936": "Files that stand for a cluster can't be read, or hold too little",
+    "GPU937": "There is nothing on the node to try again or to throw away",
+    "GPU938": "The reconciler can't be uninstalled now, or nobody has confirmed it",
     "GPU950": "A file that is compared is no Kubernetes object",
     "GPU999": "A defect of gpustack",
 }

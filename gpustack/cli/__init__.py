@@ -34,6 +34,8 @@ VERBS = {
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
     "releases": "list releases, or show what a step from one to another changes",
+    "rollout": "show what the reconciler does and waits for in a cluster, and pause, hold or retry it",
+    "reconciler": "uninstall the reconciler: give every node back",
     "schema": "write the JSON schema of the policy language",
     "version": "print versions",
 }

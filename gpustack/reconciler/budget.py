@@ -117,6 +117,11 @@ class Budget:
                 f"{policy.name} in zone {zone or 'none'}", limits, inside, admitting
             )
 
+    @property
+    def shares(self) -> list[Share]:
+        """All of them: of the pools, of their zones, of the fleet."""
+        return [*self._pools.values(), *self._zones.values(), *self._fleet]
+
     def _shares(self, view: View) -> list[Share]:
         uid = view.policy.uid if view.policy else ""
         zone = self._zones.get((uid, view.labels.get(ZONE, "")))

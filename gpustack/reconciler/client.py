@@ -23,6 +23,7 @@ import msgspec
 from lightkube.config.client_adapter import AsyncClient, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
+from yaml import YAMLError
 
 from .. import __version__
 from . import wire
@@ -32,7 +33,7 @@ from .objects import ListOf, Object
 T = TypeVar("T", bound=Object)
 
 MANAGER = "gpustack-reconciler"
-"""Name of the field manager, and of the program to the API server."""
+"""Name of the program to the API server, and of its field manager."""
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
@@ -60,18 +61,32 @@ def configuration(kubeconfig: str = "", context: str = "") -> SingleConfig:
 
     Of several files with colons between them, the first that is there.
     """
-    files = kubeconfig.split(os.pathsep)
-    kubeconfig = next((each for each in files if Path(each).expanduser().is_file()), kubeconfig)
+    kubeconfig = _first(kubeconfig)
     try:
         found = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()
         single = found.get(context or None)
     except KeyError as error:
         raise Unreachable(f"the configuration has no {error}") from None
-    except (ConfigError, OSError, ValueError, TypeError, AttributeError) as error:
+    except (ConfigError, OSError, ValueError) as error:
         raise Unreachable(f"no configuration for the cluster: {error}") from None
+    except (TypeError, AttributeError, YAMLError):
+        raise Unreachable(f"{kubeconfig} is no kubeconfig") from None
     if single is None:
         raise Unreachable("the configuration selects no context")
     return single if single.user is not None else single._replace(user=_nobody())
+
+
+def contexts(kubeconfig: str) -> list[str]:
+    """The contexts that the file KUBECONFIG has; none where it can't be read."""
+    try:
+        return sorted(KubeConfig.from_file(_first(kubeconfig)).contexts)
+    except (ConfigError, OSError, ValueError, TypeError, AttributeError, KeyError, YAMLError):
+        return []
+
+
+def _first(kubeconfig: str) -> str:
+    files = kubeconfig.split(os.pathsep)
+    return next((each for each in files if Path(each).expanduser().is_file()), kubeconfig)
 
 
 def _nobody() -> Any:
@@ -85,6 +100,8 @@ class Client:
     """A `cluster.Cluster`. To be closed."""
 
     config: SingleConfig
+    manager: str = MANAGER
+    """Who writes, for the API server."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     page: int = 500
     observe: Observe | None = None
@@ -96,7 +113,7 @@ class Client:
             self._http = AsyncClient(self.config, parameters)
         except (ConfigError, OSError, ValueError) as error:  # certificates that can't be read
             raise Unreachable(f"no configuration for the cluster: {error}") from None
-        self._http.headers.update({"User-Agent": f"{MANAGER}/{__version__}", "Accept": JSON})
+        self._http.headers.update({"User-Agent": f"{self.manager}/{__version__}", "Accept": JSON})
 
     async def close(self) -> None:
         """Close the connections."""
@@ -147,7 +164,7 @@ class Client:
         self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
     ) -> Answer:
         """Merge BODY into the object."""
-        asked = {"fieldManager": MANAGER}
+        asked = {"fieldManager": self.manager}
         path = f"{name}/{subresource}" if subresource else name
         return wire.answer(
             await self._request("patch", "PATCH", kind, namespace, asked, path=path, body=body, content_type=MERGE)
@@ -164,7 +181,7 @@ class Client:
         dry_run: bool = False,
     ) -> Answer:
         """Create an object, or post BODY to the SUBRESOURCE of the object OF."""
-        asked = {"fieldManager": MANAGER, **({"dryRun": "All"} if dry_run else {})}
+        asked = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
         head: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.name}
         if subresource == "eviction":
             head = {"apiVersion": "policy/v1", "kind": "Eviction"}

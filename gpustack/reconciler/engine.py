@@ -7,7 +7,7 @@ node at most one thing happens in a pass: a write that conflicts is decided anew
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import keys, labeller, phases, pods, status, takeover
@@ -16,7 +16,7 @@ from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .closing import release
 from .due import Due, differences, due, may_be_new
 from .objects import Pod
-from .policy import NodePolicy
+from .policy import NodePolicy, Status
 from .queue import Pass, admissible
 from .record import Operation, Target
 from .snapshot import Snapshot
@@ -34,6 +34,20 @@ class Wanted:
 
     pods: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A pass before anything of it is done: the decision, and what it was made of."""
+
+    decision: Decision
+    views: Sequence[View]
+    statuses: Mapping[str, Status]
+    """What each policy, by UID, has come to."""
+    order: Sequence[Candidate] = ()
+    """The nodes on which something is due, in the order in which they have their turn."""
+    begins: frozenset[str] = frozenset()
+    """Names of those of them that begin now."""
 
 
 def survey(known: Snapshot) -> Wanted:
@@ -78,19 +92,26 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
 
 def decide(known: Snapshot) -> Decision:
     """All that is to be done now. Every node that waits says why."""
+    return outlook(known).decision
+
+
+def outlook(known: Snapshot) -> Outlook:
+    """What `decide` decides, with the order of what is to come."""
     found = _begin(known)
     if known.foreign:
         for view in found.views:
             _count(found, view)
             found.wait(view, "operator", f"{known.foreign} runs: nothing is written on nodes")
-        return _end(found)
+        return Outlook(_end(found), found.views, found.statuses)
     for view in found.views:
         _count(found, view)
         _look(found, view)
-    for candidate in admissible(found):
+    begins = admissible(found)
+    for candidate in begins:
         found.actions.append(admit(known, candidate))
         found.again = min(found.again, 5.0)
-    return _end(found)
+    names = frozenset(candidate.view.name for candidate in begins)
+    return Outlook(_end(found), found.views, found.statuses, found.candidates, names)
 
 
 def _begin(known: Snapshot) -> Pass:
@@ -277,6 +298,7 @@ def _end(found: Pass) -> Decision:
     statuses: list[Action] = []
     for policy in known.policies:
         made = status.status(known, policy, found.tallies[policy.uid], found.breakers[policy.uid])
+        found.statuses[policy.uid] = made
         if made != policy.status:
             statuses.append(PatchStatus(policy, made))
     known.seen.forget()

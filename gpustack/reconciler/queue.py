@@ -12,7 +12,7 @@ from . import status
 from .actions import Action, Tell, Wait
 from .admission import Candidate, gate
 from .budget import Budget
-from .policy import Breaker
+from .policy import Breaker, Status
 from .snapshot import Snapshot
 from .view import View
 
@@ -29,6 +29,7 @@ class Pass:
     waits: list[Wait] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     tallies: dict[str, status.Tally] = field(default_factory=dict)
+    statuses: dict[str, Status] = field(default_factory=dict)
     again: float = 300.0
 
     def wait(self, view: View, kind: str, message: str) -> None:
@@ -47,7 +48,8 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     known = found.known
     budget = Budget(found.views, known.policies, known.admitting)
     taken: list[Candidate] = []
-    for candidate in sorted(found.candidates, key=lambda each: _order(budget, each)):
+    found.candidates.sort(key=lambda each: _order(budget, each))
+    for candidate in found.candidates:
         view = candidate.view
         switch = found.breakers[candidate.policy.uid]
         why = gate(known, candidate, switch.message if switch.open else "")

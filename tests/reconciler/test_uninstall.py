@@ -104,9 +104,9 @@ def test_labels_of_others_stay(world: World) -> None:
     """Where the policy leaves labels to others, its annotations go and no label but the commanded MIG layout."""
     spec = {"labelling": False, "mig": {"config": "halves"}}
     world.server.edit(POLICIES, "pool", {"spec": spec})
-    commanded: Any = {keys.MIG_CONFIG: "halves"}
-    node(world, "a", **commanded)
-    world.server.edit(NODES, "a", {"metadata": {"annotations": {keys.UPGRADES_ENABLED: "true"}}})
+    node(world, "a")
+    more = {"labels": {keys.MIG_CONFIG: "halves"}, "annotations": {keys.UPGRADES_ENABLED: "true"}}
+    world.server.edit(NODES, "a", {"metadata": more})
     assert release(world).released == ["a"]
     made = world.server.read(NODES, "a")
     assert made.labels == {**GPU, **OURS}

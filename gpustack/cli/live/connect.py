@@ -1,0 +1,156 @@
+"""Where the cluster is, and what its errors mean to the person at the keyboard."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import difflib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ...model import Finding, InputError
+from .. import common
+
+if TYPE_CHECKING:
+    from lightkube.config.kubeconfig import SingleConfig
+
+    from ...reconciler.cluster import ApiError, Cluster
+
+T = TypeVar("T")
+
+DEFAULT_NAMESPACE = "gpu-operator"
+"""That of a policy which says none (cluster.namespace)."""
+PERSON = "gpustack"
+"""Who writes, for the API server: a person with this program, and not the reconciler."""
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that talks to a cluster."""
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", type=common.named, help="default: $KUBECONFIG, else ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="NAME", type=common.named, help="default: the current one of the file")
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="",
+        help=f"where the GPU stack is (default: where the reconciler's Lease is, else {DEFAULT_NAMESPACE})",
+    )
+
+
+def run(options: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """WORK on the cluster that OPTIONS name. What the API server refuses becomes a GpustackError."""
+
+    async def connected() -> T:
+        async with client(options) as cluster:
+            return await work(cluster)
+
+    return waited(connected())
+
+
+def waited(work: Awaitable[T]) -> T:
+    """What WORK comes to, with errors of the API server in words."""
+    from ...reconciler.cluster import ApiError
+
+    async def awaited() -> T:
+        return await work
+
+    try:
+        return asyncio.run(awaited())
+    except ApiError as error:
+        raise told(error) from None
+
+
+@asynccontextmanager
+async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
+    """A client of the cluster, closed at the end."""
+    from ...reconciler.client import Client
+    from ...reconciler.cluster import Unreachable
+
+    config = configuration(options.kubeconfig or "", options.context or "")
+    try:
+        made = Client(config, PERSON)
+    except Unreachable as error:
+        raise no_configuration(str(error)) from None
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def configuration(kubeconfig: str, context: str) -> SingleConfig:
+    """The cluster's address and how to log in; inside a pod without a file, those of its ServiceAccount."""
+    from ...reconciler.client import configuration, contexts
+    from ...reconciler.cluster import Unreachable
+
+    default = Path("~/.kube/config").expanduser()
+    file = kubeconfig or os.environ.get("KUBECONFIG", "") or (str(default) if default.is_file() else "")
+    if context and not file:
+        raise no_configuration(f"there is no file that could have a context {context!r}")
+    try:
+        return configuration(file, context)
+    except Unreachable as error:
+        known = contexts(file) if context and file else []
+        if known and context not in known:
+            raise unknown("context", context, known, f"{file} has") from None
+        raise no_configuration(str(error) if file else "no kubeconfig is named, and this is no pod") from None
+
+
+def no_configuration(what: str) -> InputError:
+    """The error for a cluster that can't be found."""
+    remedy = "name a file with --kubeconfig or in KUBECONFIG; or look at files instead: kubectl get ... -o yaml, --from"
+    return InputError(Finding("GPU930", "error", f"no cluster to talk to: {what}", remedy=remedy))
+
+
+def told(error: ApiError) -> InputError:
+    """An error of the API server as a finding."""
+    from ...reconciler.cluster import Forbidden, TooMany, Unreachable
+
+    text = str(error)
+    if isinstance(error, Unreachable):
+        remedy = "see that the address in the kubeconfig is right and that you are in its network, then try again"
+        return InputError(Finding("GPU931", "error", f"the API server does not answer: {text}", remedy=remedy))
+    if isinstance(error, Forbidden) and error.status == 401:
+        remedy = "log in again, or name the right context with --context"
+        return InputError(Finding("GPU932", "error", f"the API server does not know you: {text}", remedy=remedy))
+    if isinstance(error, Forbidden):
+        remedy = "ask an administrator for the right, or take a context that has it (--context)"
+        return InputError(Finding("GPU932", "error", f"you may not do this: {text}", remedy=remedy))
+    if isinstance(error, TooMany):
+        remedy = "try again in a minute"
+        return InputError(Finding("GPU931", "error", f"the API server is busy: {text}", remedy=remedy))
+    remedy = "look at the object with kubectl, then try again"
+    return InputError(Finding("GPU933", "error", f"the API server refuses: {text}", remedy=remedy))
+
+
+def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") -> InputError:
+    """The error for a NAME that no object of KIND has, with the nearest of those that are KNOWN."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=3)
+    listed = ", ".join(names[:12]) + (" and more" if len(names) > 12 else "")
+    what = f"no {kind} is called {name!r}"
+    remedy = f"did you mean {' or '.join(near)}?" if near else "give one of those names"
+    why = f"{has} {listed}" if names else ""
+    return InputError(Finding("GPU934", "error", what, why=why, remedy=remedy if names else f"there is no {kind} yet"))
+
+
+async def namespace(cluster: Cluster, asked: str) -> str:
+    """Where the GPU stack is: ASKED, else where the reconciler's Lease is, else where a policy puts it by default."""
+    from ...reconciler.cluster import LEASES, Forbidden, Selection
+    from ...reconciler.lease import NAME
+
+    if asked:
+        return asked
+    try:
+        leases = (await cluster.list(LEASES, Selection(fields=f"metadata.name={NAME}"))).items
+    except Forbidden:
+        return DEFAULT_NAMESPACE
+    found = sorted({lease.metadata.namespace for lease in leases})
+    if len(found) > 1:
+        what = f"reconcilers have run in several namespaces: {', '.join(found)}"
+        raise InputError(Finding("GPU935", "error", what, remedy="name one with --namespace"))
+    return found[0] if found else DEFAULT_NAMESPACE

@@ -1,0 +1,167 @@
+"""A cluster out of files: what `kubectl get ... -o yaml` or `-o json` printed, as an API server in memory."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...model import Finding, InputError
+
+if TYPE_CHECKING:
+    from ...reconciler.cluster import Kind
+    from ...reconciler.testing import FakeCluster
+
+ENDINGS = (".yaml", ".yml", ".json")
+NEEDED = {"Node": "nodes", "NodePolicy": "nodepolicies.gpustack.dev"}
+TELLING = {
+    "Pod": ("pods --all-namespaces", "nothing seems to run on the nodes"),
+    "DaemonSet": ("daemonsets -n gpu-operator", "no driver seems to be rendered"),
+    "ControllerRevision": ("controllerrevisions -n gpu-operator", "it isn't known which driver pods are outdated"),
+    "PodDisruptionBudget": ("poddisruptionbudgets --all-namespaces", "every eviction counts as allowed"),
+    "Lease": ("leases -n gpu-operator gpustack-reconciler", "it isn't known who leads and whether the fleet is paused"),
+}
+"""What an answer is wrong without: how to get it, and what is wrong then."""
+
+
+@dataclass
+class Dump:
+    """What the files hold. `missing` says, in words, what the answer is poorer for."""
+
+    cluster: FakeCluster
+    namespace: str = ""
+    """That of the driver's DaemonSets, or of the reconciler's Lease; "" where neither is in the files."""
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def missing(self) -> list[str]:
+        """What the answer is poorer for."""
+        return [
+            f"the files hold no {kind}, so {what} (kubectl get {how} -o yaml)"
+            for kind, (how, what) in TELLING.items()
+            if not self.kinds[kind]
+        ]
+
+
+def load(sources: list[str]) -> Dump:
+    """Read files and folders. Refused where nodes or policies are missing, or an object can't be read."""
+    from ...reconciler.cluster import POLICIES
+    from ...reconciler.testing import FakeCluster, Server
+
+    dump = Dump(FakeCluster(Server(now=datetime.now(UTC).replace(microsecond=0))))
+    known = kinds()
+    for path in (path for source in sources for path in files(Path(source))):
+        for body in objects(path):
+            kind = known.get((str(body.get("apiVersion", "")).rpartition("/")[0], str(body.get("kind"))))
+            if kind is not None:
+                put(dump, kind, body, path)
+    for name, plural in NEEDED.items():
+        if not dump.kinds[name]:
+            what = f"the files hold no {name}"
+            remedy = f"add what this prints: kubectl get {plural} -o yaml"
+            if name == POLICIES.name:
+                remedy += "; the policies that are to be synced stand in dist/CLUSTER/reconciler"
+            raise InputError(Finding("GPU936", "error", what, remedy=remedy))
+    return dump
+
+
+def kinds() -> dict[tuple[str, str], Kind[Any]]:
+    """The kinds that count, by API group and name."""
+    from ...reconciler import cluster
+    from ...reconciler.testing import BUDGETS
+
+    found = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]
+    return {(kind.group, kind.name): kind for kind in (*found, BUDGETS)}
+
+
+def files(source: Path) -> Iterator[Path]:
+    """SOURCE, or the files below it."""
+    if source.is_dir():
+        yield from sorted(path for path in source.rglob("*") if path.suffix in ENDINGS and path.is_file())
+    elif source.exists():
+        yield source
+    else:
+        what = f"there is no file or folder {source}"
+        raise InputError(
+            Finding("GPU001", "error", what, remedy="name one after --from: kubectl get ... -o yaml > FILE")
+        )
+
+
+def objects(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects in a file, those of lists too."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        text = path.read_text("utf-8")
+        documents = [json.loads(text)] if path.suffix == ".json" else list(yaml.load_all(text, loader))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(getattr(error, "strerror", "") or error).split())
+        what = f"{path} can't be read: {said}"
+        remedy = "write it anew: kubectl get ... -o yaml"
+        raise InputError(Finding("GPU936", "error", what, remedy=remedy)) from None
+    for document in documents:
+        yield from within(document)
+
+
+def within(document: Any) -> Iterator[dict[str, Any]]:
+    """DOCUMENT, or what it lists. An item of a NodeList does not say what it is."""
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        return
+    items = document.get("items")
+    if not (document["kind"].endswith("List") and isinstance(items, list)):
+        yield document
+        return
+    of = document["kind"].removesuffix("List")
+    head = {"kind": of, "apiVersion": document.get("apiVersion")} if of else {}
+    for item in items:
+        if isinstance(item, dict):
+            yield from within({**head, **item})
+
+
+def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
+    """Store an object as it is, its generation included."""
+    from ...reconciler.gather import DRIVER
+    from ...reconciler.lease import NAME
+    from ...reconciler.selectors import matches
+
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(name, str):
+        raise unreadable(kind, "without a name", path, "it has no metadata.name")
+    namespace = str(metadata.get("namespace") or "default") if kind.namespaced else ""
+    made = {**body, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
+    server = dump.cluster.server
+    try:
+        server.put(kind, plain(made))
+        if isinstance(metadata.get("generation"), int):
+            server.edit(kind, name, {"metadata": {"generation": metadata["generation"]}}, namespace)
+        server.read(kind, name, namespace)
+        labels = metadata.get("labels") or {}
+        ours = (kind.name == "DaemonSet" and matches(DRIVER, labels)) or (kind.name == "Lease" and name == NAME)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise unreadable(kind, name, path, str(error)) from None
+    dump.kinds[kind.name] += 1
+    if ours:
+        dump.namespace = dump.namespace or namespace
+
+
+def unreadable(kind: Kind[Any], name: str, path: Path, why: str) -> InputError:
+    """The error for an object that is not what its kind says."""
+    what = f"{path}: {kind.name} {name} can't be read: {why}"
+    return InputError(Finding("GPU936", "error", what, remedy="write the file anew: kubectl get ... -o yaml"))
+
+
+def plain(value: Any) -> Any:
+    """VALUE as JSON has it: YAML reads what looks like a time as one."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return value

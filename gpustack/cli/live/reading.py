@@ -1,0 +1,220 @@
+"""One look at a cluster, by the reconciler's own code: what it would do, and what every node waits for.
+
+Nothing is written, whatever that code asks for: the client here lists, and tries evictions without evicting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...model import Finding, InputError
+from ...reconciler.cluster import (
+    EVERYTHING,
+    NODES,
+    PODS,
+    POLICIES,
+    Answer,
+    ApiError,
+    Body,
+    Change,
+    Cluster,
+    Forbidden,
+    Kind,
+    Listing,
+    NotFound,
+    Selection,
+)
+from ...reconciler.objects import Object
+from . import connect, files
+
+if TYPE_CHECKING:
+    from ...reconciler.engine import Outlook
+    from ...reconciler.lease import Elector
+    from ...reconciler.policy import NodePolicy
+    from ...reconciler.snapshot import Snapshot
+
+T = TypeVar("T", bound=Object)
+
+CLOSER = 50
+"""How many nodes with something due are looked at more closely: their pods, and a trial of their evictions."""
+TRIALS = 500
+
+
+@dataclass
+class Reader:
+    """A client that can't change anything. What its user may not read is missing, and noted."""
+
+    cluster: Cluster
+    notes: dict[str, None] = field(default_factory=dict)
+
+    async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
+        """As the cluster says."""
+        try:
+            return await self.cluster.list(kind, which)
+        except NotFound:
+            if kind.plural != POLICIES.plural:
+                raise
+            what = "the cluster has no NodePolicies: their CustomResourceDefinition is not there"
+            remedy = "sync dist/CLUSTER, which holds it once spec.reconciler is set; or name another --context"
+            raise InputError(Finding("GPU933", "error", what, remedy=remedy)) from None
+        except Forbidden as error:
+            if kind is PODS and which.fields:
+                self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None
+            raise
+
+    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
+        """As the cluster says."""
+        return self.cluster.watch(kind, which, resource_version)
+
+    async def patch(
+        self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
+    ) -> Answer:
+        """Refused."""
+        raise ApiError(f"{kind.plural} {name} is not to be changed here")
+
+    async def create(
+        self,
+        kind: Kind[T],
+        body: Body,
+        *,
+        namespace: str = "",
+        of: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
+        """Refused, but for the trial of an eviction. Who may not even try is told so once."""
+        if not dry_run:
+            raise ApiError(f"no {kind.name} is to be created here")
+        try:
+            return await self.cluster.create(
+                kind, body, namespace=namespace, of=of, subresource=subresource, dry_run=True
+            )
+        except Forbidden as error:
+            self.notes[f"evictions can't be tried, so disruption budgets aren't known: {error}"] = None
+            return Answer()
+
+    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
+        """Refused."""
+        raise ApiError(f"{kind.plural} {name} is not to be deleted here")
+
+
+@dataclass(frozen=True)
+class Look:
+    """A cluster at one moment, and what the reconciler would make of it."""
+
+    namespace: str
+    known: Snapshot
+    outlook: Outlook
+    leader: str
+    """Who leads; "" for nobody."""
+    notes: tuple[str, ...]
+    """What is not known, and why."""
+
+    def policy(self, uid: str) -> NodePolicy | None:
+        """The policy with UID."""
+        return next((each for each in self.known.policies if each.uid == uid), None)
+
+    @property
+    def waits(self) -> Mapping[str, list[tuple[str, str]]]:
+        """Why nothing happens on a node: kinds and texts, by node."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for wait in self.outlook.decision.waits:
+            found.setdefault(wait.node, []).append((wait.kind, wait.message))
+        return found
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that only looks."""
+    connect.add_connection(parser)
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        metavar="FILE|DIR",
+        action="append",
+        default=[],
+        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed",
+    )
+
+
+def look(options: argparse.Namespace) -> Look:
+    """What OPTIONS say to look at."""
+    if not options.sources:
+        return connect.run(options, lambda cluster: looked(cluster, options.namespace))
+    if options.kubeconfig or options.context:
+        what = "--from looks at files, so --kubeconfig and --context have no effect"
+        raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
+    dump = files.load(options.sources)
+    space = options.namespace or dump.namespace or connect.DEFAULT_NAMESPACE
+    return connect.waited(looked(dump.cluster, space, dump.missing))
+
+
+async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -> Look:
+    """A look at CLUSTER."""
+    from ...reconciler import engine
+    from ...reconciler.clock import Clock
+    from ...reconciler.engine import Wanted
+    from ...reconciler.gather import Bounds, Sources
+    from ...reconciler.lease import Elector
+    from ...reconciler.log import Log
+
+    reader, clock, log = Reader(cluster), Clock(), Log("error", io.StringIO())
+    await reader.list(POLICIES)  # first, since its absence has a message of its own
+    space = await connect.namespace(reader, asked)
+    sources = Sources(reader, space, clock, log, bounds=Bounds(trials=TRIALS))
+    await sources.refresh()
+    elector = Elector(reader, space, "", clock, log)
+    try:
+        await elector.look()
+    except Forbidden as error:
+        reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
+    base = sources.base(admitting=elector.admitting, paused=elector.paused)
+    wanted = engine.survey(base)
+    due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
+    closer = Wanted(tuple(dict.fromkeys((*wanted.pods, *due))), tuple(dict.fromkeys((*wanted.candidates, *due))))
+    known = await sources.closer(base, closer)
+    outlook = engine.outlook(known)
+    said = (*(nobody(elector, known.now) if notes is None else notes), *reader.notes)
+    return Look(space, known, outlook, leader(elector, known.now), said)
+
+
+def leader(elector: Elector, now: datetime) -> str:
+    """Who holds the Lease and has lately said so; "" for nobody."""
+    spec = elector.seen.spec if elector.seen else None
+    if spec is None or not spec.holderIdentity or not spec.renewTime:
+        return ""
+    try:
+        renewed = datetime.fromisoformat(spec.renewTime)
+    except ValueError:
+        return ""
+    return spec.holderIdentity if now - renewed < timedelta(seconds=2 * (spec.leaseDurationSeconds or 30)) else ""
+
+
+def nobody(elector: Elector, now: datetime) -> list[str]:
+    """The note that nobody leads, where it is so."""
+    if leader(elector, now):
+        return []
+    return [f"no reconciler leads in namespace {elector.namespace}: nothing of this happens before one does"]
+
+
+async def node(cluster: Cluster, name: str) -> Any:
+    """The node NAME. Raises InputError with the nearest names."""
+    found = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items
+    if not found:
+        every = (await cluster.list(NODES)).items
+        raise connect.unknown("node", name, [each.name for each in every])
+    return found[0]
+
+
+async def policy(cluster: Cluster, name: str) -> NodePolicy:
+    """The NodePolicy NAME, which one of its pools may be called, too. Raises InputError with the nearest names."""
+    policies = (await Reader(cluster).list(POLICIES)).items
+    found = [each for each in policies if each.name == name] or [each for each in policies if name in each.spec.pools]
+    if not found:
+        pools = [pool for each in policies for pool in each.spec.pools]
+        raise connect.unknown("NodePolicy", name, [*(each.name for each in policies), *pools])
+    return found[0]

@@ -1,0 +1,140 @@
+"""gpustack reconciler uninstall: what stands before it, and what it comes to."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...model import Finding, InputError
+from ...reconciler import keys
+from ...reconciler.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
+from ...reconciler.lease import NAME
+from ..common import counted
+from . import connect, reading
+
+if TYPE_CHECKING:
+    from ...reconciler.gather import Sources
+    from ...reconciler.lease import Elector
+    from ...reconciler.uninstall import Uninstalled
+
+WAIT = 2.0
+"""Seconds between two looks at a Lease that somebody still holds."""
+
+
+@dataclass
+class Released:
+    """What came of it."""
+
+    namespace: str
+    made: Uninstalled
+    policies: list[str]
+
+    @property
+    def code(self) -> int:
+        """The exit code: 2 where a node is left as it was."""
+        return 2 if self.made.left else 0
+
+    @property
+    def remains(self) -> list[str]:
+        """What a person still has to do."""
+        found = []
+        if self.made.left:
+            found.append(
+                "gpustack rollout retry NODE --discard-record gives up a record that can't be read; run it again then"
+            )
+        if self.made.labelled:
+            found.append(
+                "run it again once those pods are gone, to remove the labels, or keep them for what labels next"
+            )
+        if self.policies:
+            found.append(f"NodePolicies are still there, and do nothing by themselves: {', '.join(self.policies)}")
+        return found
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For --format json."""
+        return {
+            "namespace": self.namespace,
+            "released": sorted(self.made.released),
+            "labelsKept": self.made.labelled,
+            "left": self.made.left,
+            "nodePolicies": self.policies,
+        }
+
+
+@dataclass
+class Prepared:
+    """An uninstallation that nothing stands against."""
+
+    cluster: Cluster
+    namespace: str
+    sources: Sources
+    elector: Elector
+    nodes: int
+    working: int
+    keep_labels: bool
+
+    @property
+    def question(self) -> str:
+        """What a person is asked."""
+        labels = "keep" if self.keep_labels else "remove"
+        work = f", {self.working} of them in the middle of an operation" if self.working else ""
+        return (
+            f"Give back {counted(self.nodes, 'node')}{work}, and {labels} the labels by which the GPU stack runs there?"
+        )
+
+    async def carry_out(self) -> Released:
+        """Take the Lease and release every node."""
+        from ...reconciler.uninstall import uninstall
+
+        await self._lead()
+        made = await uninstall(self.cluster, self.sources, self.elector, self.sources.log, keep_labels=self.keep_labels)
+        policies = sorted(each.name for each in (await reading.Reader(self.cluster).list(POLICIES)).items)
+        return Released(self.namespace, made, policies)
+
+    async def _lead(self) -> None:
+        """Wait until the Lease is free: a replica that was killed holds it for half a minute more."""
+        for _ in range(20):
+            await self.elector.step()
+            if self.elector.leading:
+                return
+            await asyncio.sleep(WAIT)
+        seen = self.elector.seen
+        raise _still(self.namespace, seen.spec.holderIdentity or "" if seen else "")
+
+
+async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepared:
+    """See that no reconciler runs, and count what there is to do."""
+    from ...reconciler.clock import Clock
+    from ...reconciler.gather import Sources
+    from ...reconciler.lease import Elector
+    from ...reconciler.log import Log
+    from ...reconciler.view import views
+
+    await reading.Reader(cluster).list(POLICIES)
+    space = await connect.namespace(cluster, asked)
+    for each in (await cluster.list(DEPLOYMENTS, Selection(space))).items:
+        if each.name == NAME:
+            raise _still(space, f"Deployment {space}/{NAME}")
+    clock, log = Clock(), Log("error", io.StringIO())
+    sources = Sources(cluster, space, clock, log)
+    await sources.refresh()
+    ours = [
+        view
+        for view in views(sources.base())
+        if view.labels.get(keys.PRESENT) or any(key.startswith(keys.DOMAIN) for key in view.annotations)
+    ]
+    elector = Elector(cluster, space, f"uninstall_{secrets.token_hex(4)}", clock, log)
+    working = sum(1 for view in ours if view.operation)
+    return Prepared(cluster, space, sources, elector, len(ours), working, keep_labels)
+
+
+def _still(space: str, who: str) -> InputError:
+    """The error for a reconciler that still runs."""
+    what = f"the reconciler is still there ({who}), and would label the nodes again"
+    command = f"kubectl -n {space} delete deployment {NAME}"
+    remedy = f"delete its Deployment first, in Git where GitOps would bring it back, else: {command}"
+    return InputError(Finding("GPU938", "error", what, remedy=remedy))

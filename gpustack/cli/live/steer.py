@@ -1,0 +1,201 @@
+"""What people tell the reconciler: pause, hold, retry, close the breaker.
+
+Each is one annotation or label that no render contains, so that GitOps does not take it back (reconciler.md A15), and
+each says what it changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ...model import Finding, InputError
+from ...reconciler import keys
+from ...reconciler.cluster import LEASES, NODES, POLICIES, Cluster, Selection
+from ...reconciler.lease import NAME
+from ...reconciler.record import Last, Memory, Operation, Unreadable, read
+from . import connect, reading
+
+if TYPE_CHECKING:
+    from ...reconciler.objects import Node
+
+
+@dataclass
+class Done:
+    """What was changed on one object; `changed` is False where it was so already."""
+
+    object: str
+    changed: bool
+    what: str
+    before: dict[str, str] = field(default_factory=dict)
+    """What was removed, where that is worth keeping."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For --format json."""
+        return asdict(self)
+
+
+Deed = Callable[[Cluster, argparse.Namespace], Awaitable[list[Done]]]
+
+
+def stamp() -> str:
+    """A value that no earlier annotation has."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+async def pause(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Admit nothing more: of one policy, or of the fleet."""
+    return [await _annotate(cluster, options, keys.PAUSED, options.reason, "paused: nothing more begins")]
+
+
+async def resume(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Take the pause away. Pauses of the others are named: they hold on."""
+    made = [await _annotate(cluster, options, keys.PAUSED, None, "no longer paused")]
+    policies = (await reading.Reader(cluster).list(POLICIES)).items
+    others = [each.name for each in policies if keys.PAUSED in each.annotations and each.name != options.policy]
+    if not options.policy and others:
+        made[0].what += f"; still paused by themselves: {', '.join(sorted(others))}"
+    return made
+
+
+async def hold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Start nothing on these nodes, or on those of a policy, and give up what can be given up."""
+    if options.policy:
+        return [await _annotate(cluster, options, keys.HOLD, options.reason, "held: nothing begins on its nodes")]
+    if options.reason:
+        what = "a node on hold has no place for a reason"
+        raise InputError(Finding("GPU026", "error", what, remedy="leave --reason out, or hold a policy: --policy"))
+    return [await _label(cluster, name, "true", "held: nothing begins there") for name in nodes(options)]
+
+
+async def unhold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Take the hold away."""
+    if options.policy:
+        return [await _annotate(cluster, options, keys.HOLD, None, "no longer held")]
+    return [await _label(cluster, name, None, "no longer held") for name in nodes(options)]
+
+
+async def retry(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Try quarantined and backed-off operations now, or throw away records that can't be read."""
+    found = [await reading.node(cluster, name) for name in options.nodes]
+    for node in found:  # all or none
+        _may_retry(node, discard=options.discard_record)
+    if options.discard_record:
+        return [await _discard(cluster, node) for node in found]
+    made = []
+    for node in found:
+        await cluster.patch(NODES, node.name, {"metadata": {"uid": node.uid, "annotations": {keys.RETRY: stamp()}}})
+        made.append(Done(f"node {node.name}", True, "is tried again as soon as budget and windows allow"))
+    return made
+
+
+async def reset_breaker(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
+    """Let a stopped rollout go on."""
+    found = await reading.policy(cluster, options.policy)
+    name = f"NodePolicy {found.name}"
+    if not found.status.breaker.open:
+        return [Done(name, False, "its breaker is not open")]
+    await cluster.patch(POLICIES, found.name, {"metadata": {"annotations": {keys.RESET_BREAKER: stamp()}}})
+    return [Done(name, True, "breaker reset: the rollout goes on; nodes in quarantine now don't count again")]
+
+
+def nodes(options: argparse.Namespace) -> list[str]:
+    """The nodes that are named; refused where none is."""
+    if options.nodes:
+        return list(dict.fromkeys(options.nodes))
+    raise InputError(
+        Finding("GPU026", "error", "neither a node nor a policy is named", remedy="name NODE... or --policy")
+    )
+
+
+async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, value: str | None, what: str) -> Done:
+    """Set the annotation KEY of the policy that OPTIONS name, or of the Lease; None removes it."""
+    change: dict[str, Any] = {"metadata": {"annotations": {key: value}}}
+    if options.policy:
+        found = await reading.policy(cluster, options.policy)
+        if found.annotations.get(key) == value:
+            return Done(f"NodePolicy {found.name}", False, f"{what} (it was so already)")
+        await cluster.patch(POLICIES, found.name, change)
+        return Done(f"NodePolicy {found.name}", True, what)
+    space = await connect.namespace(cluster, options.namespace)
+    lease = await _lease(cluster, space)
+    if lease.annotations.get(key) == value:
+        return Done("the fleet", False, f"{what} (it was so already)")
+    await cluster.patch(LEASES, NAME, change, namespace=space)
+    return Done("the fleet", True, f"{what} (Lease {space}/{NAME})")
+
+
+async def _lease(cluster: Cluster, space: str) -> Any:
+    """The Lease, which says whether the fleet is paused."""
+    found = (await cluster.list(LEASES, Selection(space, fields=f"metadata.name={NAME}"))).items
+    if not found:
+        what = f"there is no Lease {NAME} in namespace {space}, so no reconciler has run there"
+        remedy = "name its namespace with --namespace, or a policy; every NodePolicy can be paused before one runs"
+        raise InputError(Finding("GPU934", "error", what, remedy=remedy))
+    return found[0]
+
+
+async def _label(cluster: Cluster, name: str, value: str | None, what: str) -> Done:
+    """Set the hold of a node."""
+    node = await reading.node(cluster, name)
+    if node.labels.get(keys.HOLD) == value:
+        return Done(f"node {name}", False, f"{what} (it was so already)")
+    await cluster.patch(NODES, name, {"metadata": {"uid": node.uid, "labels": {keys.HOLD: value}}})
+    return Done(f"node {name}", True, what)
+
+
+def _spoilt(node: Node) -> dict[str, str]:
+    """The records of NODE that can't be read, by annotation, with the reason."""
+    found = {}
+    readers: dict[str, Callable[[str | None], object]] = {
+        keys.OPERATION: lambda text: read(Operation, text),
+        keys.LAST: lambda text: read(Last, text),
+        keys.MEMORY: lambda text: read(Memory, text),
+    }
+    for key, reads in readers.items():
+        try:
+            reads(node.annotations.get(key))
+        except Unreadable as why:
+            found[key] = str(why)
+    return found
+
+
+def _may_retry(node: Node, *, discard: bool) -> None:
+    """Refuse what would do nothing, with the reason."""
+    spoilt = _spoilt(node)
+    if discard and not spoilt:
+        what = f"the records of node {node.name} can be read, so none is thrown away"
+        raise InputError(Finding("GPU937", "error", what, remedy="leave out --discard-record"))
+    if spoilt and not discard:
+        what = f"a record of node {node.name} can't be read: {'; '.join(spoilt.values())}"
+        why = "a newer reconciler wrote it, or somebody edited it; nothing is done on the node meanwhile"
+        remedy = (
+            "run the reconciler that wrote it, or throw the record away, which gives the node back: --discard-record"
+        )
+        raise InputError(Finding("GPU937", "error", what, why=why, remedy=remedy))
+    if discard:
+        return
+    operation, last = read(Operation, node.annotations.get(keys.OPERATION)), read(Last, node.annotations.get(keys.LAST))
+    if operation and operation.phase != "Quarantine":
+        what = f"an operation is under way on node {node.name} ({operation.phase}), so there is nothing to try again"
+    elif not operation and not (last and last.notBefore):
+        what = f"nothing failed on node {node.name}, so there is nothing to try again"
+    else:
+        return
+    remedy = "gpustack rollout status says what the node waits for"
+    raise InputError(Finding("GPU937", "error", what, remedy=remedy))
+
+
+async def _discard(cluster: Cluster, node: Node) -> Done:
+    """Throw away the records that can't be read, on the very version of the node that they were seen on."""
+    spoilt = _spoilt(node)
+    head = {"uid": node.uid, "resourceVersion": node.metadata.resourceVersion}
+    await cluster.patch(NODES, node.name, {"metadata": {**head, "annotations": dict.fromkeys(spoilt)}})
+    what = f"thrown away: {', '.join(spoilt)}"
+    if keys.OPERATION in spoilt and keys.CORDONED in node.annotations:
+        what += "; the reconciler uncordons the node now"
+    return Done(f"node {node.name}", True, what, {key: node.annotations[key] for key in spoilt})

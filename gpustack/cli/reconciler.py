@@ -1,0 +1,77 @@
+"""gpustack reconciler: uninstall, which gives every node back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError
+from . import common
+from .text import as_json
+
+if TYPE_CHECKING:
+    from ..reconciler.cluster import Cluster
+    from .live.release import Released
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from .live import connect
+
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    what = "give every node back: lift the reconciler's cordons, remove its labels and records"
+    below = actions.add_parser("uninstall", help=what, description=f"{what[0].upper()}{what[1:]}.")
+    connect.add_connection(below)
+    below.add_argument("--keep-labels", action="store_true", help="leave the labels by which the GPU stack runs")
+    below.add_argument("--yes", action="store_true", help="do not ask")
+    below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    from .live import connect, release
+
+    may_ask(options)
+
+    async def work(cluster: Cluster) -> Released | None:
+        prepared = await release.prepare(cluster, options.namespace, keep_labels=options.keep_labels)
+        if not options.yes and not confirmed(prepared.question):
+            return None
+        return await prepared.carry_out()
+
+    done = connect.run(options, work)
+    if done is None:
+        print("nothing was changed")
+        return 0
+    if options.format == "json":
+        print(as_json({"version": 1, "exit": done.code, **done.data}))
+    else:
+        tell(done)
+    return done.code
+
+
+def may_ask(options: argparse.Namespace) -> None:
+    """Refuse to go on where nobody can be asked."""
+    if options.yes or (options.format == "text" and sys.stdin is not None and sys.stdin.isatty()):
+        return
+    what = "uninstalling changes every GPU node, and nobody is there to confirm it"
+    remedy = "run it on a terminal, or add --yes; `gpustack rollout status` shows the nodes first"
+    raise InputError(Finding("GPU938", "error", what, remedy=remedy))
+
+
+def confirmed(question: str) -> bool:
+    """Whether a person says yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def tell(done: Released) -> None:
+    """What was done, what is left with the reason, and what remains for the person to do."""
+    from .text import printable
+
+    print(f"{common.counted(len(done.made.released), 'node')} given back")
+    for name, why in sorted(done.made.labelled.items()):
+        print(printable(f"{name}: labels of the GPU stack stay: {why}"))
+    for name, why in sorted(done.made.left.items()):
+        print(printable(f"{name}: left as it was: {why}"))
+    for text in done.remains:
+        print(printable(text))

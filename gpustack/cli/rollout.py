@@ -1,0 +1,109 @@
+"""gpustack rollout: what the reconciler would do and what it waits for, and the few things that people tell it.
+
+The work is in live/; here are the words of the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from . import common
+from .text import as_json
+
+if TYPE_CHECKING:
+    from .live.steer import Deed
+
+ACTIONS = {
+    "plan": "print the order of what is due, the pods that move, what blocks it and the budgets; do nothing",
+    "status": "print how far each NodePolicy is, and why each node waits that does",
+    "pause": "begin nothing more, in the fleet or under one NodePolicy",
+    "resume": "take a pause away",
+    "hold": "leave nodes alone, or all nodes of a NodePolicy",
+    "unhold": "take a hold away",
+    "retry": "try what failed on nodes again now",
+    "reset-breaker": "let a rollout go on that failures have stopped",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from .live import connect, reading
+
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, what in ACTIONS.items():
+        below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        if name in {"plan", "status"}:
+            reading.add_sources(below)
+        else:
+            connect.add_connection(below)
+        if name in {"pause", "resume"}:
+            below.add_argument(
+                "policy",
+                nargs="?",
+                metavar="POLICY",
+                type=common.named,
+                help="a NodePolicy or pool (default: the fleet)",
+            )
+        if name in {"hold", "unhold"}:
+            below.add_argument("nodes", nargs="*", metavar="NODE", type=common.named)
+            below.add_argument(
+                "--policy", metavar="NAME", type=common.named, help="all nodes of this NodePolicy instead"
+            )
+        if name in {"pause", "hold"}:
+            below.add_argument("--reason", metavar="TEXT", default="", help="said wherever it is why something waits")
+        if name == "retry":
+            below.add_argument("nodes", nargs="+", metavar="NODE", type=common.named)
+            below.add_argument(
+                "--discard-record", action="store_true", help="throw away records that can't be read, and print them"
+            )
+        if name == "reset-breaker":
+            below.add_argument("policy", metavar="POLICY", type=common.named, help="a NodePolicy or pool")
+        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.action in {"plan", "status"}:
+        return look(options)
+    return steer(options)
+
+
+def look(options: argparse.Namespace) -> int:
+    from .live import plan, reading, status
+    from .text import printable
+
+    what = plan if options.action == "plan" else status
+    found = what.data(reading.look(options))
+    if options.format == "json":
+        print(as_json({"version": 1, "exit": 0, **found}))
+        return 0
+    for line in what.lines(found):
+        print(printable(line))
+    return 0
+
+
+def steer(options: argparse.Namespace) -> int:
+    from .live import connect, steer
+    from .text import printable
+
+    if options.action in {"hold", "unhold"} and options.policy and options.nodes:
+        from ..model import Finding, InputError
+
+        what = "nodes and a policy are named"
+        raise InputError(Finding("GPU026", "error", what, remedy="name NODE..., or --policy, one at a time"))
+    deeds: dict[str, Deed] = {
+        "pause": steer.pause,
+        "resume": steer.resume,
+        "hold": steer.hold,
+        "unhold": steer.unhold,
+        "retry": steer.retry,
+        "reset-breaker": steer.reset_breaker,
+    }
+    done = connect.run(options, lambda cluster: deeds[options.action](cluster, options))
+    if options.format == "json":
+        print(as_json({"version": 1, "exit": 0, "results": [each.data for each in done]}))
+        return 0
+    for each in done:
+        print(printable(f"{each.object}: {each.what}"))
+        for key, text in each.before.items():
+            print(printable(f"  {key} was {text}"))
+    return 0

@@ -1,0 +1,104 @@
+"""A simulated cluster behind an address of this machine, and the verbs that talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpustack.reconciler.cluster import LEASES
+from gpustack.reconciler.lease import NAME
+from gpustack.reconciler.testing import FakeCluster
+from gpustack.reconciler.testing.stack import NAMESPACE
+from gpustack.reconciler.testing.world import World
+from tests.project import Project, Ran
+from tests.reconciler.front import KINDS, serving
+from tests.reconciler.model.replica import Replica
+
+
+@dataclass
+class Live:
+    """A cluster with installed nodes, and a project whose verbs reach it."""
+
+    project: Project
+    world: World
+    cluster: FakeCluster
+    replica: Replica
+    config: Path
+    address: str = ""
+
+    def run(self, *words: str, env: dict[str, str | None] | None = None) -> Ran:
+        """Run `gpustack WORDS` against the cluster."""
+        return self.project.run(*words, env={"KUBECONFIG": str(self.config), **(env or {})})
+
+    def passes(self, number: int, seconds: float = 5.0) -> None:
+        """Let the reconciler and everybody else work."""
+        for _ in range(number):
+            self.replica.run()
+            self.world.tick(seconds)
+
+    def lease(self, **annotations: str) -> None:
+        """The Lease, which somebody holds."""
+        now = self.world.server.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": "replica-1", "renewTime": now, "leaseDurationSeconds": 30}
+        metadata = {"name": NAME, "namespace": NAMESPACE, "annotations": annotations}
+        self.world.server.put(LEASES, {"metadata": metadata, "spec": spec})
+
+    def dump(self, folder: Path, *left_out: str) -> Path:
+        """What kubectl would print, a file for each kind; kinds LEFT_OUT have none."""
+        folder.mkdir(exist_ok=True)
+        for plural, spaces in self.world.server._objects.items():
+            if plural in left_out:
+                continue
+            kind = next(each for each in KINDS.values() if each.plural == plural)
+            head = {"apiVersion": kind.api_version, "kind": kind.name}
+            items = [{**head, **document} for of in spaces.values() for document in of.values()]
+            text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+            (folder / f"{plural}.yaml").write_text(text, encoding="utf-8")
+        return folder
+
+
+@contextlib.contextmanager
+def live(project: Project, nodes: int = 3, **policy: Any) -> Iterator[Live]:
+    """A cluster of so many nodes, served until the end."""
+    world = World()
+    world.install_stack()
+    world.set_policy(**policy)
+    for number in range(nodes):
+        world.add_node(f"node-{number}")
+    replica = Replica(world, FakeCluster(world.server))
+    made = Live(project, world, FakeCluster(world.server, "person"), replica, project.folder)
+    made.passes(30)
+    ready, stop = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with serving(made.cluster) as address:
+            made.address = address
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(10)
+        made.config = kubeconfig(project.folder / "kubeconfig", made.address)
+        yield made
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
+
+
+def kubeconfig(path: Path, address: str) -> Path:
+    """A file that leads to ADDRESS, with two contexts."""
+    contexts = "[{name: prod, context: {cluster: k}}, {name: test, context: {cluster: k}}]"
+    clusters = f"[{{name: k, cluster: {{server: '{address}'}}}}]"
+    path.write_text(f"current-context: prod\ncontexts: {contexts}\nclusters: {clusters}\n", encoding="utf-8")
+    return path

@@ -1,0 +1,109 @@
+"""gpustack reconciler uninstall: asks first, gives back every node, and says what it left."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gpustack.cli.live import release
+from gpustack.reconciler import keys
+from gpustack.reconciler.cluster import DEPLOYMENTS, LEASES, NODES
+from gpustack.reconciler.lease import NAME
+from gpustack.reconciler.testing.stack import NAMESPACE, POOL
+from gpustack.reconciler.testing.workloads import Workload, add_workload
+from gpustack.reconciler.testing.world import ZONE
+from tests.cli.live import Live, live
+from tests.project import Project
+
+
+@pytest.fixture
+def cluster(project: Project) -> Iterator[Live]:
+    """Two installed nodes, one of them in the middle of an operation."""
+    with live(project, nodes=2) as made:
+        made.world.roll("2")
+        made.passes(3)
+        yield made
+
+
+def test_everything_is_given_back(cluster: Live) -> None:
+    """No cordon, label or annotation of ours is left, nor the Lease; what remains to do is said."""
+    ran = cluster.run("reconciler", "uninstall", "--yes")
+    assert ran.code == 0, ran.err
+    assert ran.out == "2 nodes given back\nNodePolicies are still there, and do nothing by themselves: gpus\n"
+    for name in ("node-0", "node-1"):
+        node = cluster.world.server.read(NODES, name)
+        assert not node.spec.unschedulable
+        assert node.annotations == {}
+        left = {key for key in node.labels if key.startswith((keys.DOMAIN, keys.DEPLOY))}
+        assert left == set()
+        assert {POOL, ZONE} <= node.labels.keys()
+    assert cluster.world.server.find(LEASES, NAME, NAMESPACE) is None
+
+
+def test_what_is_left_has_a_reason(cluster: Live) -> None:
+    """Labels under a pod that uses a GPU, and a node whose record can't be read: exit code 2."""
+    add_workload(cluster.world, Workload("train", 2))
+    cluster.passes(1)
+    free = next(name for name in cluster.world.machines if not cluster.world.cordoned(name))
+    other = next(name for name in cluster.world.machines if name != free)
+    cluster.world.annotate(other, {keys.OPERATION: "{"})
+    ran = cluster.run("reconciler", "uninstall", "--yes", "--format", "json")
+    assert ran.code == 2
+    found = ran.json
+    assert found["released"] == [free]
+    assert found["labelsKept"].keys() == {free}
+    assert "uses a GPU" in found["labelsKept"][free]
+    assert "can't be read" in found["left"][other]
+    ran = cluster.run("reconciler", "uninstall", "--yes")
+    assert f"{other}: left as it was: its record can't be read" in ran.out
+    assert "--discard-record" in ran.out
+
+
+def test_labels_are_kept_on_demand(cluster: Live) -> None:
+    """For who goes on with labels of their own."""
+    assert cluster.run("reconciler", "uninstall", "--yes", "--keep-labels").code == 0
+    assert cluster.world.labels("node-0")[f"{keys.DEPLOY}driver"] == "true"
+    assert cluster.world.annotations("node-0").keys() <= {keys.UPGRADES_ENABLED}
+
+
+def test_somebody_must_confirm(cluster: Live) -> None:
+    """Without a terminal, --yes; nothing is written before."""
+    before = cluster.world.server.version
+    ran = cluster.run("reconciler", "uninstall")
+    assert (ran.code, "--yes" in ran.err) == (4, True)
+    assert cluster.run("reconciler", "uninstall", "--format", "json").code == 4
+    assert cluster.world.server.version == before
+
+
+class Terminal(io.StringIO):
+    """Somebody at a keyboard."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "changed"), [("y\n", True), ("\n", False), ("no\n", False), ("", False)])
+def test_a_terminal_is_asked(cluster: Live, monkeypatch: pytest.MonkeyPatch, answer: str, changed: bool) -> None:
+    """What it is about comes with the question."""
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    ran = cluster.run("reconciler", "uninstall")
+    assert ran.code == 0
+    assert "Give back 2 nodes, 1 of them in the middle of an operation, and remove the labels" in ran.err
+    assert ("nothing was changed" in ran.out) is not changed
+    assert (cluster.world.annotations("node-0") == {}) is changed
+
+
+def test_a_reconciler_that_still_runs_is_refused(cluster: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Deployment, or a replica that holds the Lease; it would label the nodes again."""
+    monkeypatch.setattr(release, "WAIT", 0.0)
+    cluster.lease()
+    ran = cluster.run("reconciler", "uninstall", "--yes")
+    assert (ran.code, "replica-1" in ran.err) == (4, True)
+    metadata = {"name": NAME, "namespace": NAMESPACE}
+    cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "status": {"readyReplicas": 2}})
+    ran = cluster.run("reconciler", "uninstall", "--yes")
+    assert (ran.code, f"kubectl -n {NAMESPACE} delete deployment {NAME}" in ran.err) == (4, True)
+    assert cluster.world.labels("node-0")[f"{keys.DEPLOY}driver"] == "true"
