@@ -238,7 +238,9 @@ def _retry(found: _Pass, view: View, policy: NodePolicy, operation: Operation, w
     if what is None and operation.install:
         if labeller.users(found.known, view) is None:
             return False
-        found.actions.append(release(found.known, view, operation, "the node is in use, so it is not new", failed=False))
+        found.actions.append(
+            release(found.known, view, operation, "the node is in use, so it is not new", failed=False)
+        )
         return True
     again = what or Due(tuple(operation.acts), operation.target)
     found.candidates.append(Candidate(view, policy, again))
@@ -343,7 +345,9 @@ def _end(found: _Pass) -> Decision:
         if made != policy.status:
             statuses.append(PatchStatus(policy, made))
     known.seen.forget()
-    return Decision((*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again))
+    return Decision(
+        (*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again)
+    )
 
 
 def _again(waits: Iterable[Wait], again: float) -> float:

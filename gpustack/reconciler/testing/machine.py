@@ -242,4 +242,3 @@ def _digest(pod: Document) -> str:
         if variable["name"] == "DRIVER_CONFIG_DIGEST":
             return str(variable["value"])
     return ""
-

@@ -16,11 +16,11 @@ from typing import Any
 
 from .. import keys
 from ..cluster import DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
-from .eviction import BUDGETS, settle_budgets
+from .eviction import settle_budgets
 from .machine import Machine, offer, run_driver, run_operand, status_of
 from .rules import Document
 from .server import Server
-from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, VALIDATOR, driver_set, node_policy, operand_sets
+from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, driver_set, node_policy, operand_sets
 from .workloads import Workload, run_workloads
 
 ZONE = "topology.kubernetes.io/zone"
@@ -276,5 +276,3 @@ def template_hash(daemons: Document) -> str:
     """The hash of a DaemonSet's template."""
     text = json.dumps(daemons["spec"]["template"], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
