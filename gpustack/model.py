@@ -103,6 +103,13 @@ def brief(text: str) -> str:
     return _LONG.sub(lambda word: f"{word[0][:60]}...", text) if len(text) >= 1500 else text
 
 
+def printable(line: str) -> str:
+    """LINE without control characters: what a policy holds must not steer the terminal."""
+    return "".join(
+        c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
+    )
+
+
 def dotted(path: Path) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes."""
     text = ""

@@ -6,6 +6,7 @@
   objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
 - docs/rules/: all of it, from the rules' docstrings (rule_pages.py).
+- docs/impact.md: all of it, from the docstrings of the rules of impact.
 - docs/platforms.md and docs/gpus.md: all of them, from the catalogue (catalogue_pages.py).
 """
 
@@ -20,10 +21,12 @@ import yaml
 
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.reference import replaced, replaced_fields
+from gpustack.review.impact.rule import Rule, all_rules
 from tools import catalogue_pages, rule_pages
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"
+IMPACT = ROOT / "docs" / "impact.md"
 COMPONENTS = ROOT / "docs" / "components"
 INDEX = COMPONENTS / "index.md"
 DEVIATIONS = ROOT / "tests" / "fidelity" / "deviations.yaml"
@@ -36,11 +39,51 @@ LIST = re.compile(r"(<!-- components:begin -->).*?<!-- components:end -->", re.D
 def pages() -> Iterator[tuple[Path, str]]:
     """Every page with generated parts, and what it should be."""
     yield POLICY, replaced(POLICY.read_text(encoding="utf-8"))
+    yield IMPACT, impact_page()
     for path in sorted(COMPONENTS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         text = LIST.sub(lambda marks: f"{marks[1]}\n\n{component_list()}\n\n<!-- components:end -->", text)
         text = replaced_fields(text, "../policy.md")
         yield path, DIFFERENCES.sub(lambda marks: between(marks[1], marks[2].split()), text)
+
+
+IMPACT_HEAD = """\
+<!-- Made from gpustack/review/impact/ by tools/make_docs.py. -->
+# What a change does
+
+`gpustack diff` and `gpustack report` say what a change does to nodes and workloads, not only which fields are others. A
+**danger** is what takes something away from running workloads or nodes, gives somebody more rights, or what a sync can't do; a
+**note** is the rest of what is worth knowing. An id has one meaning, for ever. `routine` stands on a change in which everything
+is known to be harmless: it begins with what a monitoring object says, and ends before anything that restarts a pod.
+
+Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about excludes
+no pool. Two folders have no policies: their dangers come without numbers, and what nodes advertise is not compared.
+"""
+FAMILIES = {
+    "1": "Driver pods",
+    "2": "Other pods",
+    "3": "GPUs",
+    "4": "Rights and admission",
+    "5": "Objects",
+    "6": "Monitoring",
+    "7": "Versions",
+}
+
+
+def impact_page() -> str:
+    """The rules of impact: a list, then what each is about."""
+    rows = [f"| [{one.id}](#{one.id.lower()}) | {one.severity} | {one.page.title} |" for one in all_rules()]
+    parts = [IMPACT_HEAD, "\n".join(["| Id | Severity | What it is about |", "|---|---|---|", *rows, ""])]
+    for digit, family in FAMILIES.items():
+        parts.append(f"## {family}\n")
+        parts += [impact_section(one) for one in all_rules() if one.id[3] == digit]
+    return "\n".join(parts)
+
+
+def impact_section(one: Rule) -> str:
+    """What a rule of impact is about."""
+    remedy = one.page.remedy[0].upper() + one.page.remedy[1:]
+    return f"### {one.id}\n\n**{one.page.title}.** ({one.severity})\n\n{one.page.why}\n\nWhat to do: {remedy}\n"
 
 
 def about(text: str) -> list[str]:

@@ -28,6 +28,7 @@ VERBS = {
     "render": "compile policies into manifests under dist/",
     "lint": "say what the rules have against the policies, and write nothing",
     "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
+    "report": "write one HTML page: the fleet, its GPUs and findings, and what changes against a base",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
     "explain": "show the effective value of a field, and where it was written",

@@ -41,6 +41,21 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
+def add_base(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+    """Options of every verb that compares with a revision of Git."""
+    parser.add_argument(
+        "--base",
+        metavar="REF",
+        default=default,
+        help=f"the revision to compare with (default: {default or 'none, nothing is compared'})",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default="dist", help="where rendered manifests stand in Git (default: dist)"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
+
+
 def add_today(parser: argparse.ArgumentParser) -> None:
     """The option of every verb that runs rules."""
     parser.add_argument(

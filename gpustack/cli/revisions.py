@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..model import Finding, InputError, MissingToolError
@@ -74,11 +74,10 @@ class Git:
             yield blob, data[end + 1 : end + 1 + size]
             position = end + size + 2
 
-    def extract(self, commit: str, folders: Iterable[str], into: Path) -> None:
-        """Write the files below FOLDERS at COMMIT into the folder INTO, with the same paths."""
-        paths = {path: blob for folder in folders for path, blob in self.files(commit, folder).items()}
-        content = dict(self.contents(paths.values()))
-        for path, blob in paths.items():
+    def extract(self, blobs: Mapping[str, str], into: Path) -> None:
+        """Write BLOBS, by their paths, into the folder INTO."""
+        content = dict(self.contents(blobs.values()))
+        for path, blob in blobs.items():
             target = into / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content[blob])

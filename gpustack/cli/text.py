@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from ..model import Finding
+from ..model import Finding, printable
+
+__all__ = ["as_json", "document", "plain", "print_findings", "printable", "text", "whole"]
 
 WIDTH = 160
 
@@ -39,13 +41,6 @@ def quoted(line: int, column: int, text: str) -> list[str]:
     start, shown = excerpt(column, text)
     number = f"{line:5}"
     return [f"{number} | {shown.expandtabs(1)}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
-
-
-def printable(line: str) -> str:
-    """LINE without control characters: what a policy holds must not steer the terminal."""
-    return "".join(
-        c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
-    )
 
 
 def whole(value: Any) -> Any:

@@ -150,20 +150,23 @@ def _spans(drawing: Drawing) -> Iterator[tuple[str, int]]:
         yield "", drawing.slices - at
 
 
-def svg(title: str, drawings: Sequence[Drawing]) -> str:
-    """DRAWINGS below one another, as an SVG document called TITLE."""
+def svg(title: str, drawings: Sequence[Drawing], *, within: str = "") -> str:
+    """DRAWINGS below one another, as an SVG document called TITLE.
+
+    WITHIN a page, ids begin with that word, and styles and patterns are the page's: `shared`, once.
+    """
     description = ". ".join(f"{drawing.caption}: {drawing.detail}" for drawing in drawings)
     body, top = "", MARGIN
     for drawing in drawings:
         text, bottom = _bar(drawing, top)
         body += text
         top = bottom + GAP
-    height = top - GAP + MARGIN
+    height, ids = top - GAP + MARGIN, within or "mig"
     size = f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height}" width="{WIDTH + 2 * MARGIN}" height="{height}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="mig-title mig-desc">\n'
-        f'<title id="mig-title">{escape(title)}</title>\n<desc id="mig-desc">{escape(description)}</desc>\n'
-        f"{STYLE}{PATTERNS}"
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{ids}-title {ids}-desc">\n'
+        f'<title id="{ids}-title">{escape(title)}</title>\n<desc id="{ids}-desc">{escape(description)}</desc>\n'
+        f"{'' if within else STYLE + PATTERNS}"
         f'<rect class="ground" width="100%" height="100%"/>\n{body}</svg>\n'
     )
 
@@ -189,6 +192,13 @@ def _bar(drawing: Drawing, top: int) -> tuple[str, int]:
                 f'<rect class="label" {box}/><text class="name" x="{middle}" y="{top + 26}">{escape(name)}</text>\n'
             )
     return "".join(lines), top + (BAR if drawing.slices else 0)
+
+
+def shared() -> str:
+    """What the pictures of a page have in common. Browsers draw no pattern of a picture that is not displayed, so this
+    one is, and has no size.
+    """
+    return f'<svg class="unseen" width="0" height="0" aria-hidden="true">{STYLE}{PATTERNS}</svg>\n'
 
 
 STYLE = """<style>

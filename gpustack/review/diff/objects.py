@@ -8,7 +8,7 @@ and a creation, so it is said as both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ...model import Body
@@ -50,7 +50,8 @@ Objects = Mapping[Identity, Rendered]
 class ObjectChange:
     """What became of one object. `body` is the whole of one that was added or removed.
 
-    `was` names the object that one was renamed from. `moved` are the files before and after, where they differ.
+    `was` names the object that one was renamed from. `moved` are the files before and after, where they differ. `old`
+    and `new` are the whole object of either side, for who asks what the change means; they are no part of the change.
     """
 
     what: Kind
@@ -60,6 +61,8 @@ class ObjectChange:
     was: Identity | None = None
     moved: tuple[str, str] | None = None
     file: str = ""
+    old: Body | None = field(default=None, compare=False, repr=False)
+    new: Body | None = field(default=None, compare=False, repr=False)
 
 
 def compare(before: Objects, after: Objects) -> list[ObjectChange]:
@@ -68,17 +71,25 @@ def compare(before: Objects, after: Objects) -> list[ObjectChange]:
     new = {identity: found for identity, found in after.items() if identity not in before}
     made = []
     for old, fresh in _renames(gone, new):
-        found = new.pop(fresh)
-        fields = changes(gone.pop(old).body, found.body)
-        made.append(ObjectChange("renamed", fresh, fields, found.body, old, file=found.file))
-    made += [ObjectChange("removed", identity, body=found.body, file=found.file) for identity, found in gone.items()]
-    made += [ObjectChange("added", identity, body=found.body, file=found.file) for identity, found in new.items()]
+        lost, found = gone.pop(old).body, new.pop(fresh)
+        fields = changes(lost, found.body)
+        made.append(ObjectChange("renamed", fresh, fields, found.body, old, file=found.file, old=lost, new=found.body))
+    made += [
+        ObjectChange("removed", identity, body=found.body, file=found.file, old=found.body)
+        for identity, found in gone.items()
+    ]
+    made += [
+        ObjectChange("added", identity, body=found.body, file=found.file, new=found.body)
+        for identity, found in new.items()
+    ]
     for identity in before.keys() & after.keys():
         left, right = before[identity], after[identity]
         fields = changes(left.body, right.body)
         moved = (left.file, right.file) if left.file != right.file else None
         if fields or moved:
-            made.append(ObjectChange("changed", identity, fields, moved=moved, file=right.file))
+            made.append(
+                ObjectChange("changed", identity, fields, moved=moved, file=right.file, old=left.body, new=right.body)
+            )
     return sorted(made, key=lambda change: change.identity)
 
 

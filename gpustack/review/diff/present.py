@@ -92,7 +92,6 @@ def _title(change: ObjectChange) -> str:
 
 
 def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line]:
-    secret = change.identity.kind == "Secret"
     if change.moved:
         yield Line("-", f"file {change.moved[0]}")
         yield Line("+", f"file {change.moved[1]}")
@@ -101,9 +100,24 @@ def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line
         yield from (Line(mark, text) for text in _summary(change.body or {}))
         return
     for field in fields:
-        hidden = secret and bool(field.path) and field.path[0] in {"data", "stringData"}
         yield Line("~", written(field.path) or "the whole object")
-        yield from _values(field, hidden=hidden)
+        yield from _values(field, hidden=hides(change, field))
+
+
+OPEN = ("apiVersion", "kind", "type", "immutable")
+"""What of a Secret is shown, beside its metadata."""
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl keeps the whole object."""
+
+
+def hides(change: ObjectChange, field: FieldChange) -> bool:
+    """Whether the values of FIELD are a Secret's, or may hold them."""
+    if change.identity.kind != "Secret":
+        return False
+    first, second, third = (*field.path, "", "", "")[:3]
+    if first == "metadata":
+        return second in {"", "annotations"} and third in {"", APPLIED}
+    return first not in OPEN
 
 
 def _values(field: FieldChange, *, hidden: bool) -> Iterator[Line]:

@@ -1,0 +1,305 @@
+"""Both sides of a comparison: what is merged, from Git or from a folder, and what the policies render to now.
+
+Where dist/ is not in Git, the policies of the base are rendered, in a folder of their own. Nothing in the work tree is
+touched. The policies of both sides are read as well, for those clusters alone in which something changes: they say how
+many nodes a change is about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, GpustackError, InputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..compiler.fleet import Project, Source
+    from ..policy.spec import ClusterPolicySpec
+    from ..review.diff.objects import ObjectChange
+    from ..review.diff.sides import Files, Side, Texts
+    from .formats.diff import Compared
+    from .revisions import Git
+
+
+@contextmanager
+def compare(options: argparse.Namespace) -> Iterator[Compared]:
+    """What OPTIONS ask to be compared."""
+    from ..review.diff import groups
+    from ..review.diff import sides as compared
+    from ..review.impact import effects
+    from .formats.diff import Compared
+
+    with sides(options) as both:
+        before, after = both.before, both.after
+        found = compared.differences(before, after)
+        total = {*before.clusters, *after.clusters}
+        specs = both.specs(found)
+        impact = effects.impact(found, specs, new=total - before.clusters.keys(), gone=total - after.clusters.keys())
+        unknown = [name for name in found if _lacks(specs.get(name), name, both)]
+        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(found)))
+        yield Compared(grouped, replace(impact, unknown=tuple(unknown)))
+
+
+def _lacks(pair: tuple[object, object] | None, cluster: str, both: Sides) -> bool:
+    """Whether a policy of CLUSTER is not known that there must be."""
+    known = pair or (None, None)
+    there = (cluster in both.before.clusters, cluster in both.after.clusters)
+    return any(side and spec is None for side, spec in zip(there, known, strict=True))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides, and the policies behind them; None for a side that has none, such as a folder."""
+
+    before: Side
+    after: Side
+    old: Policies | None = None
+    new: Policies | None = None
+
+    def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
+        """The effective specs of both sides for the clusters FOUND."""
+        return {
+            name: (self.old.spec(name) if self.old else None, self.new.spec(name) if self.new else None)
+            for name in found
+        }
+
+
+if TYPE_CHECKING:
+    Spec = ClusterPolicySpec | None
+
+
+class Policies:
+    """The policies of one side, read when they are asked for; clusters of one effective spec share it.
+
+    `same` are those that are what the policy of another side is, byte for byte, layers included.
+    """
+
+    def __init__(self, project: Project, found: Iterable[Source], same: Mapping[str, Policies] | None = None) -> None:
+        self.project, self._same = project, dict(same or {})
+        self.sources = {source.name: source for source in found}
+        self._known: dict[str, Spec] = {}
+
+    def spec(self, cluster: str) -> Spec:
+        """The effective spec of CLUSTER; None where no policy describes it, or it can't be read any more."""
+        if cluster in self._same:
+            return self._same[cluster].spec(cluster)
+        source = self.sources.get(cluster)
+        if source is None:
+            return None
+        if source.key not in self._known:
+            self._known[source.key] = self._read(source)
+        return self._known[source.key]
+
+    def _read(self, source: Source) -> Spec:
+        from ..compiler.sources import load_policy
+        from ..policy.spec import ClusterPolicySpec
+
+        if source.spec:
+            return ClusterPolicySpec.model_validate_json(source.spec)
+        try:
+            return load_policy(source.path, self.project.root, self.project.store).spec
+        except GpustackError:
+            return None
+
+
+@contextmanager
+def sides(options: argparse.Namespace) -> Iterator[Sides]:
+    """Both sides of the comparison that OPTIONS ask for."""
+    folders = getattr(options, "folders", [])
+    if len(folders) not in {0, 2}:
+        what = f"diff compares two folders, and {len(folders)} {'was' if len(folders) == 1 else 'were'} named"
+        raise InputError(Finding("GPU027", "error", what, remedy="name both, or none to compare with Git"))
+    if folders:
+        yield Sides(folder_side(Path(folders[0])), folder_side(Path(folders[1])))
+        return
+    with common.project(options) as project, ExitStack() as stack:
+        texts, after = new_side(project)
+        yield git_sides(options, project, texts, after, stack)
+
+
+def folder_side(folder: Path) -> Side:
+    """What stands in FOLDER, which has a folder for each cluster; every file is read."""
+    from ..compiler.folders import regular_files
+    from ..compiler.output import HEADER
+    from ..policy.regular import read_regular
+    from ..review.diff.sides import Side, Texts, without_header
+
+    if not folder.is_dir():
+        remedy = "name a folder that gpustack rendered into, such as dist"
+        raise InputError(Finding("GPU027", "error", f"{folder} is no folder", remedy=remedy))
+    texts = Texts()
+    clusters: dict[str, Files] = {}
+    for root in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        clusters[root.name] = {
+            name: texts.name(without_header(read_regular(root / name).decode("utf-8", "replace"), HEADER))
+            for name in sorted(regular_files(root))
+            if name.endswith(".yaml")
+        }
+    return Side(clusters, texts, f"{folder}/")
+
+
+@dataclass(frozen=True)
+class New:
+    """The side that the policies render to. `header` of a cluster begins each of its files."""
+
+    side: Side
+    headers: Mapping[str, str]
+    policies: Policies
+
+
+def new_side(project: Project) -> tuple[Texts, New]:
+    """What the policies render to. Raises FindingsError where a rule refuses one."""
+    from ..compiler import fleet
+    from ..compiler.output import header
+    from ..review.diff.sides import Side, Texts
+
+    found = fleet.compiled(project, common.select([]))
+    texts = Texts()
+    clusters = files_of(project, found, texts)
+    headers = {source.name: header(source.display) for source in found}
+    return texts, New(Side(clusters, texts, "policies: "), headers, Policies(project, found))
+
+
+def files_of(project: Project, found: Sequence[Source], texts: Texts) -> dict[str, Files]:
+    """The files of each cluster; clusters of one spec share a mapping."""
+    from ..compiler import fleet
+
+    shapes: dict[str, Files] = {}
+    for source in found:
+        if source.key not in shapes:
+            shapes[source.key] = {file.path: texts.name(file.text) for file in fleet.stack_of(project, source).files}
+    return {source.name: shapes[source.key] for source in found}
+
+
+def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
+    """What is merged: the rendered folder at the base's commit, or what its policies render to; beside AFTER."""
+    from ..review.diff.sides import Side
+    from .revisions import Git
+
+    git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
+    commit = git.base(options.base)
+    title = f"{options.base} ({commit[:10]}): "
+    folder = options.out.rstrip("/")
+    there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
+    elsewhere = replace(project, root=there, out=there / "dist")
+    blobs = git.files(commit, folder)
+    if not blobs:
+        clusters, old = rendered_there(git, commit, elsewhere, texts)
+        return Sides(Side(clusters, texts, title), after.side, old, after.policies)
+    known = unchanged(after, folder, algorithm(blobs))
+    found: dict[str, dict[str, str]] = {}
+    unread: dict[str, list[tuple[str, str]]] = {}
+    for path, blob in blobs.items():
+        cluster, slash, name = path.removeprefix(f"{folder}/").partition("/")
+        if not slash or cluster.startswith(".") or not name.endswith(".yaml"):
+            continue
+        files = found.setdefault(cluster, {})
+        if known.get(path) == blob:
+            files[name] = after.side.clusters[cluster][name]
+        else:
+            unread.setdefault(blob, []).append((cluster, name))
+    read_rest(git, unread, found, texts)
+    before = Side(shared(found, after.side.clusters), texts, title)
+    return Sides(
+        before, after.side, read_there(git, commit, elsewhere, after.policies) if unread else None, after.policies
+    )
+
+
+def read_rest(
+    git: Git, unread: Mapping[str, list[tuple[str, str]]], clusters: dict[str, dict[str, str]], texts: Texts
+) -> None:
+    """Read the blobs that are not what is rendered now."""
+    from ..compiler.output import HEADER
+    from ..review.diff.sides import without_header
+
+    for blob, content in git.contents(unread):
+        name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
+        for cluster, file in unread[blob]:
+            clusters[cluster][file] = name
+
+
+def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -> dict[str, Files]:
+    """CLUSTERS, with the very mapping of AFTER where nothing differs."""
+    return {name: after[name] if after.get(name) == files else files for name, files in clusters.items()}
+
+
+def algorithm(blobs: Mapping[str, str]) -> str:
+    """How Git names contents in this repository."""
+    return "sha256" if len(next(iter(blobs.values()))) == 64 else "sha1"
+
+
+def unchanged(after: New, folder: str, how: str) -> dict[str, str]:
+    """The names that Git would give to the files of AFTER, by path: what has the same name need not be read."""
+    encoded: dict[str, bytes] = {}
+    found = {}
+    for cluster, files in after.side.clusters.items():
+        head = after.headers[cluster].encode()
+        for name, text in files.items():
+            if text not in encoded:
+                encoded[text] = after.side.text(text).encode()
+            body = encoded[text]
+            found[f"{folder}/{cluster}/{name}"] = blob_name(how, head, body)
+    return found
+
+
+def blob_name(how: str, *parts: bytes) -> str:
+    """What Git calls the content that PARTS are together, with the algorithm HOW."""
+    made = hashlib.new(how, b"blob %d\0" % sum(map(len, parts)), usedforsecurity=False)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
+
+
+def rendered_there(git: Git, commit: str, project: Project, texts: Texts) -> tuple[dict[str, Files], Policies]:
+    """What the policies of COMMIT render to, for repositories that do not commit what they render to."""
+    from ..compiler import fleet
+    from ..policy.load import policy_files
+
+    folder = project.root / common.POLICIES
+    git.extract(git.files(commit, common.POLICIES), project.root)
+    paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
+    found = fleet.compiled(project, paths) if paths else []
+    return files_of(project, found, texts), Policies(project, found)
+
+
+def read_there(git: Git, commit: str, project: Project, now: Policies) -> Policies:
+    """The policies of COMMIT, read and not rendered. Those that are the same now are not read again."""
+    from ..compiler.executor import Executor
+    from ..compiler.sources import read_sources
+    from ..policy.load import policy_files
+
+    blobs = git.files(commit, common.POLICIES)
+    folder = project.root / common.POLICIES
+    same = unchanged_policies(blobs, now) if blobs else {}
+    layers = f"{common.POLICIES}/layers/"
+    git.extract(
+        {path: blob for path, blob in blobs.items() if path not in same or path.startswith(layers)}, project.root
+    )
+    paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
+    with Executor(project.jobs, len(paths)) as executor:
+        found, _ = read_sources(project, paths, executor, lambda *_: None)
+    return Policies(project, found, dict.fromkeys(same.values(), now))
+
+
+def unchanged_policies(blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
+    """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
+    from ..policy.regular import read_regular
+
+    how = algorithm(blobs)
+    layers = Path(common.POLICIES) / "layers"
+    here = {path.as_posix() for path in layers.iterdir()} if layers.is_dir() else set()
+    there = {path for path in blobs if path.startswith(f"{layers.as_posix()}/")}
+    if here != there or any(blob_name(how, read_regular(Path(path))) != blobs[path] for path in there):
+        return {}
+    return {
+        path: name
+        for name, source in now.sources.items()
+        if (path := source.path.as_posix()) in blobs and blob_name(how, read_regular(source.path)) == blobs[path]
+    }

@@ -1,0 +1,81 @@
+"""A comparison as text, Markdown, HTML, JSON or one unified diff: a module each, with `write(found, ...) -> str`.
+
+All say the same in the same order: what it comes to, what is dangerous, what else it does to nodes and workloads, and
+the changes themselves. Values come from policies and manifests: whatever they hold, they are text here, never a control
+sequence, a tag or a heading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ....review.diff.ranges import summary
+from ...common import counted
+
+if TYPE_CHECKING:
+    from ....review.diff.groups import Difference
+    from ....review.impact.effects import Effect, Impact
+
+FORMATS = ("text", "markdown", "html", "json", "unified")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a comparison found: the changes in groups, and what they do."""
+
+    difference: Difference
+    impact: Impact
+
+
+def written(found: Compared, how: str, *, budget: int, colours: bool) -> str:
+    """FOUND in the format HOW, with a line end at the end. COLOURS are for a terminal, BUDGET is for Markdown."""
+    write = import_module(f"{__name__}.{how}").write
+    options: dict[str, dict[str, Any]] = {"text": {"colours": colours}, "markdown": {"budget": budget}}
+    text: str = write(found, **options.get(how, {}))
+    return text
+
+
+def head(found: Compared) -> str:
+    """What the comparison comes to, in a line."""
+    difference = found.difference
+    if not difference.groups:
+        return f"no difference in {counted(difference.total, 'cluster')}"
+    clusters = len({cluster for group in difference.groups for cluster in group.clusters})
+    return f"{counted(len(difference.groups), 'change')} in {clusters} of {counted(difference.total, 'cluster')}"
+
+
+def verdict(found: Compared) -> str:
+    """What a reviewer should know first; "" where nothing differs."""
+    if not found.difference.groups:
+        return ""
+    if found.impact.routine:
+        return "routine: nothing but what is known to be harmless"
+    dangers, notes = len(found.impact.dangers), len(found.impact.notes)
+    return f"{counted(dangers, 'danger')}, {counted(notes, 'note')}"
+
+
+def missing(found: Compared) -> str:
+    """Which numbers are missing; "" where none is."""
+    unknown = found.impact.unknown
+    if not unknown:
+        return ""
+    shown = summary(unknown, found.difference.total)
+    return f"without numbers of nodes and of what they advertise, as no policy of one side can be read: {shown}"
+
+
+def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
+    """EFFECTS of each rule together, with the first of them."""
+    for _, same in groupby(effects, key=lambda effect: effect.rule):
+        found = list(same)
+        yield found[0], found
+
+
+def sentence(effect: Effect) -> str:
+    """Where and what, with the number of nodes."""
+    place = f"{effect.where}: " if effect.where else ""
+    number = effect.number()
+    return f"{place}{effect.what}" + (f" ({number})" if number else "")

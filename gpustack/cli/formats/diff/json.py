@@ -1,0 +1,90 @@
+"""For programs, versioned; keys are only ever added. Values of Secrets are hidden here too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....review.diff.fields import FieldChange, Item
+from ....review.diff.objects import ObjectChange
+from ....review.diff.present import HIDDEN, hides
+from ....review.impact.effects import Effect
+from ...text import as_json
+from . import Compared
+
+VERSION = 1
+
+
+def write(found: Compared) -> str:
+    """FOUND as a JSON document."""
+    difference, impact = found.difference, found.impact
+    return (
+        as_json(
+            {
+                "version": VERSION,
+                "before": difference.before,
+                "after": difference.after,
+                "clusters": difference.total,
+                "routine": impact.routine,
+                "dangers": [effect_data(effect) for effect in impact.dangers],
+                "impact": [effect_data(effect) for effect in impact.effects],
+                "withoutNumbers": list(impact.unknown),
+                "groups": [
+                    {"clusters": list(group.clusters), "changes": [change_data(change) for change in group.changes]}
+                    for group in difference.groups
+                ],
+            }
+        )
+        + "\n"
+    )
+
+
+def effect_data(effect: Effect) -> dict[str, Any]:
+    """One effect, with all that is said about it."""
+    return {
+        "rule": effect.rule,
+        "severity": effect.severity,
+        "title": effect.title,
+        "where": effect.where,
+        "what": effect.what,
+        "clusters": list(effect.clusters),
+        "nodes": None if effect.nodes is None else {"min": effect.nodes[0], "max": effect.nodes[1]},
+        "nodesPartly": effect.partly,
+        "why": effect.why,
+        "remedy": effect.remedy,
+    }
+
+
+def change_data(change: ObjectChange) -> dict[str, Any]:
+    """One change of an object."""
+    made: dict[str, Any] = {"what": change.what, **change.identity._asdict(), "file": change.file}
+    if change.was:
+        made["was"] = change.was.name
+    if change.moved:
+        made["moved"] = list(change.moved)
+    made["fields"] = [field_data(change, field) for field in change.fields]
+    return made
+
+
+def field_data(change: ObjectChange, field: FieldChange) -> dict[str, Any]:
+    """One change of a field."""
+    made: dict[str, Any] = {"op": field.op, "path": [step(each) for each in field.path]}
+    hidden = hides(change, field)
+    if field.op != "add":
+        made["before"] = HIDDEN if hidden else plain(field.before)
+    if field.op != "remove":
+        made["after"] = HIDDEN if hidden else plain(field.after)
+    return made
+
+
+def step(one: Any) -> Any:
+    """A step of a path: a key, a position, or the fields that an item of a list is known by."""
+    return dict(one.key) if isinstance(one, Item) else one
+
+
+def plain(value: Any) -> Any:
+    """VALUE as JSON holds it: YAML has days, which become text."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [step(item) if isinstance(item, Item) else plain(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

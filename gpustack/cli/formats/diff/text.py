@@ -1,0 +1,67 @@
+"""For a terminal; with colours where one is behind standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ....review.diff.present import blocks, count
+from ....review.diff.ranges import summary
+from ....review.impact.effects import Effect
+from ...text import printable
+from . import Compared, by_rule, head, missing, sentence, verdict
+
+Painted = tuple[str, str]
+"""A line, and how it is shown."""
+CODES = {"head": "1", "danger": "1;31", "note": "33", "+": "32", "-": "31", "title": "1", "dim": "2", "": ""}
+
+
+def write(found: Compared, *, colours: bool = False) -> str:
+    """FOUND as lines."""
+    return "".join(f"{paint(printable(line), how, colours)}\n" for line, how in lines(found))
+
+
+def paint(line: str, how: str, colours: bool) -> str:
+    """LINE with the colour of HOW."""
+    code = CODES[how] if colours else ""
+    return f"\x1b[{code}m{line}\x1b[0m" if code and line else line
+
+
+def lines(found: Compared) -> Iterator[Painted]:
+    """What is shown, line by line."""
+    yield head(found), "head"
+    for line in filter(None, (verdict(found), missing(found))):
+        yield line, "danger" if found.impact.dangers and line == verdict(found) else ""
+    total = found.difference.total
+    for first, same in by_rule(found.impact.dangers):
+        yield "", ""
+        yield f"danger {first.rule}: {first.title}", "danger"
+        yield from effects(same, total)
+        yield f"  why: {first.why}", "dim"
+        for remedy in dict.fromkeys(effect.remedy for effect in same):
+            yield f"  do: {remedy}", "dim"
+    for first, same in by_rule(found.impact.notes):
+        yield "", ""
+        yield f"note {first.rule}: {first.title}", "note"
+        yield from effects(same, total)
+    yield from changes(found)
+
+
+def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
+    """The effects of a rule, each with its clusters, those of the same clusters below one another."""
+    shown: tuple[str, ...] = ()
+    for effect in same:
+        if effect.clusters != shown and total > 1:
+            yield f"  {summary(effect.clusters, total)}", ""
+        shown = effect.clusters
+        yield f"  {'  ' if total > 1 else ''}{sentence(effect)}", ""
+
+
+def changes(found: Compared) -> Iterator[Painted]:
+    """The changes themselves."""
+    for group in found.difference.groups:
+        yield "", ""
+        yield f"{summary(group.clusters, found.difference.total)} ({count(group)})", "title"
+        for block in blocks(group):
+            yield f"  {block.mark} {block.title}", ""
+            for line in block.lines:
+                yield f"    {line.mark} {line.text}".rstrip(), line.mark if line.mark in "+-" else ""

@@ -1,0 +1,22 @@
+"""One diff that tools colour: a file for each group. What the changes do stands before it, as text that they skip."""
+
+from __future__ import annotations
+
+from ....review.diff.present import blocks
+from ....review.diff.ranges import fold
+from ...text import printable
+from . import Compared, head, sentence, verdict
+
+
+def write(found: Compared) -> str:
+    """FOUND as a unified diff."""
+    made = [f"# {head(found)}", *([f"# {verdict(found)}"] if verdict(found) else [])]
+    made += [f"# {effect.severity} {effect.rule}: {sentence(effect)}" for effect in found.impact.effects]
+    for group in found.difference.groups:
+        clusters = ", ".join(fold(group.clusters))
+        made.append(f"--- {found.difference.before}{clusters}")
+        made.append(f"+++ {found.difference.after}{clusters}")
+        for block in blocks(group):
+            made.append(f"@@ {block.title} @@")
+            made += [f"{' ' if line.mark == '~' else line.mark}{line.text}" for line in block.lines]
+    return "".join(f"{printable(line)}\n" for line in made)

@@ -1,0 +1,90 @@
+"""gpustack report: the fleet on one page: versions, GPUs and findings, and what changes if asked.
+
+The page is one HTML file that needs nothing but a browser: no network, no other file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError, OutputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..review.report.frame import Section
+
+TARGET = "report.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_base(parser, default=None)
+    parser.add_argument(
+        "--file",
+        type=common.named,
+        metavar="FILE",
+        default=TARGET,
+        help=f"where to write the page, - for standard output (default: {TARGET})",
+    )
+    parser.add_argument("--title", default="GPU fleet", help="what the page is called (default: GPU fleet)")
+    common.add_today(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..review.report import frame
+
+    parts = [*fleet(options), *changes(options)]
+    page = frame.page(options.title, f"As of {options.today.isoformat()}", parts)
+    if options.file == "-":
+        print(page, end="")
+        return 0
+    save(Path(options.file), page)
+    print(f"{options.file}: {', '.join(part.title.lower() for part in parts if part.body)}")
+    return 0
+
+
+def fleet(options: argparse.Namespace) -> list[Section]:
+    """What is so, whatever changes. Raises InputError where a policy can't be read."""
+    from ..compiler.executor import Executor
+    from ..compiler.lint import lint
+    from ..compiler.sources import read_all
+    from ..review.report import findings, matrix, pictures
+    from .comparison import Policies
+
+    paths = common.select([])
+    with common.project(options) as project:
+        found = lint(project, paths)
+        with Executor(project.jobs, len(paths)) as executor:
+            read = Policies(project, read_all(project, paths, executor, lambda *_: None))
+        specs = {name: spec for name in sorted(read.sources) if (spec := read.spec(name)) is not None}
+    told = [(item.finding, item.clusters) for item in found.findings]
+    return [matrix.section(specs), pictures.section(specs), findings.section(told, len(specs))]
+
+
+def changes(options: argparse.Namespace) -> list[Section]:
+    """What changes against --base."""
+    if options.base is None:
+        return []
+    from ..review.report import changes, dangers, frame
+    from .comparison import compare
+    from .formats.diff import head, missing, verdict
+
+    with compare(options) as found:
+        lines = [f"{head(found)}, against {options.base}", *filter(None, (verdict(found), missing(found)))]
+        return [
+            frame.section("review", "What changes", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
+            dangers.section(found.impact, found.difference.total),
+            changes.section(found.difference),
+        ]
+
+
+def save(path: Path, page: str) -> None:
+    if path.is_dir():
+        raise InputError(Finding("GPU027", "error", f"{path} is a folder", remedy="name a file, such as report.html"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        what = f"the report {path} can't be written: {error.strerror or error}"
+        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --file")) from None

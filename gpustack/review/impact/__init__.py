@@ -1,0 +1,20 @@
+"""What a change does to nodes and workloads, in words and numbers.
+
+::
+
+    rule.py       what a rule of impact is, and the list of all
+    subject.py    what a rule looks at: the changes of one cluster, and the policies of both sides where they are known
+    nodes.py      which nodes a DaemonSet's pods are on, and how fast they may be taken out of service
+    drivers.py    IMP1xx: driver pods
+    pods.py       IMP2xx: the other pods, their images and what they may do to their node
+    gpus.py       IMP3xx: what nodes advertise, MIG and sharing
+    rights.py     IMP4xx: who may do what
+    objects.py    IMP5xx: what goes, and what the API server or an engine can't change in place
+    metrics.py    IMP6xx: what monitoring sees
+    versions.py   IMP7xx: releases, driver branches and Kubernetes
+    effects.py    many clusters -> each effect once, with the clusters and nodes it is in
+    routine.py    whether nothing but what is known to be harmless changes
+
+A rule is a generator over one cluster's changes. It finds out what a reviewer would have to know by heart otherwise:
+what a DaemonSet's update strategy does not protect from, for example.
+"""

@@ -1,0 +1,267 @@
+"""IMP1xx: what happens to driver pods, and so to every pod that uses a GPU on their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...policy.ownership import OWNER
+from ..diff.objects import ObjectChange
+from . import nodes
+from .rule import Hit, rule
+from .subject import DIGEST, POD, Subject, at, below, is_driver, is_vgpu_manager, items, labels, names_item, strategy
+
+AFFINITY = (*POD, "affinity", "nodeAffinity")
+
+
+def changed(subject: Subject) -> Iterator[ObjectChange]:
+    """The driver DaemonSets that are there before and after."""
+    for change in subject.of("DaemonSet"):
+        if change.what == "changed" and is_driver(change.old):
+            yield change
+
+
+def hit(subject: Subject, change: ObjectChange, what: str) -> Hit:
+    """WHAT happens to the pods that the DaemonSet of CHANGE has now."""
+    return Hit(str(change.identity), what, nodes.of(subject.before, change.old))
+
+
+@rule("IMP101", "danger")
+def other_nodes(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet selects nodes more narrowly.
+
+    The DaemonSet controller deletes the driver pod of every node that the new nodeSelector or affinity doesn't match,
+    all at once: OnDelete governs changes of the template's content alone (reconciler.md L38). No budget holds, nothing
+    is drained, and where the kernel modules are in use the node keeps half a driver.
+
+    Do: drain these nodes first, or add a second driver DaemonSet for the new selection and move nodes one by one.
+    """
+    for change in changed(subject):
+        narrower = [field for field in below(change, *POD, "nodeSelector") if field.op != "remove"]
+        wanted = at(change.new, "spec", "template", "spec", "nodeSelector")
+        if (narrower and wanted) or below(change, *AFFINITY):
+            yield hit(subject, change, "driver pods on nodes that it selects no longer are deleted at once")
+
+
+@rule("IMP102", "danger")
+def tolerates_less(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet tolerates less.
+
+    Driver pods on nodes with a taint that is tolerated no longer are deleted at once, or never return after their next
+    restart, whatever the update strategy says (reconciler.md L38, A12).
+
+    Do: look which taints the nodes have (`kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`)
+    and keep a toleration for each.
+    """
+    for change in changed(subject):
+        if any(field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")):
+            yield hit(subject, change, "driver pods whose node has a taint that is tolerated no longer go at once")
+
+
+@rule("IMP103", "danger")
+def another_selector(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet gets another selector.
+
+    The API server refuses to change the selector of a DaemonSet. Whoever replaces the object instead deletes it, and
+    all its pods at once, or leaves pods that nobody owns, beside which no new driver pod can start (reconciler.md D14,
+    L38).
+
+    Do: keep the selector; it is the operator's, and gpustack never changes it by itself.
+    """
+    for change in changed(subject):
+        if below(change, "spec", "selector"):
+            yield hit(subject, change, "its selector can't be changed in place; a replacement kills all driver pods")
+
+
+@rule("IMP104", "danger")
+def precompiled(subject: Subject) -> Iterator[Hit]:
+    """Drivers switch between precompiled and compiled modules.
+
+    That is another image for each kernel, usually in another DaemonSet: the pods of the old one die together, no
+    upgrade flow runs (reconciler.md D15). Precompiled images don't know the digest that makes a restart cheap, either
+    (U35).
+
+    Do: switch in a pool of its own first, and drain the nodes of the others before they follow.
+    """
+    lost = [change for change in subject.of("DaemonSet") if is_driver(change.old) and change.what != "changed"]
+    kinds = {labels(change.new).get("nvidia.com/precompiled") for change in subject.of("DaemonSet") if change.new}
+    for change in changed(subject):
+        was, now = (labels(body).get("nvidia.com/precompiled") for body in (change.old, change.new))
+        if was != now:
+            yield hit(subject, change, f"precompiled: {was or 'false'} -> {now or 'false'}")
+    for change in lost:
+        was = labels(change.old).get("nvidia.com/precompiled")
+        other = "true" if was == "false" else "false"
+        if was is not None and other in kinds:
+            yield hit(
+                subject, change, f"precompiled: {was} -> {other}, in another DaemonSet; all its pods die together"
+            )
+
+
+@rule("IMP105", "danger")
+def driver_goes(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet goes, or gets another name.
+
+    Its pods are deleted together, whatever the update strategy says: no drain, no budget (reconciler.md D15, L38). A
+    new name is another object to the cluster: the new pods wait until the old ones are gone. Pods that use GPUs keep
+    modules in use, so the next driver pod may not start either.
+
+    Do: drain the nodes first. To stop the pruning, keep the old DaemonSet until its nodes are empty.
+    """
+    if subject.whole:
+        return
+    new = [
+        str(change.identity) for change in subject.of("DaemonSet") if change.what == "added" and is_driver(change.new)
+    ]
+    for change in subject.of("DaemonSet"):
+        if change.was and is_driver(change.old):
+            was = str(change.was)
+            yield Hit(
+                was, f"it is called {change.identity.name} now: all its pods die", nodes.of(subject.before, change.old)
+            )
+        elif change.what == "removed" and is_driver(change.old):
+            rest = f"; new: {', '.join(new)}" if new else ", and no other driver DaemonSet comes"
+            yield hit(subject, change, f"it is removed with all its pods{rest}")
+
+
+@rule("IMP106", "danger")
+def no_longer_on_delete(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet doesn't wait for its pods to be deleted any more.
+
+    With RollingUpdate the DaemonSet controller replaces driver pods while GPUs are in use, at a pace that knows neither
+    pools nor windows (reconciler.md U1).
+
+    Do: keep OnDelete, and let the reconciler roll the driver.
+    """
+    for change in changed(subject):
+        if strategy(change.old) == "OnDelete" != strategy(change.new):
+            yield hit(subject, change, f"updateStrategy: OnDelete -> {strategy(change.new)}")
+
+
+def template_changes(subject: Subject) -> Iterator[tuple[ObjectChange, bool]]:
+    """The driver DaemonSets whose template changes, and whether the driver itself does (reconciler.md U34)."""
+    for change in changed(subject):
+        fields = [field for field in change.fields if field.path[:2] == ("spec", "template")]
+        if fields:
+            known = all(DIGEST in str(at(body, "spec", "template")) for body in (change.old, change.new))
+            yield change, not known or any(names_item(field, DIGEST) for field in fields)
+
+
+@rule("IMP107", "danger")
+def labels_go(subject: Subject) -> Iterator[Hit]:
+    """Nodes lose the label that a component's pods need, or get another driver's.
+
+    DaemonSets of the stack select the labels nvidia.com/gpu.deploy.* (reconciler.md L37), and drivers of several select
+    their owner's. When the reconciler takes one off, the pod goes at once; OnDelete doesn't hold a driver pod (L38).
+
+    Do: for a driver, drain the nodes first; for another component, make sure that nothing needs it.
+    """
+    for change in subject.of("NodePolicy"):
+        if change.what != "changed":
+            continue
+        old, new = (set(map(str, items(at(body, "spec", "components")))) for body in (change.old, change.new))
+        lost = sorted(old - new)
+        if lost:
+            yield Hit(str(change.identity), f"its nodes are to run {', '.join(lost)} no longer")
+        one, two = (at(body, "spec", "labels", OWNER) for body in (change.old, change.new))
+        if one is not None and one != two:
+            yield Hit(str(change.identity), f"its nodes' driver is {two or 'nobody'}'s instead of {one}'s")
+
+
+@rule("IMP110", "danger")
+def driver_rolls(subject: Subject) -> Iterator[Hit]:
+    """A new driver rolls through the nodes.
+
+    Every node of the DaemonSet is cordoned once, pods that use GPUs are evicted from it, and its driver is unloaded and
+    installed anew: minutes without GPUs for each node, days for a large pool (reconciler.md 2.1 to 2.5). That is how it
+    should be; a reviewer should know that this merge begins it.
+
+    Do: look at the pace, and at PodDisruptionBudgets of workloads that can't move. `upgrade.windows` of a pool keeps it
+    to the hours you choose; an annotation on the NodePolicy pauses it.
+    """
+    for change, full in template_changes(subject):
+        if full and not nodes.by_hand(subject.after):
+            pace = nodes.pace(subject.after, change.new)
+            yield hit(subject, change, "its nodes get a new driver one after the other" + (f": {pace}" if pace else ""))
+
+
+@rule("IMP111", "note")
+def driver_restarts(subject: Subject) -> Iterator[Hit]:
+    """Driver pods restart, and the driver stays loaded.
+
+    DRIVER_CONFIG_DIGEST is the same before and after: nodes are cordoned one after the other, the driver pod is
+    replaced, and workloads stay (reconciler.md U34). Precompiled images don't compare the digest: there it is an
+    upgrade (U35).
+
+    Do: nothing; watch the first node.
+    """
+    for change, full in template_changes(subject):
+        if not full and not nodes.by_hand(subject.after):
+            precompiled_one = labels(change.new).get("nvidia.com/precompiled") == "true"
+            more = (
+                "; the image is precompiled, so the driver may be loaded anew all the same" if precompiled_one else ""
+            )
+            yield hit(subject, change, f"its pods restart one after the other, workloads stay{more}")
+
+
+@rule("IMP112", "note")
+def driver_waits(subject: Subject) -> Iterator[Hit]:
+    """A driver DaemonSet changes, and nothing makes its pods follow.
+
+    With OnDelete a pod keeps the old template until somebody deletes it. A node that reboots, or a pod that is evicted,
+    takes the new one then, outside every budget.
+
+    Do: set `reconciler: {enabled: true}` and `autoUpgrade`, or delete driver pods node by node, after a drain.
+    """
+    for change, _ in template_changes(subject):
+        why = nodes.by_hand(subject.after)
+        if why:
+            yield hit(subject, change, f"its pods stay as they are until somebody deletes them: {why}")
+
+
+@rule("IMP113", "danger")
+def budget_grows(subject: Subject) -> Iterator[Hit]:
+    """More nodes may be out of service at a time.
+
+    maxParallel, maxUnavailable or a window of the NodePolicy lets a rollout take more nodes at once than before, or at
+    more times. The next new driver or MIG layout goes by the new numbers.
+
+    Do: make sure that workloads have the spare nodes.
+    """
+    for change in subject.of("NodePolicy"):
+        if change.what != "changed":
+            continue
+        for field in change.fields:
+            steps = [step for step in field.path if isinstance(step, str)]
+            if steps[-1:] and steps[-1] in {"maxParallel", "maxUnavailable", "zoneMaxUnavailable"}:
+                if more(field.before, field.after):
+                    yield Hit(str(change.identity), f"{'.'.join(steps[1:])}: {field.before} -> {field.after}")
+            elif "windows" in steps and field.op in {"remove", "replace", "add"} and len(steps) == 3:
+                yield Hit(str(change.identity), "its maintenance windows are others")
+
+
+def more(before: object, after: object) -> bool:
+    """Whether AFTER allows more than BEFORE; 0 and None are no limit, and what can't be compared counts as more."""
+    if after in (0, None):
+        return before not in (0, None)
+    one, two = (str(value).removesuffix("%") for value in (before, after))
+    if str(before).endswith("%") != str(after).endswith("%") or not (one.isdigit() and two.isdigit()):
+        return before not in (0, None)
+    return before not in (0, None) and int(two) > int(one)
+
+
+@rule("IMP114", "danger")
+def vgpu_manager(subject: Subject) -> Iterator[Hit]:
+    """The driver of virtual GPUs restarts.
+
+    The vGPU manager's DaemonSet is a RollingUpdate that no upgrade flow watches (reconciler.md D15): its pods are
+    replaced while virtual machines use their GPUs, and the driver can't be unloaded under them.
+
+    Do: move the virtual machines off each node first.
+    """
+    for change in subject.of("DaemonSet"):
+        body = change.old or change.new
+        if change.what != "added" and is_vgpu_manager(body) and not subject.whole:
+            gone = change.what == "removed"
+            if gone or change.was or any(field.path[:2] == ("spec", "template") for field in change.fields):
+                what = "it is removed with all its pods" if gone else "its pods are replaced, without a drain"
+                yield hit(subject, change, what)

@@ -1,0 +1,120 @@
+"""The effects of many clusters, each once: with the clusters that it is in and the nodes of all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..diff.objects import ObjectChange
+from .routine import routine
+from .rule import RULES, Hit, Range, Rule, Severity, all_rules
+from .subject import Subject
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+Specs = tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What happens where, in which clusters, and on how many nodes; None where that isn't known for any of them.
+
+    `partly`: further nodes are affected whose number isn't known.
+    """
+
+    rule: str
+    where: str
+    what: str
+    remedy: str
+    clusters: tuple[str, ...]
+    nodes: Range | None = None
+    partly: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """Whether it is a danger or a note."""
+        return RULES[self.rule].severity
+
+    @property
+    def title(self) -> str:
+        """What the rule is about."""
+        return RULES[self.rule].page.title
+
+    @property
+    def why(self) -> str:
+        """Why it matters."""
+        return RULES[self.rule].page.why
+
+    def number(self) -> str:
+        """On how many nodes it is, in words; "" where nobody knows."""
+        if self.nodes is None:
+            return ""
+        low, high = self.nodes
+        number = f"{low} node{'' if low == 1 else 's'}" if low == high else f"{low} to {high} nodes"
+        return number + (", and others whose number no policy says" if self.partly else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """All effects, dangers first; those of a rule together, with the most clusters first.
+
+    `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing.
+    """
+
+    effects: tuple[Effect, ...] = ()
+    routine: bool = False
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def dangers(self) -> tuple[Effect, ...]:
+        """The effects that a reviewer must see."""
+        return tuple(effect for effect in self.effects if effect.severity == "danger")
+
+    @property
+    def notes(self) -> tuple[Effect, ...]:
+        """The other effects."""
+        return tuple(effect for effect in self.effects if effect.severity == "note")
+
+
+def impact(
+    found: Mapping[str, Sequence[ObjectChange]],
+    specs: Mapping[str, Specs],
+    new: Set[str] = frozenset(),
+    gone: Set[str] = frozenset(),
+) -> Impact:
+    """What the changes FOUND in each cluster do. SPECS are the policies of both sides, where they are known; NEW and
+    GONE the clusters that one side doesn't have.
+
+    Clusters that share their changes and their specs are looked at once.
+    """
+    done: dict[tuple[int, int, int, str], list[tuple[Rule, Hit]]] = {}
+    kept: list[Specs] = []
+    together: dict[tuple[str, str, str, str], tuple[list[str], list[Range | None]]] = {}
+    for cluster, changes in found.items():
+        pair = specs.get(cluster, (None, None))
+        kept.append(pair)  # an id means something as long as its object lives
+        whole = "new" if cluster in new else "gone" if cluster in gone else ""
+        key = (id(changes), id(pair[0]), id(pair[1]), whole)
+        if key not in done:
+            subject = Subject(changes, pair[0], pair[1], whole)  # type: ignore[arg-type]
+            done[key] = [(rule, hit) for rule in all_rules() for hit in dict.fromkeys(rule.check(subject))]
+        for rule, hit in done[key]:
+            names, nodes = together.setdefault((rule.id, hit.where, hit.what, hit.remedy), ([], []))
+            names.append(cluster)
+            nodes.append(hit.nodes)
+    effects = [_effect(key, *parts) for key, parts in together.items()]
+    order = sorted(effects, key=lambda one: (one.severity != "danger", one.rule, -len(one.clusters), one.where))
+    lists = {id(changes): changes for changes in found.values()}
+    harmless = bool(found) and not any(one.severity == "danger" for one in order)
+    harmless = harmless and not new and not gone and all(routine(changes) for changes in lists.values())
+    return Impact(tuple(order), harmless)
+
+
+def _effect(key: tuple[str, str, str, str], clusters: list[str], nodes: list[Range | None]) -> Effect:
+    name, where, what, remedy = key
+    known = [one for one in nodes if one is not None]
+    total = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
+    remedy = remedy or RULES[name].page.remedy
+    return Effect(name, where, what, remedy, tuple(clusters), total, bool(known) and len(known) < len(nodes))

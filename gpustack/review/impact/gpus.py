@@ -1,0 +1,204 @@
+"""IMP3xx: what the nodes of each pool advertise, before and after, and how their GPUs are cut and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...policy.capacity import PoolCapacity, capacity
+from . import nodes
+from .rule import Hit, Range, rule
+from .subject import Subject, at, mapping
+
+if TYPE_CHECKING:
+    from ...policy.node_pools import NodePool
+    from ...policy.spec import ClusterPolicySpec
+
+
+class Pair(NamedTuple):
+    """A pool that both sides have, and what a node of it advertises; "" as reason where that is known."""
+
+    before: NodePool
+    after: NodePool
+    old: PoolCapacity
+    new: PoolCapacity
+
+
+def pairs(subject: Subject) -> Iterator[Pair]:
+    """The pools that both sides have. Nothing where a side's policy isn't known."""
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    old = {found.name: found for found in capacity(subject.before)}
+    pools = {pool.name: pool for pool in subject.before.nodePools}
+    for pool, found in zip(subject.after.nodePools, capacity(subject.after), strict=True):
+        if pool.name in pools:
+            yield Pair(pools[pool.name], pool, old[pool.name], found)
+
+
+def spread(pool: NodePool) -> Range | None:
+    """How many nodes POOL has."""
+    return nodes.number([pool])
+
+
+def amounts(counts: Mapping[str, int | None]) -> str:
+    """What a node advertises, in words."""
+    return ", ".join(f"{'?' if count is None else count} {name}" for name, count in counts.items()) or "nothing"
+
+
+def step(pair: Pair) -> str:
+    """What a node advertises before and after."""
+    return f"a node advertises {amounts(pair.old.per_node)} -> {amounts(pair.new.per_node)}"
+
+
+def shrinks(pair: Pair) -> bool:
+    """Whether something that pods may ask for becomes less, or is called otherwise."""
+    old, new = pair.old.per_node, pair.new.per_node
+    for name, count in old.items():
+        left = new.get(name, 0)
+        if name not in new or (count is not None and left is not None and left < count):
+            return True
+    return False
+
+
+@rule("IMP301", "danger")
+def less_allocatable(subject: Subject) -> Iterator[Hit]:
+    """Nodes of a pool advertise less of a resource, or not at all any more.
+
+    Pods that ask for it stay pending; those that run keep what they have until they restart. A resource under another
+    name (nvidia.com/gpu.shared, an instance of another profile) is another resource to the scheduler.
+
+    Do: change the requests of the workloads in the same window, or leave some nodes as they are.
+    """
+    for pair in pairs(subject):
+        if shrinks(pair):
+            yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
+
+
+@rule("IMP302", "note")
+def more_allocatable(subject: Subject) -> Iterator[Hit]:
+    """Nodes of a pool advertise more than before.
+
+    Quotas and autoscalers that count GPUs see other numbers.
+
+    Do: nothing, or raise ResourceQuotas that are meant to hand it out.
+    """
+    for pair in pairs(subject):
+        if pair.old.per_node != pair.new.per_node and not shrinks(pair):
+            yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
+
+
+@rule("IMP303", "danger")
+def mig_changes(subject: Subject) -> Iterator[Hit]:
+    """GPUs are cut otherwise.
+
+    A GPU can only be cut anew while nothing runs on it: pods that use GPUs leave each node, and with some boards the
+    node reboots. Without the reconciler the MIG manager does it on all nodes that have the label, at once.
+
+    Do: compare the pictures of `gpustack mig show`, and let the reconciler roll the layout within the pool's budget.
+    """
+    for pair in pairs(subject):
+        one, two = (_plain(side.sharing.mig) for side in (pair.before, pair.after))
+        if one != two:
+            yield Hit(f"pool {pair.after.name}", f"MIG: {cut(one)} -> {cut(two)}", spread(pair.after))
+    if subject.before is not None and subject.after is not None:
+        one, two = subject.before.mig.strategy or "none", subject.after.mig.strategy or "none"
+        if one != two:
+            yield Hit("", f"mig.strategy: {one} -> {two}")
+        return
+    for change in subject.of("NodePolicy"):
+        one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
+        if change.what == "changed" and one != two:
+            yield Hit(str(change.identity), "the MIG layout of its nodes is another one")
+
+
+def _plain(section: Any) -> Any:
+    return section.model_dump(exclude_none=True, exclude_defaults=True) if section is not None else None
+
+
+def cut(mig: Any) -> str:
+    """A MIG section in words."""
+    if not mig:
+        return "not said"
+    layout = mapping(mig).get("layout")
+    if layout is not None:
+        return ", ".join(f"{count} x {name}" for name, count in layout.items()) or "whole GPUs"
+    if mapping(mig).get("config"):
+        return f"layout {mig['config']}"
+    return "; ".join(
+        f"GPU {', '.join(map(str, part.get('indices', ())))}: {cut({'layout': part.get('layout') or {}})}"
+        for part in mapping(mig).get("devices") or ()
+    )
+
+
+@rule("IMP304", "danger")
+def sharing_changes(subject: Subject) -> Iterator[Hit]:
+    """GPUs are shared in another way.
+
+    Time slicing lets pods share a GPU without limits of memory between them; MPS has such limits, and one daemon whose
+    end is the end of all of a GPU's clients; without either a pod has its GPU alone. A change restarts the device
+    plugin, and pods that run keep what they had.
+
+    Do: tell the tenants; pods that trusted to be alone on a GPU aren't any more, or wait for one.
+    """
+    for pair in pairs(subject):
+        was, now = how(pair.before), how(pair.after)
+        if was != now:
+            yield Hit(f"pool {pair.after.name}", f"sharing: {was} -> {now}", spread(pair.after))
+
+
+def how(pool: NodePool) -> str:
+    """How a pool's GPUs are shared, without the numbers: those are in what nodes advertise."""
+    kind = next((name for name in ("mps", "timeSlicing") if getattr(pool.sharing, name) is not None), "")
+    return {"mps": "MPS", "timeSlicing": "time slicing"}.get(kind, "exclusive")
+
+
+@rule("IMP305", "danger")
+def pool_changes(subject: Subject) -> Iterator[Hit]:
+    """A node pool goes, or is other nodes than before.
+
+    Nodes that belong to no pool keep their labels, GPUs cut as they are and the driver that they have; nothing manages
+    them any more. Nodes that come into a pool get what it says, which may mean an empty node first.
+
+    Do: check that the nodes of the old selection are meant to be left, or belong to another pool now.
+    """
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    after = {pool.name: pool for pool in subject.after.nodePools}
+    for pool in subject.before.nodePools:
+        now = after.get(pool.name)
+        if now is None:
+            yield Hit(f"pool {pool.name}", "the pool is in the policy no longer", spread(pool))
+        elif _selects(subject.before, pool) != _selects(subject.after, now):
+            yield Hit(f"pool {pool.name}", "the pool selects nodes by other labels", spread(now))
+
+
+def _selects(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
+    from ...policy.node_labels import selection
+
+    return selection(spec, pool)
+
+
+@rule("IMP306", "note")
+def pool_grows(subject: Subject) -> Iterator[Hit]:
+    """A node pool is new, or has another number of nodes.
+
+    The numbers of this review, and budgets in percent, go by what the policy says.
+
+    Do: nothing.
+    """
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    before = {pool.name: pool for pool in subject.before.nodePools}
+    for pool in subject.after.nodePools:
+        if pool.name not in before:
+            yield Hit(f"pool {pool.name}", "the pool is new", spread(pool))
+        elif spread(before[pool.name]) != spread(pool):
+            one, two = (_number(side) for side in (before[pool.name], pool))
+            yield Hit(f"pool {pool.name}", f"nodes: {one} -> {two}")
+
+
+def _number(pool: NodePool) -> str:
+    found = spread(pool)
+    if found is None:
+        return "not said"
+    return str(found[0]) if found[0] == found[1] else f"{found[0]} to {found[1]}"

@@ -1,0 +1,190 @@
+"""IMP6xx: what monitoring sees: the exporter's series, their labels, and what scrapes and alerts.
+
+What the exporter serves is known where its list is in the render or is the image's own. A series has the labels that
+the exporter and the scrape give it, whatever the metric, and one more for each row of the list that is of the type
+`label`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...catalog import dcgm
+from ...model import Body
+from ...policy.dcgm_csv import read_metrics
+from ..diff.objects import ObjectChange
+from .pods import images, split
+from .rule import Hit, rule
+from .subject import Subject, at, containers, items, mapping
+
+COUNTERS = "dcgm-metrics.csv"
+EXPORTER = ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter-dra")
+ALWAYS = 17
+"""Labels of a series of the exporter in a cluster: its own (gpu, UUID, pci_bus_id, device, modelName, Hostname, driver
+version), the pod's (namespace, pod, container), and those of the scrape (job, instance, endpoint, service, namespace,
+pod, container)."""
+LIMIT = 30
+"""Labels of a series that Mimir and Cortex take by default (max_label_names_per_series)."""
+POD_LABELS = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
+
+
+class Listed(NamedTuple):
+    """What an exporter serves: metrics, and labels that each of their series gets."""
+
+    series: frozenset[str]
+    labels: frozenset[str]
+
+
+def listed(text: str, tag: str = "") -> Listed:
+    """What the list TEXT makes an exporter serve."""
+    rows = read_metrics(text, tag).rows
+    names = frozenset(row.name for row in rows if row.type != "label")
+    return Listed(names, frozenset(row.name for row in rows if row.type == "label"))
+
+
+def default() -> Listed:
+    """What the exporter serves without a list of its own."""
+    found = dcgm.default_counters()
+    return Listed(
+        frozenset(one.name for one in found if one.type != "label"),
+        frozenset(one.name for one in found if one.type == "label"),
+    )
+
+
+def environment(body: Body | None) -> dict[str, str]:
+    """The variables of all containers of a workload that have literal values."""
+    entries = (mapping(entry) for one in containers(body) for entry in items(one.get("env")))
+    return {str(entry.get("name")): str(entry.get("value", "")) for entry in entries}
+
+
+def exporters(subject: Subject) -> Iterator[ObjectChange]:
+    """The exporter's DaemonSets."""
+    return (change for change in subject.of("DaemonSet") if change.identity.name in EXPORTER)
+
+
+def served(subject: Subject) -> Iterator[tuple[str, Listed, Listed]]:
+    """Each list of metrics that changes, with what is served before and after."""
+    mounted = {str(change.identity): _mounts(change) for change in exporters(subject)}
+    for change in subject.of("ConfigMap"):
+        texts = [at(body, "data", COUNTERS) for body in (change.old, change.new)]
+        if all(text is None or isinstance(text, str) for text in texts) and texts[0] != texts[1]:
+            old, new = (default() if text is None else listed(text) for text in texts)
+            yield str(change.identity), old, new
+            mounted = {}
+    for where, (before, after) in mounted.items():
+        if before and not after:
+            yield where, Listed(frozenset(), frozenset()), default()
+
+
+def _mounts(change: ObjectChange) -> tuple[bool, bool]:
+    """Whether the exporter has a list of its own, before and after."""
+    one, two = (
+        "metrics-config" in str(at(body, "spec", "template", "spec", "volumes")) for body in (change.old, change.new)
+    )
+    return one, two
+
+
+def names(found: frozenset[str]) -> str:
+    """Metrics in a line."""
+    shown = sorted(found)
+    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+
+
+@rule("IMP601", "danger")
+def series_go(subject: Subject) -> Iterator[Hit]:
+    """The exporter serves fewer metrics.
+
+    Dashboards show gaps, and an alert on a metric that is gone never fires again, without an error anywhere.
+
+    Do: look for the names in rules and dashboards before they go.
+    """
+    if subject.whole:
+        return
+    for where, old, new in served(subject):
+        lost = old.series - new.series
+        if lost:
+            yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics; no longer {names(lost)}")
+
+
+@rule("IMP602", "note")
+def series_come(subject: Subject) -> Iterator[Hit]:
+    """The exporter serves more metrics.
+
+    Each is one more series for every GPU and every MIG instance, and one for each pod that shares it.
+
+    Do: count: metrics x GPUs x scrapes is what storage pays for.
+    """
+    if subject.whole:
+        return
+    for where, old, new in served(subject):
+        fresh = new.series - old.series
+        if fresh:
+            yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics for each GPU; new: {names(fresh)}")
+
+
+@rule("IMP603", "danger")
+def labels_grow(subject: Subject) -> Iterator[Hit]:
+    """Series of the exporter get more labels.
+
+    Every series is a new one from then on, so rates and alerts begin anew. Labels of pods are open-ended: each label of
+    any pod with a GPU becomes one of the metrics, and storage with a limit (30 labels a series is Mimir's) drops those
+    above it.
+
+    Do: allow the pod labels that you need by a regular expression, and compare the number with your storage's limit.
+    """
+    if subject.whole:
+        return
+    for where, old, new in served(subject):
+        one, two = ALWAYS + len(old.labels), ALWAYS + len(new.labels)
+        if new.labels - old.labels:
+            more = f", above the {LIMIT} that some storage takes" if two > LIMIT else ""
+            yield Hit(where, f"about {one} -> {two} labels per series{more}; new: {names(new.labels - old.labels)}")
+    for change in exporters(subject):
+        if change.old is not None and change.new is not None:
+            was, now = (environment(body).get(POD_LABELS, "").lower() == "true" for body in (change.old, change.new))
+            if now and not was:
+                yield Hit(
+                    str(change.identity), f"about {ALWAYS} labels per series -> all labels of each pod in addition"
+                )
+
+
+@rule("IMP604", "danger")
+def monitoring_goes(subject: Subject) -> Iterator[Hit]:
+    """What scrapes or alerts goes.
+
+    Without its ServiceMonitor nothing scrapes the component; without its PrometheusRule no alert of it fires. Neither
+    is told by anybody.
+
+    Do: make sure that another one has taken its place.
+    """
+    if subject.whole:
+        return
+    for change in subject.of("ServiceMonitor", "PodMonitor", "PrometheusRule"):
+        if change.what in {"removed", "renamed"}:
+            yield Hit(str(change.was or change.identity), "it is removed")
+        elif change.identity.kind == "PrometheusRule":
+            lost = sorted(_alerts(change.old) - _alerts(change.new))
+            if lost:
+                yield Hit(str(change.identity), f"no longer there: {', '.join(lost[:6])}")
+
+
+def _alerts(body: Body | None) -> set[str]:
+    groups = (mapping(group) for group in items(at(body, "spec", "groups")))
+    rules = (mapping(one) for group in groups for one in items(group.get("rules")))
+    return {str(one.get("alert") or one.get("record")) for one in rules}
+
+
+@rule("IMP605", "note")
+def exporter_version(subject: Subject) -> Iterator[Hit]:
+    """The exporter gets another version.
+
+    Which metrics its own list has, and how it labels them, is up to the version.
+
+    Do: compare a scrape of one node before and after.
+    """
+    for change in exporters(subject):
+        old, new = images(change.old), images(change.new)
+        for name in old.keys() & new.keys() & set(EXPORTER):
+            if split(old[name])[1] != split(new[name])[1]:
+                yield Hit(str(change.identity), f"{split(old[name])[1]} -> {split(new[name])[1]}")

@@ -1,0 +1,200 @@
+"""IMP5xx: what goes, and what neither the API server nor an engine can change in place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ...model import Body
+from ..diff.objects import ObjectChange
+from .rule import Hit, rule
+from .subject import Subject, at, items, mapping
+
+CRD = "CustomResourceDefinition"
+
+
+@rule("IMP501", "danger")
+def cluster_goes(subject: Subject) -> Iterator[Hit]:
+    """A cluster's whole folder goes.
+
+    Whoever syncs it with pruning removes the GPU stack of the cluster: driver pods, device plugin and all, at once.
+
+    Do: if the cluster lives on, stop its Application or Kustomization first, without pruning.
+    """
+    if subject.whole == "gone":
+        yield Hit("", f"all {len(subject.changes)} objects are removed")
+
+
+@rule("IMP502", "note")
+def cluster_comes(subject: Subject) -> Iterator[Hit]:
+    """A cluster is new.
+
+    Everything that is rendered for it is applied for the first time. Where NVIDIA's operator runs there, the same
+    objects have two masters.
+
+    Do: take the operator off first, if there is one.
+    """
+    if subject.whole == "new":
+        yield Hit("", f"{len(subject.changes)} objects are added")
+
+
+def gone(subject: Subject) -> Iterator[ObjectChange]:
+    """What an engine prunes, by the identity that it had; nothing for a cluster that goes as a whole."""
+    return (change for change in subject.changes if change.what in {"removed", "renamed"} and not subject.whole)
+
+
+HEAVY = {
+    "Namespace": "everything in it is deleted with it",
+    CRD: "every object of its kind is deleted with it",
+    "RuntimeClass": "new pods that name it are refused",
+    "PriorityClass": "new pods that name it are refused",
+    "NodePolicy": "its nodes are frozen as they are",
+    "ResourceQuota": "what it limited is limited no longer",
+    "PodDisruptionBudget": "its pods may be evicted all at once",
+    "DeviceClass": "new claims that name it can't be allocated",
+}
+
+
+@rule("IMP503", "danger")
+def heavy_removal(subject: Subject) -> Iterator[Hit]:
+    """An object that others live by is removed.
+
+    A Namespace takes all that is in it along, a CustomResourceDefinition every object of its kind, in every namespace.
+    New pods that name a RuntimeClass or PriorityClass that is gone are refused.
+
+    Do: guard such objects against pruning, and remove them by hand when nothing uses them.
+    """
+    for change in gone(subject):
+        identity = change.was or change.identity
+        if identity.kind in HEAVY:
+            yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}")
+
+
+@rule("IMP504", "note")
+def pruned(subject: Subject) -> Iterator[Hit]:
+    """Objects are removed.
+
+    An engine with pruning deletes them in the cluster; one without leaves them behind, with the rights that they grant.
+
+    Do: make sure that pruning is on, or delete them by hand.
+    """
+    kinds = Counter((change.was or change.identity).kind for change in gone(subject))
+    if kinds:
+        yield Hit("", ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())) + " removed")
+
+
+def schema_fields(schema: Any, path: str = "") -> Iterator[str]:
+    """The paths of all fields that a schema of a CRD knows."""
+    for name, inner in mapping(mapping(schema).get("properties")).items():
+        here = f"{path}.{name}" if path else str(name)
+        yield here
+        yield from schema_fields(inner, here)
+    if "items" in mapping(schema):
+        yield from schema_fields(mapping(schema)["items"], f"{path}[]")
+    extra = mapping(schema).get("additionalProperties")
+    if isinstance(extra, dict):
+        yield from schema_fields(extra, f"{path}{{}}")
+
+
+def versions(body: Body | None) -> dict[str, Any]:
+    """The versions of a CRD that are served, by name."""
+    found = (mapping(each) for each in items(at(body, "spec", "versions")))
+    return {str(each.get("name")): each for each in found if each.get("served") is not False}
+
+
+@rule("IMP505", "danger")
+def crd_shrinks(subject: Subject) -> Iterator[Hit]:
+    """A CustomResourceDefinition loses a version or fields.
+
+    Objects with the field lose it at their next write, without a word; clients of a version that is served no longer
+    get an error. The API server refuses a CRD whose stored version is gone.
+
+    Do: look for objects that use it (`kubectl get <kind> -A -o yaml`), and migrate them first.
+    """
+    for change in subject.of(CRD):
+        if change.what != "changed":
+            continue
+        old, new = versions(change.old), versions(change.new)
+        lost = sorted(old.keys() - new.keys())
+        if lost:
+            yield Hit(str(change.identity), f"no longer served: {', '.join(lost)}")
+        for name in sorted(old.keys() & new.keys()):
+            before, after = (set(schema_fields(at(side[name], "schema", "openAPIV3Schema"))) for side in (old, new))
+            fields = sorted(before - after)
+            if fields:
+                more = f" and {len(fields) - 5} more" if len(fields) > 5 else ""
+                yield Hit(str(change.identity), f"{name} lacks {', '.join(fields[:5])}{more}")
+
+
+FIXED: dict[str, list[tuple[str, ...]]] = {
+    "RoleBinding": [("roleRef",)],
+    "ClusterRoleBinding": [("roleRef",)],
+    "RuntimeClass": [("handler",)],
+    "PriorityClass": [("value",), ("preemptionPolicy",)],
+    "Service": [("spec", "clusterIP")],
+    "Secret": [("type",)],
+    "Job": [("spec", "template"), ("spec", "selector"), ("spec", "completions")],
+    CRD: [("spec", "scope"), ("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural")],
+    "StorageClass": [("provisioner",), ("parameters",)],
+}
+"""Fields that the API server lets nobody change (its validation of updates), by kind."""
+
+
+@rule("IMP506", "danger")
+def fixed_fields(subject: Subject) -> Iterator[Hit]:
+    """A field changes that the API server lets nobody change.
+
+    A sync fails there until the object is deleted and made anew; what comes later in the same sync waits.
+
+    Do: delete the object in the cluster in the same window, or give the new one another name.
+    """
+    for change in subject.of(*FIXED, "ConfigMap"):
+        if change.what != "changed":
+            continue
+        frozen = FIXED.get(change.identity.kind, [])
+        if change.identity.kind in {"ConfigMap", "Secret"} and mapping(change.old).get("immutable") is True:
+            frozen = [("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen]
+        found = {field.path[: len(path)] for field in change.fields for path in frozen if _in(path, field.path)}
+        for path in sorted(found, key=str):
+            yield Hit(str(change.identity), f"{'.'.join(map(str, path))} can't be changed in place")
+
+
+def _in(wanted: tuple[str, ...], path: tuple[Any, ...]) -> bool:
+    shorter = min(len(wanted), len(path))
+    return wanted[:shorter] == path[:shorter]
+
+
+@rule("IMP507", "danger")
+def moves_namespace(subject: Subject) -> Iterator[Hit]:
+    """Objects move to another namespace.
+
+    To a cluster that is a removal and a creation. All pods of the stack go and come at once, driver pods among them,
+    and two of each may meet on a node in between.
+
+    Do: keep the namespace of an installation for as long as it lives.
+    """
+    if subject.whole:
+        return
+    new = {(each.identity.kind, each.identity.name): each.identity for each in subject.changes if each.what == "added"}
+    moved: Counter[tuple[str, str]] = Counter()
+    for change in subject.changes:
+        other = new.get((change.identity.kind, change.identity.name)) if change.what == "removed" else None
+        if other and other.namespace != change.identity.namespace:
+            moved[change.identity.namespace, other.namespace] += 1
+    for (old, other_space), number in sorted(moved.items()):
+        yield Hit("", f"{number} objects move from namespace {old or '(none)'} to {other_space or '(none)'}")
+
+
+@rule("IMP508", "danger")
+def changes_stage(subject: Subject) -> Iterator[Hit]:
+    """An object moves to another stage.
+
+    Where each stage is an Application or Kustomization of its own, one of them prunes what the other has just applied:
+    the object is deleted and made anew, with its pods.
+
+    Do: pause pruning for this sync.
+    """
+    for change in subject.changes:
+        if change.moved and change.moved[0].partition("/")[0] != change.moved[1].partition("/")[0]:
+            yield Hit(str(change.identity), f"{change.moved[0]} -> {change.moved[1]}")

@@ -1,0 +1,195 @@
+"""IMP2xx: pods that restart, their images, and what they may do to their node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ...model import Body
+from ..diff.objects import ObjectChange
+from . import nodes
+from .rule import Hit, rule
+from .subject import (
+    WORKLOADS,
+    Subject,
+    at,
+    below,
+    containers,
+    is_driver,
+    is_vgpu_manager,
+    items,
+    mapping,
+    pod,
+    strategy,
+)
+
+
+def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
+    """The workloads of KINDS whose pod template changes."""
+    for change in subject.of(*kinds):
+        if change.what == "changed" and any(field.path[:2] == ("spec", "template") for field in change.fields):
+            yield change
+
+
+@rule("IMP201", "note")
+def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
+    """The pods of a DaemonSet restart.
+
+    A RollingUpdate replaces them a few at a time. Pods that use GPUs stay; what the component does (advertise GPUs,
+    label nodes, export metrics) pauses on each node for some seconds.
+
+    Do: nothing; a device plugin that restarts re-registers its resources.
+    """
+    for change in templates(subject, "DaemonSet"):
+        if is_driver(change.old) or is_vgpu_manager(change.old):
+            continue
+        where, spread = str(change.identity), nodes.of(subject.before, change.old)
+        if strategy(change.new) == "OnDelete":
+            yield Hit(where, "its pods stay as they are until they are deleted", spread)
+        else:
+            most = at(change.new, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable") or 1
+            yield Hit(where, f"its pods restart, {most} at a time", spread)
+
+
+@rule("IMP202", "note")
+def deployment_rolls(subject: Subject) -> Iterator[Hit]:
+    """The pods of a Deployment or StatefulSet restart.
+
+    They are replaced one after the other, and nothing of them is on the way of a workload.
+
+    Do: nothing.
+    """
+    for change in templates(subject, "Deployment", "StatefulSet"):
+        yield Hit(str(change.identity), "its pods restart")
+
+
+def powers(body: Body | None) -> set[str]:
+    """What the pods of a workload may do to their node, in words."""
+    spec = pod(body)
+    found = {name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True}
+    for volume in items(spec.get("volumes")):
+        path = at(volume, "hostPath", "path")
+        found |= {f"hostPath {path}"} if path else set()
+    for container in containers(body):
+        name, security = container.get("name"), mapping(container.get("securityContext"))
+        if security.get("privileged") is True:
+            found.add(f"privileged container {name}")
+        found |= {f"capability {each} in {name}" for each in items(at(security, "capabilities", "add"))}
+        if security.get("allowPrivilegeEscalation") is True:
+            found.add(f"privilege escalation in {name}")
+    return found
+
+
+@rule("IMP203", "danger")
+def host_powers(subject: Subject) -> Iterator[Hit]:
+    """Pods get more power over their node.
+
+    A privileged container, a path of the host, the host's network, processes or a capability that were not there
+    before. Whoever controls such a pod, or its image, controls the node.
+
+    Do: ask what needs it. Components of the GPU stack do need some; one that had none until now rarely does.
+    """
+    if subject.whole == "new":
+        return
+    gone: set[str] = set()  # what takes another's place may do what that did
+    for change in subject.of(*WORKLOADS):
+        gone |= powers(change.old) if change.what == "removed" else set()
+    for change in subject.of(*WORKLOADS):
+        new = sorted(powers(change.new) - powers(change.old) - (gone if change.what == "added" else set()))
+        if new and not change.was:
+            shown = ", ".join(new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
+            yield Hit(str(change.identity), f"new: {shown}")
+
+
+def split(reference: str) -> tuple[str, str]:
+    """Repository and version of an image: tag or digest."""
+    repository, at_sign, digest = reference.partition("@")
+    head, colon, tag = repository.rpartition(":")
+    if colon and "/" not in tag:
+        return head, digest if at_sign else tag
+    return repository, digest
+
+
+def images(body: Body | None) -> dict[str, str]:
+    """The image of each container of a workload, by the container's name."""
+    return {str(one.get("name")): str(one["image"]) for one in containers(body) if isinstance(one.get("image"), str)}
+
+
+def image_changes(subject: Subject) -> Iterator[tuple[str, str, str]]:
+    """Each image that is replaced: the object, the image before and after."""
+    for change in subject.of(*WORKLOADS):
+        before, after = images(change.old), images(change.new)
+        for name in before.keys() & after.keys():
+            if before[name] != after[name]:
+                yield str(change.identity), before[name], after[name]
+
+
+@rule("IMP204", "note")
+def image_versions(subject: Subject) -> Iterator[Hit]:
+    """An image gets another version.
+
+    Its containers are pulled anew on every node that runs them.
+
+    Do: read the release notes of what you don't know; `gpustack releases diff` has those of the GPU stack's defaults.
+    """
+    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for where, before, after in image_changes(subject):
+        (old, was), (new, now) = split(before), split(after)
+        if old == new:
+            found[old, was, now].add(where)
+    for (image, was, now), objects in sorted(found.items()):
+        number = f" in {len(objects)} objects" if len(objects) > 1 else f" in {next(iter(objects))}"
+        yield Hit(image, f"{was or 'no tag'} -> {now or 'no tag'}{number}")
+
+
+@rule("IMP205", "danger")
+def image_source(subject: Subject) -> Iterator[Hit]:
+    """An image comes from somewhere else.
+
+    Another registry or repository is another supplier: what runs with the rights of this workload is what they publish.
+    Nodes need a way there, and a pull secret that is good for it.
+
+    Do: make sure that the mirror is yours, that it has the image for every architecture, and that nodes reach it.
+    """
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for where, before, after in image_changes(subject):
+        (old, _), (new, _) = split(before), split(after)
+        if old != new:
+            found[old, new].add(where)
+    for (old, new), objects in sorted(found.items()):
+        yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}")
+
+
+@rule("IMP206", "danger")
+def switched_off(subject: Subject) -> Iterator[Hit]:
+    """A component of the GPU stack is switched off.
+
+    Its DaemonSet goes with all its pods. Without the toolkit no new container gets a GPU; without the device plugin
+    nodes advertise none; without the others labels, metrics or MIG layouts stay as they are.
+
+    Do: make sure that something else does it on these nodes (an image that brings the toolkit, a platform's own
+    plugin).
+    """
+    if subject.whole:
+        return
+    new = {str(at(change.new, "spec", "selector", "matchLabels", "app")) for change in subject.of("DaemonSet")}
+    for change in subject.of("DaemonSet"):
+        body = change.old
+        app = str(at(body, "spec", "selector", "matchLabels", "app"))
+        gone = change.what == "removed" and not is_driver(body) and not is_vgpu_manager(body)
+        if gone and app not in new:
+            yield Hit(str(change.identity), "it is removed with all its pods", nodes.of(subject.before, body))
+
+
+@rule("IMP207", "danger")
+def immutable_selector(subject: Subject) -> Iterator[Hit]:
+    """A workload gets another selector, which the API server refuses.
+
+    The selector of a DaemonSet, Deployment or StatefulSet can't be changed; a sync fails there, and with it all that
+    comes later in the same sync.
+
+    Do: keep the selector, or delete the object by hand in the same window.
+    """
+    for change in subject.of("DaemonSet", "Deployment", "StatefulSet"):
+        if change.what == "changed" and below(change, "spec", "selector") and not is_driver(change.old):
+            yield Hit(str(change.identity), "its selector is another one")

@@ -1,0 +1,214 @@
+"""IMP4xx: who may do what: roles that grow, bindings, admission, and the security of namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ...model import Body
+from .rule import Hit, rule
+from .subject import Subject, at, items, mapping
+
+ROLES = ("Role", "ClusterRole")
+BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+SHOWN = 6
+
+
+class Right(NamedTuple):
+    """One verb on one resource of one group (or on a path), for one name or all ("*")."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str
+
+    def __str__(self) -> str:
+        what = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {what}{'' if self.name == '*' else f' {self.name}'}"
+
+    def within(self, others: Iterable[Right]) -> bool:
+        """Whether one of OTHERS already grants it; `*` is everything."""
+        return any(all(have in ("*", want) for have, want in zip(other, self, strict=True)) for other in others)
+
+
+PATHS = "(path)"
+
+
+def rights(body: Body | None) -> set[Right]:
+    """What a Role or ClusterRole grants, right by right."""
+    found: set[Right] = set()
+    for each in items(mapping(body).get("rules")):
+        entry = mapping(each)
+        verbs = [str(verb) for verb in items(entry.get("verbs"))]
+        names = [str(name) for name in items(entry.get("resourceNames"))] or ["*"]
+        for group in items(entry.get("apiGroups")) or [""]:
+            for resource in items(entry.get("resources")):
+                found |= {Right(verb, str(group), str(resource), name) for verb in verbs for name in names}
+        for path in items(entry.get("nonResourceURLs")):
+            found |= {Right(verb, PATHS, str(path), "*") for verb in verbs}
+    for selector in items(at(body, "aggregationRule", "clusterRoleSelectors")):
+        found.add(Right("aggregates", "", str(selector), "*"))
+    return found
+
+
+def grown(subject: Subject) -> Iterator[tuple[str, list[Right]]]:
+    """The roles that grant more than before, and what."""
+    if subject.whole == "new":
+        return
+    for change in subject.of(*ROLES):
+        if change.what == "removed" or change.was:
+            continue
+        old = rights(change.old)
+        new = sorted(right for right in rights(change.new) - old if not right.within(old))
+        if new:
+            yield str(change.identity), new
+
+
+def mighty(right: Right) -> bool:
+    """Whether RIGHT leads to others: to read secrets, to hand out rights, to be somebody else, to run in pods."""
+    resource = right.resource.partition("/")[0]
+    if "*" in (right.verb, right.resource) or right.verb in {"escalate", "bind", "impersonate", "aggregates"}:
+        return True
+    if resource == "secrets" or right.resource in {"pods/exec", "pods/attach", "serviceaccounts/token", "nodes/proxy"}:
+        return True
+    changes = right.verb in {"create", "update", "patch"}
+    return changes and resource in {
+        *("roles", "clusterroles", "rolebindings", "clusterrolebindings"),
+        *("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "securitycontextconstraints"),
+    }
+
+
+def listed(found: list[Right]) -> str:
+    """Rights in a line: verbs on the same resource together."""
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for right in found:
+        together.setdefault(right[1:], []).append(right.verb)
+    words = [str(Right(",".join(verbs), *rest)) for rest, verbs in together.items()]
+    return "; ".join(words[:SHOWN]) + (f"; and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
+
+
+@rule("IMP401", "danger")
+def role_grows(subject: Subject) -> Iterator[Hit]:
+    """A role grants more than before.
+
+    Every ServiceAccount that it is bound to may do so from the sync on.
+
+    Do: ask which component needs it; docs/components names what each may do, and why.
+    """
+    for where, new in grown(subject):
+        plain = [right for right in new if not mighty(right)]
+        if plain:
+            yield Hit(where, f"new: {listed(plain)}")
+
+
+@rule("IMP402", "danger")
+def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
+    """A role grants what leads to more rights.
+
+    Wildcards, secrets, escalate, bind, impersonate, tokens of ServiceAccounts, commands in pods, or changes of roles
+    and webhooks: whoever has one of them can get others.
+
+    Do: name verbs, resources and resourceNames instead, or refuse the change.
+    """
+    for where, new in grown(subject):
+        found = [right for right in new if mighty(right)]
+        if found:
+            yield Hit(where, f"new: {listed(found)}")
+
+
+def subjects(body: Body | None) -> set[str]:
+    """Whom a binding gives its role to, in words."""
+    found = set()
+    for each in items(mapping(body).get("subjects")):
+        entry = mapping(each)
+        space = f"{entry['namespace']}/" if entry.get("namespace") else ""
+        found.add(f"{entry.get('kind')} {space}{entry.get('name')}")
+    return found
+
+
+@rule("IMP403", "danger")
+def binding_grows(subject: Subject) -> Iterator[Hit]:
+    """A role is given to somebody new.
+
+    A binding is new, or has further subjects. Its role may be an old one, which no line of this review shows.
+
+    Do: look at the role that it names, and at who the subject is.
+    """
+    if subject.whole == "new":
+        return
+    for change in subject.of(*BINDINGS):
+        new = sorted(subjects(change.new) - subjects(change.old)) if not change.was else []
+        if new:
+            role: Any = mapping(mapping(change.new).get("roleRef"))
+            names = ", ".join(new[:SHOWN]) + (f" and {len(new) - SHOWN} more" if len(new) > SHOWN else "")
+            yield Hit(str(change.identity), f"{role.get('kind')} {role.get('name')} is given to {names}")
+
+
+LEVELS = {"restricted": 0, "baseline": 1, "privileged": 2}
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+@rule("IMP404", "danger")
+def pod_security(subject: Subject) -> Iterator[Hit]:
+    """A namespace lets other pods in.
+
+    A laxer level of pod security admits pods that could take over their node. A stricter one refuses the pods of the
+    GPU stack, which need `privileged`: they run on until they restart, and don't come back.
+
+    Do: leave the level of the operator's namespace at privileged, and that of others as strict as it was.
+    """
+    for change in subject.of("Namespace"):
+        if change.what == "removed" or (change.what == "added" and subject.whole == "new"):
+            continue
+        was, now = (
+            str(mapping(at(body, "metadata", "labels")).get(ENFORCE) or "") for body in (change.old, change.new)
+        )
+        if was != now and not (change.what == "added" and not now):
+            level, other = LEVELS.get(was, 2), LEVELS.get(now, 2)
+            word = "laxer" if other > level else "stricter" if other < level else "said otherwise"
+            yield Hit(str(change.identity), f"{ENFORCE}: {was or 'not set'} -> {now or 'not set'} ({word})")
+
+
+ADMISSION = (
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+)
+
+
+@rule("IMP405", "danger")
+def admission(subject: Subject) -> Iterator[Hit]:
+    """What the API server refuses changes.
+
+    An admission policy or webhook goes, or is another one. The reconciler's own guard is one of them: it lets the
+    program change nothing of a node but its own labels, and RBAC can't do that (reconciler.md A19).
+
+    Do: keep it; where another system has taken its place, say so in the pull request.
+    """
+    if subject.whole:
+        return
+    for change in subject.of(*ADMISSION):
+        if change.what in {"removed", "renamed"}:
+            yield Hit(str(change.was or change.identity), "it is removed")
+        elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
+            yield Hit(str(change.identity), "it is changed: what it refuses may be less")
+
+
+@rule("IMP406", "danger")
+def constraints(subject: Subject) -> Iterator[Hit]:
+    """OpenShift admits other pods of the stack.
+
+    SecurityContextConstraints say what the pods of a ServiceAccount may be. New ones, or more of the same, let pods do
+    more to their node.
+
+    Do: compare them with what the operator's own have (docs/components says which differ).
+    """
+    if subject.whole:
+        return
+    for change in subject.of("SecurityContextConstraints"):
+        if change.what != "removed":
+            new = "are new" if change.what == "added" else "are others"
+            yield Hit(str(change.identity), f"the constraints {new}")

@@ -1,0 +1,96 @@
+"""What a rule of impact is, and the registry of all of them.
+
+The docstring of a rule is its page in docs/impact.md: a title, why it matters, and after `Do:` what a reviewer can do.
+So what people read about a danger stands beside the code that finds it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from .subject import Subject
+
+Severity = Literal["danger", "note"]
+Range = tuple[int, int]
+"""The fewest and the most of something."""
+
+MODULES = ("drivers", "pods", "gpus", "rights", "objects", "metrics", "versions")
+_SOURCE = re.compile(r"\s+\((?:[a-z-]+\.md\b|[A-Z][0-9]+\b|#)[^)]*\)")
+"""Where a fact is from, for those who work on the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One effect in one cluster: WHERE (an object or a pool, "" for the cluster), and WHAT happens, as a sentence.
+
+    `nodes` is on how many nodes, None where that isn't known or has no meaning. It stands apart so that the effects of
+    many clusters can be told as one. `remedy` replaces what the rule's page says.
+    """
+
+    where: str
+    what: str
+    nodes: Range | None = None
+    remedy: str = ""
+
+
+Check = Callable[["Subject"], Iterator[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a rule's docstring says."""
+
+    title: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A registered rule."""
+
+    id: str
+    severity: Severity
+    check: Check
+    page: Page
+
+
+RULES: dict[str, Rule] = {}
+"""The rules of the modules that were imported."""
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by its id."""
+    for module in MODULES:
+        import_module(f"{__package__}.{module}")
+    return tuple(RULES[name] for name in sorted(RULES))
+
+
+def rule(id: str, severity: Severity) -> Callable[[Check], Check]:  # noqa: A002 - its name in what is found
+    """Register a function as rule ID. Ids are stable: a rule that goes leaves its id unused."""
+
+    def register(check: Check) -> Check:
+        if id in RULES:
+            raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
+        RULES[id] = Rule(id, severity, check, parse(id, check))
+        return check
+
+    return register
+
+
+def parse(name: str, check: Check) -> Page:
+    """The page of the rule NAME. Raises ValueError for a docstring that lacks a part."""
+    title, _, rest = inspect.cleandoc(check.__doc__ or "").partition("\n\n")
+    why, _, remedy = rest.partition("\n\nDo: ")
+    parts = [" ".join(_SOURCE.sub("", part).split()) for part in (title, why, remedy)]
+    if not all(parts):
+        raise ValueError(f"the docstring of {name} ({check.__name__}) lacks a title, a reason or what to do")
+    return Page(parts[0].rstrip("."), parts[1], parts[2])

@@ -1,0 +1,120 @@
+"""IMP7xx: steps between releases of the GPU stack, driver branches and versions of Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog import drivers
+from ...model import numbers
+from .. import releases
+from . import nodes
+from .pods import images, split
+from .rule import Hit, rule
+from .subject import Subject, is_driver
+
+SHOWN = 4
+
+
+def release_step(subject: Subject) -> tuple[str, str] | None:
+    """The releases before and after, where they differ."""
+    if subject.before is None or subject.after is None:
+        return None
+    one, two = subject.before.release, subject.after.release
+    return (one, two) if one and two and one != two else None
+
+
+@rule("IMP701", "danger")
+def older_release(subject: Subject) -> Iterator[Hit]:
+    """The release of the GPU stack goes back.
+
+    Fields that only the newer one knows are lost from objects in the cluster, and nobody tests the way back.
+
+    Do: say in the pull request what it is for, and try it on a cluster that may break.
+    """
+    step = release_step(subject)
+    if step and releases.newer(step[0], step[1]):
+        yield Hit("", f"release {step[0]} -> {step[1]}")
+
+
+@rule("IMP702", "note")
+def other_release(subject: Subject) -> Iterator[Hit]:
+    """The release of the GPU stack changes.
+
+    A release brings other images, other defaults and other behaviour, without a line in anybody's policy.
+
+    Do: read `gpustack releases diff` for the two releases.
+    """
+    step = release_step(subject)
+    if step is None:
+        return
+    found = releases.compare(*step)
+    flips = [f"{each.path} {each.before} -> {each.after}" for each in found.defaults if each.flips]
+    yield Hit("", f"release {step[0]} -> {step[1]}, driver branch {' -> '.join(found.driver_branches)}")
+    if flips:
+        more = f" and {len(flips) - SHOWN} more" if len(flips) > SHOWN else ""
+        yield Hit("", f"defaults that flip with release {step[1]}: {'; '.join(flips[:SHOWN])}{more}")
+    for words in found.behaviour[:SHOWN]:
+        yield Hit("", f"release {step[1]}: {words}")
+
+
+def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, int] | None]]:
+    """Each driver DaemonSet whose driver gets another version: where, both versions, and on how many nodes."""
+    for change in subject.of("DaemonSet"):
+        if change.what == "changed" and is_driver(change.old):
+            old, new = images(change.old), images(change.new)
+            for name in sorted(old.keys() & new.keys()):
+                one, two = (split(side[name])[1].partition("-")[0] for side in (old, new))
+                if one != two and "driver" in name and "manager" not in name and numbers(one) and numbers(two):
+                    yield str(change.identity), one, two, nodes.of(subject.before, change.old)
+
+
+@rule("IMP703", "danger")
+def older_driver(subject: Subject) -> Iterator[Hit]:
+    """A driver goes back to an older version.
+
+    Containers that were built for the newer CUDA don't start any more, and state that the newer driver left (fabric
+    manager, MIG) may not be understood.
+
+    Do: check the highest CUDA version that workloads ask for (`cuda` of a pool).
+    """
+    for where, one, two, spread in driver_steps(subject):
+        if numbers(two) < numbers(one):
+            yield Hit(where, f"driver {one} -> {two}", spread)
+
+
+@rule("IMP704", "note")
+def driver_branch(subject: Subject) -> Iterator[Hit]:
+    """A driver changes its branch.
+
+    A branch is a line of its own, with its own end of life, GPUs and highest CUDA version. Between branches the
+    libraries in long-running containers and the kernel's modules may differ for a while.
+
+    Do: read NVIDIA's release notes of the branch, and check the oldest GPU of the fleet.
+    """
+    for where, one, two, spread in driver_steps(subject):
+        if one.partition(".")[0] != two.partition(".")[0]:
+            yield Hit(where, f"driver {one} -> {two}: branch {_branch(one)} -> {_branch(two)}", spread)
+
+
+def _branch(version: str) -> str:
+    """A branch in words."""
+    try:
+        found = drivers.branch(version)
+    except drivers.UnknownBranch:
+        return f"{version.partition('.')[0]}, which the catalogue doesn't know"
+    until = f", supported until {found.end_of_life}" if found.end_of_life else ""
+    return f"{found.name} ({found.type}{until})"
+
+
+@rule("IMP705", "note")
+def kubernetes(subject: Subject) -> Iterator[Hit]:
+    """The policy says another version of Kubernetes.
+
+    Manifests are held against the schemas of that version, and what a component may use is decided by it.
+
+    Do: upgrade the cluster first, and merge then.
+    """
+    if subject.before is not None and subject.after is not None:
+        one, two = subject.before.cluster.kubernetesVersion, subject.after.cluster.kubernetesVersion
+        if one != two:
+            yield Hit("", f"Kubernetes {one} -> {two}")

@@ -1,0 +1,14 @@
+"""Pages that people look at: one HTML file each, which needs nothing but a browser.
+
+::
+
+    frame.py      the page: landmarks, styles for light, dark and paper, the filter box
+    matrix.py     cluster x component version
+    dangers.py    what a change does
+    changes.py    the change groups
+    pictures.py   GPUs and how they are cut
+    findings.py   what the rules have to say
+
+Each of the others makes one section. Text goes through `frame.text` and nothing else: what a policy holds is never a
+tag. A content security policy in the page lets it load nothing and run no script but its own.
+"""

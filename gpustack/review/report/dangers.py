@@ -1,0 +1,37 @@
+"""What a change does: the dangers first, each with the reason and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from ..diff.ranges import summary
+from ..impact.effects import Effect, Impact
+from .frame import Section, text
+
+
+def section(found: Impact, total: int) -> Section:
+    """The section of FOUND in TOTAL clusters."""
+    made = [block(list(same), total) for _, same in groupby(found.effects, key=lambda effect: effect.rule)]
+    return Section("impact", "What it does to nodes and workloads", "".join(made))
+
+
+def block(same: Sequence[Effect], total: int) -> str:
+    """The effects of a rule."""
+    first = same[0]
+    rows = "".join(f"<li>{_row(effect, total)}</li>\n" for effect in same)
+    danger = first.severity == "danger"
+    remedies = "".join(f"<p>What to do: {text(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
+    return (
+        f'<div class="effect {first.severity}" data-row>\n'
+        f"<h3>{'Danger' if danger else 'Note'} {first.rule}: {text(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
+        + (f"<p>Why: {text(first.why)}</p>\n{remedies}" if danger else "")
+        + "</div>\n"
+    )
+
+
+def _row(effect: Effect, total: int) -> str:
+    place = f"<b>{text(effect.where)}</b>: " if effect.where else ""
+    number = effect.number()
+    parts = [*([number] if number else []), *([summary(effect.clusters, total)] if total > 1 else [])]
+    return f"{place}{text(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "")

@@ -1,0 +1,26 @@
+"""What the rules have to say about the policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...model import Finding
+from ..diff.ranges import summary
+from .frame import Section, table, text
+
+
+def section(found: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Section:
+    """The section of FOUND, each finding with the clusters that it is about."""
+    rows = [
+        [
+            text(one.rule),
+            text(f"{one.severity}, waived by {one.waived}" if one.waived else one.severity),
+            f"{text(one.location or one.path or '')}",
+            f'<span class="prose">{text(one.what)}</span>',
+            f'<span class="prose">{text(one.remedy)}</span>',
+            text(summary(clusters, total)) if clusters else "",
+        ]
+        for one, clusters in found
+    ]
+    columns = ["Rule", "Severity", "Where", "What", "What to do", "Clusters"]
+    return Section("findings", "Findings", table(f"{len(rows)} findings", columns, rows) if rows else "")

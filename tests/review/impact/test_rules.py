@@ -1,0 +1,399 @@
+"""Each rule speaks up about what it is about, and stays quiet about what looks like it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.model import Body
+from gpustack.policy.load import load
+from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
+from gpustack.review.impact.drivers import more
+from gpustack.review.impact.effects import Effect, Impact, impact
+from gpustack.review.impact.rule import RULES, all_rules
+from tests.project import ROOT
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Render = dict[str, Body]
+"""Objects by kind/name."""
+Edit = Callable[[Render], None]
+
+
+@functools.cache
+def _rendered(cluster: str) -> Render:
+    folder = ROOT / "dist" / cluster
+    bodies = [yaml.load(path.read_text("utf-8"), Loader=LOADER) for path in sorted(folder.rglob("*.yaml"))]  # noqa: S506
+    return {f"{body['kind']}/{body['metadata']['name']}": body for body in bodies}
+
+
+def rendered(cluster: str) -> Render:
+    """The render of an example cluster, to be changed."""
+    return copy.deepcopy(_rendered(cluster))
+
+
+def objects(render: Render) -> Objects:
+    """RENDER as a side of a comparison."""
+    return {Identity.of(body): Rendered(body, f"stage/{key}.yaml") for key, body in render.items()}
+
+
+def spec(cluster: str, **more: Any) -> ClusterPolicySpec:
+    """The effective spec of an example cluster, with MORE over it; its pools are those of MORE, if that has some."""
+    pools = more.pop("nodePools", None)
+    found = load(ROOT / "policies" / f"{cluster}.yaml", root=ROOT, overrides=more).spec
+    if pools is None:
+        return found
+    return ClusterPolicySpec.model_validate({**found.model_dump(exclude_none=True), "nodePools": pools})
+
+
+def found(cluster: str, edit: Edit, before: Any = None, after: Any = None) -> Impact:
+    """What it does to EDIT the render of CLUSTER."""
+    old, new = rendered(cluster), rendered(cluster)
+    edit(new)
+    return impact({cluster: compare(objects(old), objects(new))}, {cluster: (before, after)})
+
+
+def rules(effects: tuple[Effect, ...]) -> set[str]:
+    """The rules of EFFECTS."""
+    return {effect.rule for effect in effects}
+
+
+DRIVER = "DaemonSet/nvidia-driver-daemonset"
+PLUGIN = "DaemonSet/nvidia-device-plugin-daemonset"
+
+
+def pod(render: Render, key: str) -> Any:
+    """The spec of the pods of KEY."""
+    return render[key]["spec"]["template"]["spec"]
+
+
+def digest(render: Render, value: str) -> None:
+    """Give both containers of the driver's pod another digest."""
+    for one in (*pod(render, DRIVER)["containers"], *pod(render, DRIVER)["initContainers"]):
+        for entry in one.get("env", ()):
+            if entry["name"] == "DRIVER_CONFIG_DIGEST":
+                entry["value"] = value
+
+
+def put(path: str, value: Any) -> Edit:
+    """Set the value at PATH ("Kind/name:spec.a.0.b"); None removes it."""
+
+    def edit(render: Render) -> None:
+        key, _, rest = path.partition(":")
+        holder: Any = render[key]
+        *steps, last = [int(step) if step.isdigit() else step for step in rest.split("|")]
+        for step in steps:
+            holder = holder.setdefault(step, {}) if isinstance(holder, dict) else holder[step]
+        if value is None:
+            del holder[last]
+        else:
+            holder[last] = value
+
+    return edit
+
+
+def drop(*keys: str) -> Edit:
+    """Remove objects."""
+
+    def edit(render: Render) -> None:
+        for key in keys:
+            del render[key]
+
+    return edit
+
+
+def renamed(key: str, name: str) -> Edit:
+    """Give an object another name."""
+
+    def edit(render: Render) -> None:
+        body = render.pop(key)
+        body["metadata"]["name"] = name
+        render[f"{body['kind']}/{name}"] = body
+
+    return edit
+
+
+def replaced_driver(render: Render) -> None:
+    """The driver's DaemonSet gives way to one of precompiled drivers."""
+    body = render.pop(DRIVER)
+    body["metadata"]["name"] = "nvidia-driver-daemonset-5.15.0"
+    body["spec"]["selector"]["matchLabels"]["app"] = body["metadata"]["name"]
+    labels = {"app": body["metadata"]["name"], "nvidia.com/precompiled": "true"}
+    body["spec"]["template"]["metadata"]["labels"] |= labels
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/driver:595-5.15.0-generic-ubuntu22.04"
+    render["new"] = body
+
+
+def role(*entries: dict[str, Any]) -> Edit:
+    """Grant more by the ClusterRole of MIG manager."""
+    return lambda render: render["ClusterRole/nvidia-mig-manager"]["rules"].extend(entries)
+
+
+IMAGE = "spec|template|spec|containers|0|image"
+SELECTOR = "spec|template|spec|nodeSelector|example.com/pool"
+CASES: dict[str, tuple[Edit, set[str]]] = {
+    "IMP101": (put(f"{DRIVER}:{SELECTOR}", "a"), {"IMP101"}),
+    "IMP102": (put(f"{DRIVER}:spec|template|spec|tolerations", []), {"IMP102"}),
+    "IMP103": (put(f"{DRIVER}:spec|selector|matchLabels|x", "y"), {"IMP103"}),
+    "IMP104": (replaced_driver, {"IMP104", "IMP105"}),
+    "IMP105": (drop(DRIVER), {"IMP105"}),
+    "IMP105 renamed": (renamed(DRIVER, "nvidia-driver-b"), {"IMP105"}),
+    "IMP106": (put(f"{DRIVER}:spec|updateStrategy|type", "RollingUpdate"), {"IMP106"}),
+    "IMP107": (put("NodePolicy/training:spec|components", ["dcgm"]), {"IMP107"}),
+    "IMP110": (lambda render: digest(render, "0123"), {"IMP110"}),
+    "IMP113": (put("NodePolicy/training:spec|upgrade|maxParallel", 5), {"IMP113"}),
+    "IMP113 no limit": (put("NodePolicy/training:spec|upgrade|maxParallel", 0), {"IMP113"}),
+    "IMP203": (put("Deployment/gpustack-reconciler:spec|template|spec|hostNetwork", True), {"IMP203"}),
+    "IMP203 path": (
+        lambda render: pod(render, "Deployment/gpustack-reconciler").update(
+            volumes=[{"name": "root", "hostPath": {"path": "/"}}]
+        ),
+        {"IMP203"},
+    ),
+    "IMP205": (put(f"{PLUGIN}:{IMAGE}", "mirror.example.com/nvidia/k8s-device-plugin:v0.20.0"), {"IMP205"}),
+    "IMP206": (drop(PLUGIN), {"IMP206"}),
+    "IMP207": (put(f"{PLUGIN}:spec|selector|matchLabels|x", "y"), {"IMP207"}),
+    "IMP303": (put("NodePolicy/notebooks:spec|mig|digest", "0"), {"IMP303"}),
+    "IMP401": (role({"apiGroups": [""], "resources": ["services"], "verbs": ["list"]}), {"IMP401"}),
+    "IMP402": (role({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}), {"IMP402"}),
+    "IMP402 wildcard": (role({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}), {"IMP402"}),
+    "IMP402 escalate": (
+        role({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate"]}),
+        {"IMP402"},
+    ),
+    "IMP403": (
+        lambda render: render["ClusterRoleBinding/nvidia-mig-manager"]["subjects"].append(
+            {"kind": "ServiceAccount", "name": "other", "namespace": "default"}
+        ),
+        {"IMP403"},
+    ),
+    "IMP404": (
+        put("Namespace/gpu-operator:metadata|labels", {"pod-security.kubernetes.io/enforce": "restricted"}),
+        {"IMP404"},
+    ),
+    "IMP405": (drop("ValidatingAdmissionPolicy/gpustack-reconciler-nodes"), {"IMP405"}),
+    "IMP503": (drop("Namespace/gpu-operator"), {"IMP503"}),
+    "IMP503 class": (drop("RuntimeClass/nvidia"), {"IMP503"}),
+    "IMP505": (
+        put(
+            "CustomResourceDefinition/nodepolicies.gpustack.dev:"
+            "spec|versions|0|schema|openAPIV3Schema|properties|spec|properties|upgrade",
+            None,
+        ),
+        {"IMP505"},
+    ),
+    "IMP505 version": (
+        put("CustomResourceDefinition/nodepolicies.gpustack.dev:spec|versions|0|served", False),
+        {"IMP505"},
+    ),
+    "IMP506": (put("RuntimeClass/nvidia:handler", "runc"), {"IMP506"}),
+    "IMP603": (
+        lambda render: pod(render, "DaemonSet/nvidia-dcgm-exporter")["containers"][0]["env"].append(
+            {"name": "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS", "value": "true"}
+        ),
+        {"IMP603"},
+    ),
+    "IMP703": (
+        put(f"{DRIVER}:{IMAGE}", "nvcr.io/nvidia/driver:580.65.06-ubuntu22.04"),
+        {"IMP703"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_danger_is_told_and_no_other(name: str) -> None:
+    """An edit of a rendered cluster gives exactly the dangers that it has."""
+    edit, expected = CASES[name]
+    assert rules(found("lab-a100", edit).dangers) == expected
+
+
+QUIET: dict[str, Edit] = {
+    "a selector that widens": lambda render: pod(render, DRIVER).update(nodeSelector={}),
+    "a toleration more": lambda render: pod(render, DRIVER)["tolerations"].append({"key": "x", "operator": "Exists"}),
+    "the same right in a rule of its own": lambda render: render["ClusterRole/nvidia-mig-manager"]["rules"].append(
+        copy.deepcopy(render["ClusterRole/nvidia-mig-manager"]["rules"][0])
+    ),
+    "a right less": lambda render: render["ClusterRole/nvidia-mig-manager"]["rules"].pop(),
+    "a new version of an image": put(f"{PLUGIN}:{IMAGE}", "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"),
+    "another key order": lambda render: render[PLUGIN].update(metadata=render[PLUGIN].pop("metadata")),
+    "a restart of the driver pod alone": put(f"{DRIVER}:spec|template|metadata|annotations|x", "y"),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_what_only_looks_like_a_danger(name: str) -> None:
+    """Edits that take nothing from anybody and give nobody more are no danger."""
+    told = found("lab-a100", QUIET[name])
+    assert rules(told.dangers) == set()
+
+
+def test_what_a_budget_allows_is_compared() -> None:
+    """More nodes, a larger share, or no limit any more are more; what can't be compared counts as more."""
+    assert all(more(*pair) for pair in [(1, 2), ("10%", "25%"), (1, 0), (1, None), (5, "25%")])
+    assert not any(more(*pair) for pair in [(2, 1), ("25%", "10%"), (0, 5), (None, 1), (1, 1)])
+
+
+def test_a_widening_with_the_digest_unchanged_is_a_restart_alone() -> None:
+    """The template of a driver changed and its digest did not: pods restart, drivers stay (reconciler.md U34)."""
+    told = found("lab-a100", QUIET["a restart of the driver pod alone"])
+    assert rules(told.notes) == {"IMP111"}
+
+
+def test_a_driver_rollout_says_how_many_nodes_and_how_fast() -> None:
+    """The numbers are the policy's: count of the pools, maxParallel, maxUnavailable, and whether nodes are drained."""
+    windows = [{"days": ["sat"], "start": "22:00", "hours": 6}]
+    pool = {"name": "a", "count": 12, "nodeSelector": {"x": "y"}, "upgrade": {"windows": windows}}
+    policy = spec("lab-a100", nodePools=[pool])
+    told = found("lab-a100", CASES["IMP110"][0], policy, policy).dangers
+    assert [effect.nodes for effect in told] == [(12, 12)]
+    assert "at most 1 at once" in told[0].what
+    assert "pods that use GPUs are evicted" in told[0].what
+    assert "windows" in told[0].what
+
+
+def test_without_a_reconciler_pods_stay_as_they_are() -> None:
+    """Nothing deletes driver pods then: the change waits for whoever does (OnDelete)."""
+    policy = spec("lab-a100").model_copy(update={"reconciler": None})
+    told = found("lab-a100", lambda render: digest(render, "0123"), policy, policy)
+    assert rules(told.notes) >= {"IMP112"}
+    assert rules(told.dangers) == set()
+
+
+def pools(**sharing: Any) -> ClusterPolicySpec:
+    """A cluster with one pool of 4 nodes with 8 A100s each, shared as SHARING says."""
+    pool = {"name": "a", "count": 4, "gpusPerNode": 8, "gpuProduct": "NVIDIA-A100-SXM4-80GB", "sharing": sharing}
+    return spec("lab-a100", mig={"strategy": "mixed"}, nodePools=[{**pool, "nodeSelector": {"x": "y"}}])
+
+
+def of_specs(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Impact:
+    """What it does to go from one policy to the other, whatever else changes."""
+    old, new = rendered("lab-a100"), rendered("lab-a100")
+    new[PLUGIN]["metadata"]["annotations"] = {"x": "y"}
+    changes = compare(objects(old), objects(new))
+    return impact({"lab-a100": changes}, {"lab-a100": (before, after)})
+
+
+def test_allocatable_before_and_after() -> None:
+    """8 GPUs a node become 8 x 2 slices of half a GPU: the old resource is gone, on 4 nodes, and GPUs are cut anew."""
+    told = of_specs(pools(), pools(mig={"layout": {"3g.40gb": 2}}))
+    assert rules(told.dangers) == {"IMP301", "IMP303"}
+    less = next(effect for effect in told.dangers if effect.rule == "IMP301")
+    assert less.what == "a node advertises 8 nvidia.com/gpu -> 16 nvidia.com/mig-3g.40gb"
+    assert less.nodes == (4, 4)
+
+
+def test_time_slices_are_more_and_shared_otherwise() -> None:
+    """Two replicas of each of 8 GPUs are 16; that they are shared from now on is a danger of its own."""
+    told = of_specs(pools(), pools(timeSlicing={"replicas": 2}))
+    assert rules(told.dangers) == {"IMP304"}
+    more = next(effect for effect in told.notes if effect.rule == "IMP302")
+    assert more.what == "a node advertises 8 nvidia.com/gpu -> 16 nvidia.com/gpu"
+
+
+def test_a_pool_that_goes() -> None:
+    """Nodes that no pool covers any more are nobody's."""
+    before = spec("lab-a100")
+    after = spec("lab-a100", nodePools=[{"name": "other", "nodeSelector": {"x": "y"}}])
+    assert "IMP305" in rules(of_specs(before, after).dangers)
+
+
+def test_a_release_that_goes_back() -> None:
+    """v26.7.0 to v26.3.1 is a danger; the way up is a note, with the driver branches."""
+    new, old = spec("train-dgx", release="v26.7.0"), spec("train-dgx", release="v26.3.1")
+    assert "IMP701" in rules(of_specs(new, old).dangers)
+    up = of_specs(old, new)
+    assert "IMP701" not in rules(up.dangers)
+    assert any("driver branch 580 -> 595" in effect.what for effect in up.notes)
+
+
+def test_a_cluster_that_goes_is_one_danger() -> None:
+    """All its objects are removed; saying what each of them was for helps nobody."""
+    changes = compare(objects(rendered("lab-a100")), {})
+    assert rules(impact({"a": changes}, {}, gone={"a"}).dangers) == {"IMP501"}
+    changes = compare({}, objects(rendered("lab-a100")))
+    assert rules(impact({"a": changes}, {}, new={"a"}).dangers) == set()
+
+
+def test_series_before_and_after() -> None:
+    """A list with one metric less and one label more: both are told, with numbers."""
+    old, new = rendered("lab-a100"), rendered("lab-a100")
+    text = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\nDCGM_FI_DEV_POWER_USAGE, gauge, Power\n"
+    for side, csv in ((old, text), (new, text.partition("\n")[0] + "\nDCGM_FI_DRIVER_VERSION, label, Driver\n")):
+        metadata = {"name": "metrics", "namespace": "gpu-operator"}
+        side["m"] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"dcgm-metrics.csv": csv}}
+    told = impact({"a": compare(objects(old), objects(new))}, {}).dangers
+    assert rules(told) == {"IMP601", "IMP603"}
+    assert "2 -> 1 metrics; no longer DCGM_FI_DEV_POWER_USAGE" in told[0].what
+    assert "about 17 -> 18 labels per series" in told[1].what
+
+
+def test_a_namespace_that_is_another_one() -> None:
+    """Everything moves: one danger says how much, beside that drivers die."""
+
+    def edit(render: Render) -> None:
+        for body in render.values():
+            if body["metadata"].get("namespace"):
+                body["metadata"]["namespace"] = "other"
+
+    assert {"IMP507", "IMP105"} <= rules(found("lab-a100", edit).dangers)
+
+
+def test_routine_is_what_is_known_to_be_harmless() -> None:
+    """A scrape interval is routine; so is nothing that restarts a pod, and no object that comes or goes."""
+    monitor = "ServiceMonitor/nvidia-dcgm-exporter"
+    clusters = [path.name for path in (ROOT / "dist").iterdir() if path.is_dir()]
+    cluster = next(name for name in sorted(clusters) if monitor in _rendered(name))
+    assert found(cluster, put(f"{monitor}:spec|endpoints|0|interval", "61s")).routine
+    assert not found(cluster, drop(monitor)).routine
+    assert not found(cluster, put(f"{PLUGIN}:{IMAGE}", "nvcr.io/nvidia/k8s-device-plugin:v0.20.1")).routine
+    assert not found(cluster, put(f"{PLUGIN}:metadata|annotations", {"gpustack.dev/revision": "1"})).routine
+    assert not impact({}, {}).routine
+
+
+def test_effects_of_many_clusters_are_one() -> None:
+    """Equal effects are told once, with all clusters and the sum of their nodes."""
+    old, new = rendered("lab-a100"), rendered("lab-a100")
+    digest(new, "0123")
+    changes = compare(objects(old), objects(new))
+    specs = {}
+    for number in range(1, 4):
+        pool = {"name": "a", "count": number, "nodeSelector": {"x": "y"}}
+        policy = spec("lab-a100", nodePools=[pool])
+        specs[f"c{number}"] = (policy, policy)
+    told = impact(dict.fromkeys(specs, changes), specs).dangers
+    assert [(effect.rule, effect.clusters, effect.nodes) for effect in told] == [("IMP110", ("c1", "c2", "c3"), (6, 6))]
+
+
+def test_every_object_of_others_is_survived() -> None:
+    """Folders may hold anything: values of the wrong type are no traceback."""
+    odd: list[Any] = [None, "x", 1, [], {}, [None], ["x"], {"x": None}, [{"name": None}]]
+    for key in ("spec", "rules", "subjects", "metadata", "data"):
+        for kind in (
+            "DaemonSet",
+            "Role",
+            "RoleBinding",
+            "ConfigMap",
+            "NodePolicy",
+            "CustomResourceDefinition",
+            "Secret",
+        ):
+            for one, two in zip(odd, odd[1:] + odd[:1], strict=True):
+                sides = []
+                for value in (one, two):
+                    body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, key: value}
+                    sides.append({Identity("", kind, "", "a"): Rendered(body, "a")})
+                impact({"a": compare(*sides)}, {})
+
+
+def test_ids_are_in_order_and_every_danger_has_a_case() -> None:
+    """The list of rules is known, and no danger stays untried in this file."""
+    assert all(rule.id.startswith("IMP") and rule.id[3:].isdigit() for rule in all_rules())
+    tried = {name.partition(" ")[0] for name in CASES}
+    elsewhere = {"IMP301", "IMP304", "IMP305", "IMP501", "IMP507", "IMP601", "IMP701"}
+    elsewhere |= {"IMP114", "IMP406", "IMP508", "IMP604"}  # test_rules_elsewhere.py
+    assert {rule.id for rule in RULES.values() if rule.severity == "danger"} == tried | elsewhere

@@ -1,0 +1,78 @@
+"""Rules about what the example with the most components doesn't have."""
+
+from __future__ import annotations
+
+from gpustack.model import Body
+from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
+from gpustack.review.impact.effects import impact
+
+VGPU: Body = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "nvidia-vgpu-manager-daemonset", "namespace": "gpu-operator"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "nvidia-vgpu-manager-daemonset"}},
+        "template": {
+            "metadata": {"labels": {"app": "nvidia-vgpu-manager-daemonset"}},
+            "spec": {"containers": [{"name": "nvidia-vgpu-manager-ctr", "image": "example.com/vgpu:580.1"}]},
+        },
+    },
+}
+CONSTRAINTS: Body = {
+    "apiVersion": "security.openshift.io/v1",
+    "kind": "SecurityContextConstraints",
+    "metadata": {"name": "a"},
+    "allowHostPID": False,
+}
+RULE: Body = {
+    "apiVersion": "monitoring.coreos.com/v1",
+    "kind": "PrometheusRule",
+    "metadata": {"name": "a"},
+    "spec": {"groups": [{"name": "g", "rules": [{"alert": "One", "expr": "1"}, {"alert": "Two", "expr": "1"}]}]},
+}
+
+
+def side(*bodies: Body, stage: str = "base") -> Objects:
+    """A side of a comparison."""
+    return {Identity.of(body): Rendered(body, f"{stage}/{body['metadata']['name']}.yaml") for body in bodies}
+
+
+def told(before: Objects, after: Objects) -> dict[str, str]:
+    """The dangers of what changes, and what they say."""
+    return {effect.rule: effect.what for effect in impact({"a": compare(before, after)}, {}).dangers}
+
+
+def test_the_vgpu_manager_rolls_by_itself() -> None:
+    """A RollingUpdate that no upgrade flow watches (reconciler.md D15): a new image, or its end, is a danger."""
+    container = {"name": "nvidia-vgpu-manager-ctr", "image": "example.com/vgpu:580.2"}
+    template = {**VGPU["spec"]["template"], "spec": {"containers": [container]}}
+    assert set(told(side(VGPU), side({**VGPU, "spec": {**VGPU["spec"], "template": template}}))) == {"IMP114"}
+    assert set(told(side(VGPU), side(RULE))) == {"IMP114"}
+
+
+def test_constraints_that_grow() -> None:
+    """OpenShift's constraints say what pods may be: others, or new ones, are a danger."""
+    assert set(told(side(CONSTRAINTS), side({**CONSTRAINTS, "allowHostPID": True}))) == {"IMP406"}
+    assert set(told(side(RULE), side(RULE, CONSTRAINTS))) == {"IMP406"}
+    assert told(side(RULE, CONSTRAINTS), side(RULE)) == {}
+
+
+def test_alerts_that_go() -> None:
+    """A PrometheusRule that goes, or lacks an alert that it had, is a danger; one alert more is none."""
+    fewer = {**RULE, "spec": {"groups": [{"name": "g", "rules": [{"alert": "One", "expr": "1"}]}]}}
+    assert told(side(RULE), side(fewer)) == {"IMP604": "no longer there: Two"}
+    assert told(side(fewer), side(RULE)) == {}
+    assert set(told(side(RULE, VGPU), side(VGPU))) == {"IMP604"}
+
+
+def test_an_object_that_moves_to_another_stage() -> None:
+    """An engine with an Application for each stage deletes it and makes it anew."""
+    assert set(told(side(VGPU), side(VGPU, stage="driver"))) == {"IMP508"}
+
+
+def test_what_has_no_body_on_one_side_is_survived() -> None:
+    """A binding without a role, a role without rules, a CRD without versions."""
+    for kind in ("RoleBinding", "ClusterRole", "CustomResourceDefinition", "Namespace"):
+        body: Body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}
+        told(side(RULE), side(RULE, body))
+        told(side(RULE, body), side(RULE))
