@@ -223,7 +223,9 @@ def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
         yield Hit(
             "spec.nodePools",
             "nodes must be labelled before anything starts on them",
-            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing sets",
-            "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
+            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing that is rendered sets",
+            "see that your tooling sets the labels of docs/labels.md, or set spec.reconciler.labelling: program"
+            if labelling(spec) == "none"
+            else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
             "spec.reconciler.labelling: nodeFeatureRule; docs/labels.md has the labels, to set them yourself",
         )

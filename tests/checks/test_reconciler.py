@@ -189,7 +189,10 @@ def test_the_budget_counts_without_a_driver(reconciler: str, vain: bool, store: 
 def test_nodes_need_labels(reconciler: dict[str, Any] | None, notes: int) -> None:
     """That nobody labels nodes is a note where that is so."""
     sections: dict[str, Any] = {"reconciler": reconciler} if reconciler else {}
-    assert len(found("GPU106", spec(nodePools=[POOL], **sections))) == notes
+    hits = found("GPU106", spec(nodePools=[POOL], **sections))
+    assert len(hits) == notes
+    own = reconciler is not None and reconciler.get("labelling") == "none"
+    assert all(("your tooling" in hit.remedy) is own for hit in hits)
 
 
 def test_startup_taints_are_tolerated(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,28 +53,46 @@ class Live:
     def dump(self, folder: Path, *left_out: str) -> Path:
         """What kubectl would print, a file for each kind; kinds LEFT_OUT have none."""
         folder.mkdir(exist_ok=True)
-        for plural, spaces in self.world.server._objects.items():
-            if plural in left_out:
-                continue
-            kind = next(each for each in KINDS.values() if each.plural == plural)
-            head = {"apiVersion": kind.api_version, "kind": kind.name}
-            items = [{**head, **document} for of in spaces.values() for document in of.values()]
-            text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
-            (folder / f"{plural}.yaml").write_text(text, encoding="utf-8")
+        for plural, items in dumped(self.world).items():
+            if plural not in left_out:
+                (folder / f"{plural}.yaml").write_text(listed(items), encoding="utf-8")
         return folder
 
 
-@contextlib.contextmanager
-def live(project: Project, nodes: int = 3, **policy: Any) -> Iterator[Live]:
-    """A cluster of so many nodes, served until the end."""
+def dumped(world: World) -> dict[str, list[dict[str, Any]]]:
+    """The objects of WORLD by kind, as kubectl prints them."""
+    made = {}
+    for plural, spaces in world.server._objects.items():
+        kind = next(each for each in KINDS.values() if each.plural == plural)
+        head = {"apiVersion": kind.api_version, "kind": kind.name}
+        made[plural] = [{**head, **document} for of in spaces.values() for document in of.values()]
+    return made
+
+
+def listed(items: Sequence[dict[str, Any]]) -> str:
+    """ITEMS as `kubectl get -o yaml` prints several."""
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+
+def installed(nodes: int, **policy: Any) -> tuple[World, Replica]:
+    """A cluster of so many nodes on which the stack runs, and its reconciler."""
     world = World()
     world.install_stack()
     world.set_policy(**policy)
     for number in range(nodes):
         world.add_node(f"node-{number}")
     replica = Replica(world, FakeCluster(world.server))
+    for _ in range(30):
+        replica.run()
+        world.tick(5)
+    return world, replica
+
+
+@contextlib.contextmanager
+def live(project: Project, nodes: int = 3, **policy: Any) -> Iterator[Live]:
+    """A cluster of so many nodes, served until the end."""
+    world, replica = installed(nodes, **policy)
     made = Live(project, world, FakeCluster(world.server, "person"), replica, project.folder)
-    made.passes(30)
     ready, stop = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()
 

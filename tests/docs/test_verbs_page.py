@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 
 from gpustack.cli import VERBS
+from gpustack.reconciler.testing.workloads import Workload, add_workload
+from tests.cli.live import dumped, installed, listed
 from tests.project import ROOT, Project, cache, project
 
 __all__ = ["cache", "project"]
@@ -36,9 +38,19 @@ def as_pattern(output: str) -> str:
     return "\n?".join(lines)
 
 
+def saved() -> str:
+    """What kubectl prints of a cluster in which a driver is due, and a workload that may lose no pod is on one node."""
+    world, _ = installed(3)
+    add_workload(world, Workload("train", 1, max_unavailable=0))
+    world.roll("2")
+    world.tick(5)
+    return listed([item for items in dumped(world).values() for item in items])
+
+
 def test_the_page_shows_real_output(project: Project) -> None:
     """Each command, one after the other in a project with the README's policy, prints what stands below it."""
     project.write("policies/prod-eu-1.yaml", POLICY)
+    project.write("cluster.yaml", saved())
     subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True, env={**os.environ, **GIT})
     path = os.pathsep.join((os.environ["PATH"], str(ROOT / ".tools" / "bin")))
     for command, output in SHOWN:
@@ -70,7 +82,7 @@ def test_the_readme_names_every_verb() -> None:
 
 def test_links_to_headings_lead_somewhere() -> None:
     """A link with a fragment names a heading of the page that it leads to."""
-    for page in (ROOT / "docs" / name for name in ("verbs.md", "labels.md", "platforms.md")):
+    for page in (ROOT / "docs" / name for name in ("verbs.md", "labels.md", "platforms.md", "reconciler.md")):
         for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
             text = (page.parent / target if target else page).read_text(encoding="utf-8")
             assert heading in {anchor(title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}, (
