@@ -27,13 +27,13 @@ ACTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect, reading
+    from .live import connect
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, what in ACTIONS.items():
         below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         if name in {"plan", "status"}:
-            reading.add_sources(below)
+            connect.add_sources(below)
         else:
             connect.add_connection(below)
         if name in {"pause", "resume"}:

@@ -42,6 +42,19 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that only looks."""
+    add_connection(parser)
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        metavar="FILE|DIR",
+        action="append",
+        default=[],
+        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed",
+    )
+
+
 def run(options: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """WORK on the cluster that OPTIONS name. What the API server refuses becomes a GpustackError."""
 

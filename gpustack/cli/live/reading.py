@@ -128,19 +128,6 @@ class Look:
         return found
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that only looks."""
-    connect.add_connection(parser)
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        metavar="FILE|DIR",
-        action="append",
-        default=[],
-        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed",
-    )
-
-
 def look(options: argparse.Namespace) -> Look:
     """What OPTIONS say to look at."""
     if not options.sources:
