@@ -12,10 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpustack.reconciler.cluster import LEASES
-from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.testing import FakeCluster
-from gpustack.reconciler.testing.stack import NAMESPACE
+from gpustack.reconciler.testing import FakeCluster, drive
 from gpustack.reconciler.testing.world import World
 from tests.project import Project, Ran
 from tests.reconciler.front import KINDS, serving
@@ -43,12 +40,9 @@ class Live:
             self.replica.run()
             self.world.tick(seconds)
 
-    def lease(self, **annotations: str) -> None:
-        """The Lease, which somebody holds."""
-        now = self.world.server.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec = {"holderIdentity": "replica-1", "renewTime": now, "leaseDurationSeconds": 30}
-        metadata = {"name": NAME, "namespace": NAMESPACE, "annotations": annotations}
-        self.world.server.put(LEASES, {"metadata": metadata, "spec": spec})
+    def end(self) -> None:
+        """The reconciler is stopped, and lets another one lead."""
+        drive(self.replica.runner.elector.release())
 
     def dump(self, folder: Path, *left_out: str) -> Path:
         """What kubectl would print, a file for each kind; kinds LEFT_OUT have none."""
@@ -81,7 +75,7 @@ def installed(nodes: int, **policy: Any) -> tuple[World, Replica]:
     world.set_policy(**policy)
     for number in range(nodes):
         world.add_node(f"node-{number}")
-    replica = Replica(world, FakeCluster(world.server))
+    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
     for _ in range(30):
         replica.run()
         world.tick(5)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
-from gpustack import __version__
+from gpustack import __version__, cli
 from gpustack.cli import VERBS
 from tests.project import Project
 
@@ -20,6 +22,12 @@ def test_help(project: Project) -> None:
         below = project.run(verb, "--help")
         assert (below.code, below.out.startswith(f"usage: gpustack {verb}")) == (0, True)
     assert list(project.folder.iterdir()) == []
+
+
+def test_no_verb_hides_what_the_command_line_does() -> None:
+    """Importing the module of a verb replaces whatever the package calls by its name: nothing of ours may be."""
+    body = ast.parse(Path(cli.__file__).read_text(encoding="utf-8")).body
+    assert {node.name for node in body if isinstance(node, ast.FunctionDef)}.isdisjoint(VERBS)
 
 
 def test_version(project: Project) -> None:

@@ -25,6 +25,7 @@ def cluster(project: Project) -> Iterator[Live]:
     with live(project, nodes=2) as made:
         made.world.roll("2")
         made.passes(3)
+        made.end()
         yield made
 
 
@@ -46,7 +47,7 @@ def test_everything_is_given_back(cluster: Live) -> None:
 def test_what_is_left_has_a_reason(cluster: Live) -> None:
     """Labels under a pod that uses a GPU, and a node whose record can't be read: exit code 2."""
     add_workload(cluster.world, Workload("train", 2))
-    cluster.passes(1)
+    cluster.world.tick(5)
     free = next(name for name in cluster.world.machines if not cluster.world.cordoned(name))
     other = next(name for name in cluster.world.machines if name != free)
     cluster.world.annotate(other, {keys.OPERATION: "{"})
@@ -99,9 +100,9 @@ def test_a_terminal_is_asked(cluster: Live, monkeypatch: pytest.MonkeyPatch, ans
 def test_a_reconciler_that_still_runs_is_refused(cluster: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Deployment, or a replica that holds the Lease; it would label the nodes again."""
     monkeypatch.setattr(release, "WAIT", 0.0)
-    cluster.lease()
+    cluster.replica.run()
     ran = cluster.run("reconciler", "uninstall", "--yes")
-    assert (ran.code, "replica-1" in ran.err) == (4, True)
+    assert (ran.code, "one-1" in ran.err) == (4, True)
     metadata = {"name": NAME, "namespace": NAMESPACE}
     cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "status": {"readyReplicas": 2}})
     ran = cluster.run("reconciler", "uninstall", "--yes")

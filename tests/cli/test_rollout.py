@@ -12,7 +12,7 @@ import yaml
 
 from gpustack.policy.load import load
 from gpustack.policy.node_labels import selection
-from gpustack.reconciler import engine, keys
+from gpustack.reconciler import keys
 from gpustack.reconciler.actions import PatchNode
 from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, Forbidden, NotFound
 from gpustack.reconciler.lease import NAME
@@ -31,7 +31,6 @@ def cluster(project: Project) -> Iterator[Live]:
     with live(project) as made:
         add_workload(made.world, Workload("train", 3))
         made.passes(2)
-        made.lease()
         yield made
 
 
@@ -57,11 +56,8 @@ def test_the_plan_is_what_the_next_pass_does(cluster: Live) -> None:
     before = cluster.world.server.version
     found = cluster.run("rollout", "plan", "--format", "json").json
     assert cluster.world.server.version == before
-    admitted = {
-        action.node
-        for action in engine.decide(cluster.replica.known()).actions
-        if isinstance(action, PatchNode) and action.admits
-    }
+    made = cluster.replica.run().actions
+    admitted = {action.node for action in made if isinstance(action, PatchNode) and action.admits}
     assert [turn["node"] for turn in found["order"]] == ["node-0", "node-1", "node-2"]
     assert {turn["node"] for turn in found["order"] if turn["begins"]} == admitted == {"node-0", "node-1"}
     assert all(len(turn["evicts"]) == 1 and turn["evicts"][0].startswith("work/train-") for turn in found["order"])
@@ -163,6 +159,7 @@ def test_every_waiting_node_says_why(project: Project) -> None:
     with live(project, nodes=25) as cluster:
         cluster.world.roll("2", upgrade={"windows": [{"start": "00:00", "hours": 1, "days": ["sun"]}]})
         cluster.world.tick(5)
+        cluster.end()
         found = cluster.run("rollout", "status", "--format", "json").json
     (gpus,) = found["policies"]
     assert (gpus["nodes"], gpus["current"], len(gpus["waiting"])) == (25, 0, 25)
@@ -175,7 +172,6 @@ def quarantined(cluster: Live) -> None:
     cluster.world.machines["node-0"].faults = {"driver"}
     cluster.world.roll("2", deadlines={"driver": 600}, upgrade={"maxAttempts": 1, "breakerFailures": 1})
     cluster.passes(60, 30)
-    cluster.lease()
 
 
 def test_quarantine_says_what_to_do(cluster: Live) -> None:

@@ -42,7 +42,7 @@ def known_keys() -> Iterator[str]:
 def kinds_of_waiting() -> set[str]:
     """The kinds in the code: what `wait` and `NotNow` are given, and pairs of a kind and a text."""
     kinds = set()
-    for name in ("admission", "budget", "due", "engine", "labeller"):
+    for name in ("admission", "budget", "due", "engine", "labeller", "queue"):
         for node in ast.walk(ast.parse((SOURCES / f"{name}.py").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
