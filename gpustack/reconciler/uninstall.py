@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from . import keys
 from .actions import PatchNode
 from .closing import release
@@ -43,8 +41,7 @@ def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, kee
     annotations: dict[str, str | None] = {}
     unschedulable: bool | None = None
     if view.operation is not None:
-        untouched = msgspec.structs.replace(view.operation, acted=None)  # or it would go into quarantine
-        made = release(known, view, untouched, "uninstalled", failed=False)
+        made = release(known, view, view.operation, "uninstalled", failed=False)
         annotations, unschedulable = dict(made.annotations), made.unschedulable
     elif keys.CORDONED in view.annotations and view.node.spec.unschedulable:
         unschedulable = False
