@@ -136,7 +136,8 @@ class Project:
 def dated(words: Sequence[str | Path]) -> list[str]:
     """WORDS, with TODAY for the verbs that look at the calendar."""
     found = [str(word) for word in words]
-    return [*found[:1], "--today", TODAY, *found[1:]] if found[:1] in (["render"], ["check"]) else found
+    dates = found[:1] in (["render"], ["check"], ["diff"], ["report"])
+    return [*found[:1], "--today", TODAY, *found[1:]] if dates else found
 
 
 def tree(folder: Path) -> dict[str, bytes]:

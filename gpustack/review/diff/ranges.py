@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -49,6 +50,12 @@ def _natural(text: str) -> list[tuple[int, int | str]]:
 
 def summary(names: Sequence[str], total: int, most: int = 6) -> str:
     """NAMES of TOTAL clusters in a line: "all 412 clusters", "3 of 412 clusters: prod-eu-1..3"."""
+    return _summary(tuple(names), total, most)
+
+
+@functools.lru_cache(maxsize=256)
+def _summary(names: tuple[str, ...], total: int, most: int) -> str:
+    """The same: many changes are in the same clusters."""
     noun = "cluster" if total == 1 else "clusters"
     if len(names) == total:
         return f"all {total} clusters" if total > 1 else f"cluster {names[0]}"

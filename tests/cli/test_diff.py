@@ -1,0 +1,312 @@
+"""gpustack diff: what is compared with what, and that nothing but standard output is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.project import Project, tree
+
+GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
+    f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+ODD_NAMES = ("with space", "ünï", "a'b", 'a"b', "-x", "a[1]", "star*", "tab\there", "new\nline", "$(x)", ":x", "#x")
+CHANGED = {"daemonsets": {"labels": {"example.com/team": "b"}}}
+"""What differs from SMALL in a label of the validator's DaemonSet."""
+
+
+def git(folder: Path, *words: str) -> str:
+    """What Git answers in FOLDER."""
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env={**os.environ, **GIT}, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def commit(project: Project, message: str = "x") -> str:
+    """Commit everything; the commit."""
+    git(project.folder, "add", "-A")
+    git(project.folder, "commit", "-q", "-m", message)
+    return git(project.folder, "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def merged(project: Project) -> Project:
+    """A project of two clusters, rendered and committed."""
+    git(project.folder, "init", "-q", "-b", "main")
+    project.policy("one")
+    project.policy("two")
+    assert project.run("render").code == 0
+    commit(project)
+    return project
+
+
+def test_nothing_changed(merged: Project) -> None:
+    """No difference: one line, exit 0."""
+    ran = merged.run("diff")
+    assert (ran.code, ran.out, ran.err) == (0, "no difference in 2 clusters\n", "")
+
+
+def test_a_common_change_is_one_group(merged: Project) -> None:
+    """A policy change in all clusters is said once; exit 1."""
+    for name in ("one", "two"):
+        merged.policy(name, **CHANGED)
+    ran = merged.run("diff")
+    assert ran.code == 1
+    assert ran.out.startswith("1 change in 2 of 2 clusters\n")
+    assert ran.out.count("all 2 clusters") >= 1
+    assert "example.com/team" in ran.out
+
+
+def test_the_work_tree_stays_as_it_is(merged: Project) -> None:
+    """Index, stash, untracked and changed files, dist/ and Git's own folder are what they were before."""
+    merged.policy("two", **CHANGED)
+    merged.write("staged.txt", "staged")
+    git(merged.folder, "add", "staged.txt")
+    merged.write("stashed.txt", "x")
+    git(merged.folder, "stash", "push", "-q", "-u", "stashed.txt")
+    merged.write("untracked.txt", "x")
+    merged.write("staged.txt", "changed after it was staged")
+    before = tree(merged.folder)
+    for how in ("text", "markdown", "html", "json", "unified"):
+        assert merged.run("diff", "--format", how).code == 1
+    assert tree(merged.folder) == before
+
+
+def test_a_base_is_where_the_branch_departed(merged: Project) -> None:
+    """What main got since is no change of this branch."""
+    git(merged.folder, "checkout", "-q", "-b", "feature")
+    merged.policy("one", **CHANGED)
+    merged.run("render")
+    commit(merged)
+    git(merged.folder, "checkout", "-q", "main")
+    merged.policy("two", **CHANGED)
+    merged.run("render")
+    commit(merged)
+    git(merged.folder, "checkout", "-q", "feature")
+    ran = merged.run("diff", "--base", "main")
+    assert ran.code == 1
+    assert "1 of 2 clusters: one" in ran.out
+    assert "clusters: two" not in ran.out
+
+
+def test_histories_without_a_common_commit(merged: Project) -> None:
+    """The base itself is compared with then."""
+    git(merged.folder, "checkout", "-q", "--orphan", "other")
+    merged.policy("two", **CHANGED)
+    merged.run("render")
+    commit(merged)
+    assert "1 of 2 clusters: two" in merged.run("diff", "--base", "main").out
+
+
+def test_a_repository_without_dist(merged: Project) -> None:
+    """Where dist/ is not committed, the policies of the base are rendered."""
+    merged.write(".gitignore", "dist/\n")
+    git(merged.folder, "rm", "-r", "-q", "--cached", "dist")
+    commit(merged)
+    assert merged.run("diff").code == 0
+    merged.policy("two", **CHANGED)
+    ran = merged.run("diff")
+    assert (ran.code, "1 of 2 clusters: two" in ran.out) == (1, True)
+    shutil.rmtree(merged.dist)
+    assert merged.run("diff").out == ran.out
+    assert not merged.dist.exists()
+
+
+def test_both_ways_find_the_same(merged: Project) -> None:
+    """What is rendered from the base's policies differs as the committed dist/ does."""
+    merged.policy("two", **CHANGED)
+    committed = merged.run("diff").out
+    git(merged.folder, "rm", "-r", "-q", "--cached", "dist")
+    git(merged.folder, "commit", "-q", "-m", "without dist")
+    assert merged.run("diff").out == committed
+
+
+def test_two_folders(merged: Project, tmp_path: Path) -> None:
+    """Folders are compared without Git and without policies; one alone is refused."""
+    old = tmp_path / "old"
+    shutil.copytree(merged.dist, old)
+    merged.policy("two", **CHANGED)
+    merged.run("render")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ran = merged.run("diff", old, merged.dist, cwd=elsewhere, env={"PATH": ""})
+    assert (ran.code, "1 of 2 clusters: two" in ran.out) == (1, True)
+    assert merged.run("diff", old, old).code == 0
+    one = merged.run("diff", old)
+    assert (one.code, "1 was named" in one.err) == (4, True)
+    missing = merged.run("diff", old, tmp_path / "nowhere")
+    assert (missing.code, "is no folder" in missing.err) == (4, True)
+
+
+def test_a_file_that_is_no_object(merged: Project, tmp_path: Path) -> None:
+    """It is named, with what to do; exit 4."""
+    other = tmp_path / "other"
+    (other / "one" / "base").mkdir(parents=True)
+    (other / "one" / "base" / "x.yaml").write_text("just text")
+    ran = merged.run("diff", other, merged.dist)
+    assert (ran.code, "one/base/x.yaml is no Kubernetes object" in ran.err) == (4, True)
+
+
+def test_a_project_below_the_repository(project: Project) -> None:
+    """The project may be a folder of a repository that holds others."""
+    git(project.folder, "init", "-q")
+    below = project.folder / "teams" / "gpu"
+    project.policy("one", file="teams/gpu/policies/one.yaml")
+    project.run("render", cwd=below)
+    commit(project)
+    assert project.run("diff", cwd=below).code == 0
+    project.policy("one", file="teams/gpu/policies/one.yaml", **CHANGED)
+    ran = project.run("diff", cwd=below)
+    assert (ran.code, "cluster one" in ran.out) == (1, True)
+
+
+def test_odd_names_of_files(merged: Project) -> None:
+    """A policy's file, and files beside it, may be called anything; what is printed has no control character."""
+    for number, name in enumerate(ODD_NAMES):
+        merged.write(f"policies/{name}.txt", "x")
+        merged.policy(f"odd-{number}", file=f"policies/{name}.yaml")
+    merged.run("render")
+    commit(merged)
+    assert merged.run("diff").code == 0
+    merged.policy("odd-0", file=f"policies/{ODD_NAMES[0]}.yaml", **CHANGED)
+    assert "clusters: odd-0" in merged.run("diff").out
+
+
+def test_without_git(merged: Project, tmp_path: Path) -> None:
+    """No Git on the PATH is a missing tool (5); no repository, or no such revision, is bad input (4)."""
+    assert merged.run("diff", env={"PATH": ""}).code == 5
+    ran = merged.run("diff", "--base", "nothing")
+    assert (ran.code, "'nothing'" in ran.err) == (4, True)
+    assert merged.run("diff", "--base=--output=x").code == 4
+    bare = Project(tmp_path / "bare", merged.cache)
+    bare.policy("one")
+    assert bare.run("diff", env={"GIT_CEILING_DIRECTORIES": str(tmp_path)}).code == 4
+
+
+def test_a_repository_without_a_commit(project: Project) -> None:
+    """There is nothing to compare with: bad input, and no traceback."""
+    git(project.folder, "init", "-q")
+    project.policy("one")
+    assert project.run("diff").code == 4
+
+
+def test_sha256(project: Project) -> None:
+    """Repositories may name contents by SHA-256."""
+    git(project.folder, "init", "-q", "--object-format=sha256")
+    project.policy("one")
+    project.policy("two")
+    project.run("render")
+    commit(project)
+    assert project.run("diff").code == 0
+    project.policy("two", **CHANGED)
+    assert "1 of 2 clusters: two" in project.run("diff").out
+
+
+def test_a_cluster_that_comes_and_one_that_goes(merged: Project) -> None:
+    """A new cluster is a note; the end of one a danger; both are told as a whole."""
+    merged.policy("three")
+    (merged.folder / "policies" / "two.yaml").unlink()
+    found = merged.run("diff", "--format", "json").json
+    assert {(item["rule"], *item["clusters"]) for item in found["impact"]} == {("IMP501", "two"), ("IMP502", "three")}
+    assert found["clusters"] == 3
+
+
+def test_a_last_policy_that_goes(merged: Project) -> None:
+    """An empty policies/ is a mistake here as everywhere."""
+    for name in ("one", "two"):
+        (merged.folder / "policies" / f"{name}.yaml").unlink()
+    assert merged.run("diff").code == 4
+
+
+def test_a_policy_that_is_refused(merged: Project) -> None:
+    """What a rule refuses is exit 2, what can't be read exit 4, and nothing is printed as if it were compared."""
+    merged.policy("two", cdi={"enabled": True, "nriPluginEnabled": True})
+    ran = merged.run("diff")
+    assert (ran.code, ran.out) == (2, "")
+    merged.write("policies/two.yaml", "kind: [")
+    ran = merged.run("diff")
+    assert (ran.code, ran.out) == (4, "")
+
+
+def test_a_base_that_cannot_be_read_any_more(merged: Project) -> None:
+    """A policy that was merged and that this version refuses: objects are compared, and what is missing is said."""
+    merged.write("policies/two.yaml", "kind: [")
+    commit(merged)
+    merged.policy("two", **CHANGED)
+    ran = merged.run("diff")
+    assert ran.code == 1
+    assert "without numbers of nodes" in ran.out
+
+
+def test_rendered_files_that_somebody_edited(merged: Project) -> None:
+    """The work tree's dist/ is not looked at: what counts is what the policies render to."""
+    file = next((merged.dist / "two").rglob("*.yaml"))
+    file.write_text("kind: Broken\n")
+    assert merged.run("diff").code == 0
+
+
+def test_numbers_of_nodes(merged: Project) -> None:
+    """Numbers come from the policies of the base and of now."""
+    pool = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
+    on = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
+    merged.policy("one", nodePools=[pool], **on)
+    merged.run("render")
+    commit(merged)
+    shared = {**pool, "sharing": {"timeSlicing": {"replicas": 2}}}
+    merged.policy("one", nodePools=[shared], **on)
+    found = merged.run("diff", "--format", "json").json
+    more = next(item for item in found["impact"] if item["rule"] == "IMP302")
+    assert more["nodes"] == {"min": 3, "max": 3}
+    assert more["what"].endswith("8 nvidia.com/gpu -> 16 nvidia.com/gpu")
+
+
+def test_unified(merged: Project) -> None:
+    """A unified diff has a file for each group, and what it does as comments before."""
+    merged.policy("two", **CHANGED)
+    lines = merged.run("diff", "--format", "unified").out.splitlines()
+    assert [line[:4] for line in lines if line.startswith(("---", "+++"))] == ["--- ", "+++ "]
+    assert lines[0].startswith("# 1 change")
+    assert any(line.startswith("@@ ") for line in lines)
+
+
+def test_secrets_are_hidden_in_every_format(merged: Project) -> None:
+    """A Secret's values are in none of the formats, whether it comes, changes or goes."""
+
+    def secret(value: str) -> dict[str, object]:
+        metadata = {
+            "name": "s",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": f'{{"data": "{value}"}}'},
+        }
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"password": value}}
+
+    sides = []
+    for value in ("b25lLXNlY3JldA==", "dHdvLXNlY3JldA==", None):
+        folder = merged.folder.parent / f"side-{len(sides)}"
+        (folder / "one" / "base").mkdir(parents=True)
+        if value:
+            (folder / "one" / "base" / "secret-s.yaml").write_text(yaml.safe_dump(secret(value)))
+        sides.append(folder)
+    for before in sides:
+        for after in sides:
+            for how in ("text", "markdown", "html", "json", "unified"):
+                ran = merged.run("diff", before, after, "--format", how)
+                assert "c2VjcmV0" not in ran.out
+                assert "LXNlY3JldA" not in ran.out
+
+
+def test_colours_only_for_a_terminal(merged: Project) -> None:
+    """Nothing but text goes into a pipe."""
+    merged.policy("two", **CHANGED)
+    assert "\x1b" not in merged.run("diff").out
+
+
+def test_a_budget_that_is_too_small(merged: Project) -> None:
+    """Below what dangers need, a budget is refused instead of cutting them."""
+    ran = merged.run("diff", "--format", "markdown", "--budget", "100")
+    assert (ran.code, "8000" in ran.err) == (4, True)

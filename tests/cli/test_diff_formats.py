@@ -1,0 +1,198 @@
+"""A comparison in each format: what is never cut, and what values can't do."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpustack.cli.formats import diff as formats
+from gpustack.cli.formats.diff import FORMATS, Compared, markdown
+from gpustack.review.diff.groups import Difference, Group
+from gpustack.review.diff.objects import Identity, ObjectChange
+from gpustack.review.impact.effects import Effect, Impact
+from gpustack.review.impact.rule import RULES, all_rules
+from tests.project import Project
+
+all_rules()
+TEXTS = st.text(max_size=60)
+EVIL = "<script>alert(1)</script>`]|[x](http://evil.example) **b** @team #12 \x1b[31m\x07\u202e&amp;\n# heading\n```\n"
+
+
+@st.composite
+def effects(draw: st.DrawFn) -> list[Effect]:
+    """Effects of any rules, up to thousands of them in all."""
+    rules = draw(st.lists(st.sampled_from(sorted(RULES)), unique=True))
+    number = draw(st.sampled_from([1, 2, 30, 200]))
+    where, what = draw(TEXTS), draw(TEXTS)
+    names = draw(st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=40, unique=True))
+    made = []
+    for rule in rules:
+        made += [Effect(rule, f"{where}{at}", what, "do", tuple(names), (at, at + 1)) for at in range(number)]
+    return sorted(made, key=lambda effect: (effect.severity != "danger", effect.rule))
+
+
+def compared(made: list[Effect], groups: int, text: str = "x") -> Compared:
+    """A comparison with the effects MADE and a number of groups."""
+    changes = [
+        Group((f"c{at}", text), (ObjectChange("removed", Identity("", text, "", f"o{at}"), body={"data": {text: ""}}),))
+        for at in range(groups)
+    ]
+    return Compared(Difference("a", "b", 3000, tuple(changes)), Impact(tuple(made), unknown=(text,)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    made=effects(),
+    budget=st.integers(markdown.SMALLEST, 70_000),
+    groups=st.sampled_from([0, 1, 500]),
+    text=st.text(min_size=1, max_size=300),
+)
+def test_markdown_keeps_the_budget_and_every_danger(made: list[Effect], budget: int, groups: int, text: str) -> None:
+    """However much there is to say, the body is within its budget, and each rule with a danger is in it."""
+    body = markdown.write(compared(made, groups, text), budget=budget)
+    assert len(body.encode()) <= budget
+    assert all(f"**{effect.rule} " in body for effect in made if effect.severity == "danger")
+
+
+def test_all_rules_at_once_fit_into_the_smallest_budget() -> None:
+    """Every danger that there is, thousands of times, in 1,000 clusters with names as long as names may be."""
+    names = tuple(f"{'x' * 240}-{at * 2}" for at in range(1000))
+    made = [
+        Effect(rule.id, f"{at}", "y" * 300, "do", names)
+        for rule in all_rules()
+        if rule.severity == "danger"
+        for at in range(50)
+    ]
+    body = markdown.write(compared(made, 1000), budget=markdown.SMALLEST)
+    assert len(body.encode()) <= markdown.SMALLEST
+    assert all(f"**{rule.id} " in body for rule in all_rules() if rule.severity == "danger")
+
+
+def test_what_fits_is_not_folded() -> None:
+    """A danger has its reason, what to do, and where, as long as there is room."""
+    body = markdown.write(
+        compared([Effect("IMP402", "Role x", "new: get secrets", "refuse it", ("c1",))], 1), budget=65_000
+    )
+    for part in ("IMP402", "Role x", "new: get secrets", "refuse it", "c1", RULES["IMP402"].page.why[:20]):
+        assert part in body
+
+
+class Tags(html.parser.HTMLParser):
+    """Collects tags and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.found += [f"{tag} {name}" for name, _ in attrs if name.startswith("on")]
+
+
+def tags(text: str) -> list[str]:
+    """The tags of a page."""
+    parser = Tags()
+    parser.feed(text)
+    return parser.found
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_values_are_text_and_nothing_else(how: str) -> None:
+    """Whatever values hold: no control character, no tag, no heading or fence of theirs, no mention."""
+    body = {"kind": "Secret", "data": {EVIL: "x"}, "image": EVIL}
+    change = ObjectChange("added", Identity("", "Thing", EVIL, EVIL), body=body, file=EVIL)
+    made = [Effect("IMP402", EVIL, EVIL, EVIL, (EVIL,)), Effect("IMP204", EVIL, EVIL, EVIL, (EVIL,))]
+    found = Compared(Difference(EVIL, EVIL, 2, (Group((EVIL,), (change,)),)), Impact(tuple(made), unknown=(EVIL,)))
+    text = formats.written(found, how, budget=65_000, colours=False)
+    assert not {c for c in text if ord(c) < 32} - {"\n"}
+    if how == "json":
+        assert json.loads(text)["dangers"][0]["what"] == EVIL
+        return
+    assert "\u202e" not in text
+    if how == "html":
+        assert tags(text).count("script") == 1
+        assert not any(" on" in tag for tag in tags(text))
+    if how == "markdown":
+        lines = outside(text)
+        assert not [line for line in lines if "<script" in line or "](" in line or "**b**" in line or "http://" in line]
+        assert not [line for line in lines if line.startswith(("# ", "```\n"))]
+        assert "@team" not in re.sub(r"<code>.*?</code>", "", "\n".join(lines))  # code mentions nobody
+
+
+def outside(text: str) -> list[str]:
+    """The lines of Markdown that are in no fence. Fails where a fence isn't closed by its own."""
+    found, fence = [], ""
+    for line in text.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif line.startswith("```"):
+            fence = line.removesuffix("diff")
+        else:
+            found.append(line)
+    assert not fence
+    return found
+
+
+def test_json_is_versioned() -> None:
+    """Programs find dangers, everything else it does, whether it is routine, and the groups."""
+    text = formats.written(
+        compared([Effect("IMP402", "a", "b", "c", ("d",), (1, 2))], 1), "json", budget=1, colours=False
+    )
+    found = json.loads(text)
+    assert (found["version"], found["routine"]) == (1, False)
+    assert found["dangers"] == found["impact"]
+    assert found["dangers"][0]["rule"] == "IMP402"
+    assert found["dangers"][0]["nodes"] == {"min": 1, "max": 2}
+    assert len(found["groups"]) == 1
+
+
+def on_terminal(project: Project, **env: str) -> str:
+    """What `gpustack diff` prints on a terminal."""
+    controller, terminal = pty.openpty()
+    environment = {key: value for key, value in project.environment().items() if key != "NO_COLOR"}
+    words = [sys.executable, "-m", "gpustack", "diff", "old", "new"]
+    with subprocess.Popen(
+        words,
+        cwd=project.folder,
+        env={**environment, "TERM": "xterm", **env},
+        stdout=terminal,
+        stdin=subprocess.DEVNULL,
+    ) as program:
+        os.close(terminal)
+        text = b"".join(chunks(controller))
+        program.wait(timeout=60)
+    return text.decode()
+
+
+def chunks(controller: int) -> Iterator[bytes]:
+    """What comes from a terminal until its program ends."""
+    with os.fdopen(controller, "rb", buffering=0) as stream:
+        while True:
+            try:
+                data = stream.read(4096)
+            except OSError:  # how Linux says that the other end is closed
+                return
+            if not data:
+                return
+            yield data
+
+
+def test_colours_on_a_terminal(project: Project) -> None:
+    """A terminal gets colours; with NO_COLOR, or one that can't, it gets none."""
+    for side, image in (("old", "a:1"), ("new", "a:2")):
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"image": image}}
+        project.write(f"{side}/one/base/a.yaml", yaml.safe_dump(body))
+    assert "\x1b[32m    + a:2\x1b[0m" in on_terminal(project)
+    assert "\x1b" not in on_terminal(project, NO_COLOR="1")
+    assert "\x1b" not in on_terminal(project, TERM="dumb")
