@@ -64,7 +64,17 @@ INT32, INT64 = 2**31 - 1, 2**63 - 1
 
 _DIGITS = 18
 _PASSWORD = re.compile(r"://[^\s/@:\"']*:([^\s/\"']+)@")
-_CREDENTIALS = re.compile(r"(?<=://)(?:[^\s/\"']{1,2000}|[^\s/@:\"']{0,2000}:[^\s\"']{1,2000})(?=@)")
+_TOKEN = re.compile(r"://((?:gh[a-z]_|github_pat_|glpat-|[A-Za-z0-9_-]{24})[^\s/@:\"']*)@")
+"""A user as long as no name is, or that begins as tokens do."""
+_NO_ADDRESS = r"(?!mailto:|sips?:|xmpp:|acct:)"
+_PLAIN_PASSWORD = re.compile(
+    rf"{_NO_ADDRESS}[^\s/@:\"'=,]{{1,200}}:([^\s/@\"']{{1,200}})@(?!sha\d+:)[A-Za-z0-9.-]+(?::\d{{1,5}}|\.[A-Za-z]{{2,}})[^\s@]*"
+)
+"""An address without a scheme, which proxies are given as; the whole text, as a part of one it may be anything."""
+_CREDENTIALS = re.compile(
+    r"(?<=://)(?:[^\s/\"']{1,2000}|[^\s/@:\"']{0,2000}:[^\s\"']{1,2000})(?=@)"
+    rf"|(?<![^\s\"'=,(\[{{]){_NO_ADDRESS}[^\s/@:\"'=,({{\[]{{1,200}}:[^\s/@\"']{{1,200}}(?=@(?!sha\d+:)[A-Za-z0-9])"
+)
 _LONG = re.compile(r"[^\s]{1500,}")
 
 
@@ -87,8 +97,12 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def has_credentials(text: str) -> bool:
-    """Whether TEXT has an address with a password in it. A variable in its place is none."""
-    return any("$" not in found[1] for found in _PASSWORD.finditer(text))
+    """Whether TEXT has an address with a password or a token in it. A variable in its place is none."""
+    if "@" not in text:
+        return False
+    plain = _PLAIN_PASSWORD.fullmatch(text)
+    found = [*_PASSWORD.finditer(text), *_TOKEN.finditer(text), *([plain] if plain else [])]
+    return any("$" not in match[1] for match in found)
 
 
 def masked(text: str) -> str:

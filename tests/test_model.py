@@ -49,6 +49,20 @@ def test_no_sentence_has_a_password(user: str, password: str, scheme: str, aroun
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("me:secret@proxy.example.com:3128", "me:secret@proxy:3128", "me:secret@example.com/a"),
+        *("https://ghp_secret@example.com/a", f"https://{'secret' * 5}@example.com/a"),
+    ],
+)
+def test_passwords_without_a_scheme_and_tokens(text: str) -> None:
+    """A proxy may be written without http://, and a token stand where the user does: told, and shown to nobody."""
+    assert has_credentials(text)
+    for quoted in (text, f"'{text}' is none", f"    value: {text}", f"{{name: A, value: '{text}'}}"):
+        assert "secret" not in Finding("GPU018", "error", quoted).what
+
+
 @pytest.mark.parametrize("text", ["http://me:p/w@proxy:1", "https://ghp_token@example.com/a", "http://me:a@b@proxy:1"])
 def test_odd_passwords_are_left_out_too(text: str) -> None:
     """One with a '/' or '@' in it, which makes the address none; a token in the place of a user."""
@@ -61,11 +75,13 @@ def test_odd_passwords_are_left_out_too(text: str) -> None:
     "text",
     [
         *("http://proxy:3128", "ssh://git@example.com/a", "http://me:$(PASSWORD)@proxy:1", "http://me:${PW}@proxy:1"),
-        *("nvcr.io/nvidia/driver@sha256:abc", "https://a.example/x?mail=a:b@c"),
+        *("nvcr.io/nvidia/driver@sha256:abc", "https://a.example/x?mail=a:b@c", "mailto:me@example.com"),
+        *(f"driver:595.91.07@sha256:{'0' * 64}", "localhost:5000/a:1@sha256:abc", "me:$(PASSWORD)@proxy:3128"),
+        *("me@example.com", "team: me@example.com", "1:2@3", "a:b@c"),
     ],
 )
 def test_addresses_without_a_password(text: str) -> None:
-    """No user, a user alone, or a variable that the pod fills in."""
+    """No user, a user alone, or a variable that the pod fills in; a digest of an image; no address at all."""
     assert not has_credentials(text)
 
 

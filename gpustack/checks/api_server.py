@@ -268,5 +268,5 @@ def _texts(value: Body | list[Any] | Any, path: Path) -> Iterator[tuple[Path, st
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _texts(item, (*path, index))
-    elif isinstance(value, str) and "@" in value and "://" in value:
+    elif isinstance(value, str) and "@" in value:
         yield path, value

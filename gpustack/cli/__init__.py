@@ -81,11 +81,31 @@ def attempt(words: list[str]) -> int:
     except LostError:
         raise
     except (OSError, MemoryError, RecursionError) as error:
+        if isinstance(error, OSError) and no_folder():
+            return tell(InputError(NOWHERE), words)
         if isinstance(error, OSError) and error.errno not in REFUSALS:
             return internal(error, words)
         return tell(refusal(error), words)
     except Exception as error:  # noqa: BLE001 - whatever else escapes is our defect, and ends in one line
         return internal(error, words)
+
+
+NOWHERE = Finding(
+    "GPU001",
+    "error",
+    "the current folder is gone",
+    why="somebody removed or replaced it since this shell went there",
+    remedy="go to the project's folder anew with cd",
+)
+
+
+def no_folder() -> bool:
+    """Whether the folder that we run in was removed: whatever asks for a path then fails, each in its own words."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def tell(error: GpustackError, words: Sequence[str]) -> int:

@@ -200,3 +200,19 @@ def test_two_renders_at_once(clusters: Project, tmp_path: Path) -> None:
     assert [done.code for done in ended] == [0, 0, 0], [done.err for done in ended]
     assert clusters.tree() == good
     assert sorted(path.name for path in clusters.dist.iterdir()) == [".index", "a", "b"]
+
+
+GONE = """
+import os, sys
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+from gpustack.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("words", [["check"], ["explain", "a"], ["capacity"], ["lint", "a.yaml"]])
+def test_a_folder_that_is_gone(project: Project, words: list[str]) -> None:
+    """A shell may stand in a folder that a checkout has removed: that is said, whatever the verb trips over."""
+    done = project.python(GONE, *words)
+    assert done.code == 4, done.err
+    assert "the current folder is gone" in done.err
