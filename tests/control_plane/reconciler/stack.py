@@ -24,7 +24,7 @@ from gpustack.reconciler import keys
 from gpustack.reconciler.lease import NAME as LEASE
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
-from tests.control_plane.kubelet import Kubelets
+from tests.control_plane.kubelet import STOP_ANNOTATION, Kubelets
 from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import MANAGER, Manifest, apply_all, manifests, prepare
 from tests.control_plane.objects import is_ready, pod, ready_pods
@@ -222,10 +222,14 @@ class Stack:
         assert answer is not None
         return answer
 
-    def gpu_pod(self, machine: Machine, name: str = "", **more: Any) -> Body:
-        """A running pod with a GPU on the node. It stays evicted: nothing creates it again."""
+    def gpu_pod(self, machine: Machine, name: str = "", *, ends_in: int = 0, **more: Any) -> Body:
+        """A running pod with a GPU on the node, which may take its time to end. Evicted, it does not come again."""
         name = name or f"job-{next(NUMBERS)}"
-        self.api.create(pod(name, "default", gpus=1, nodeSelector={"kubernetes.io/hostname": machine.name}, **more))
+        body = pod(name, "default", gpus=1, nodeSelector={"kubernetes.io/hostname": machine.name}, **more)
+        if ends_in:
+            body["metadata"]["annotations"] = {STOP_ANNOTATION: str(ends_in)}
+            body["spec"]["terminationGracePeriodSeconds"] = ends_in
+        self.api.create(body)
         return wait_for(lambda: self._running(name), f"{name} runs")
 
     def _running(self, name: str) -> Body:

@@ -8,7 +8,6 @@ from pathlib import Path
 from gpustack.reconciler import keys
 from tests.control_plane.actors.surroundings import cordon
 from tests.control_plane.cluster import wait_for
-from tests.control_plane.kubelet import STOP_ANNOTATION
 from tests.control_plane.machine import Machine
 from tests.control_plane.objects import budget
 from tests.control_plane.reconciler.stack import NS, Stack
@@ -74,9 +73,8 @@ def test_others_interfere(stack: Stack, witness: Witness, upgraded: Path) -> Non
     nodes = stack.add(4, "free")
     uncordoned, held, down, again = nodes
     stack.all_done(*nodes)
-    for machine in nodes:
-        stack.api.create(_slow(machine))
-    wait_for(lambda: len(_running(stack)) == 4, "their pods run")
+    for machine in (uncordoned, held, down):
+        stack.gpu_pod(machine, ends_in=3)
     witness.sights.clear()
     stack.apply(upgraded)
     for machine in nodes:
@@ -97,29 +95,6 @@ def test_others_interfere(stack: Stack, witness: Witness, upgraded: Path) -> Non
     stack.kubelets.up(down)
     stack.all_done(down)
     assert witness.torn() == []
-
-
-def _slow(machine: Machine) -> dict[str, object]:
-    """A pod with a GPU that takes three seconds to end."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"slow-{machine.name}", "namespace": "default", "annotations": {STOP_ANNOTATION: "3"}},
-        "spec": {
-            "nodeSelector": {"kubernetes.io/hostname": machine.name},
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "registry.example/pause:1",
-                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                }
-            ],
-        },
-    }
-
-
-def _running(stack: Stack) -> list[object]:
-    return [one for one in stack.api.list("Pod", "default") if one.get("status", {}).get("phase") == "Running"]
 
 
 def test_outage_of_node_feature_discovery(stack: Stack, witness: Witness) -> None:
