@@ -85,7 +85,7 @@ class Events:
         at = self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         regarding = {"apiVersion": "v1", "kind": "Node", "name": tell.node, "uid": self.uid(tell.node)}
         return {
-            "metadata": {"generateName": f"{tell.node[:200]}.", "namespace": NAMESPACE},
+            "metadata": {"generateName": f"{tell.node[:200]}-", "namespace": NAMESPACE},
             "eventTime": at,
             "reportingController": f"{keys.DOMAIN}/reconciler",
             "reportingInstance": self.identity[:128],

@@ -24,7 +24,7 @@ from gpustack.reconciler import keys
 from gpustack.reconciler.lease import NAME as LEASE
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
-from tests.control_plane.kubelet import Kubelets
+from tests.control_plane.kubelet import STOP_ANNOTATION, Kubelets
 from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import MANAGER, Manifest, apply_all, manifests, prepare
 from tests.control_plane.objects import is_ready, pod, ready_pods
@@ -70,6 +70,8 @@ class Stack:
     kubelets: Kubelets
     folder: Path
     applied: list[Manifest] = field(default_factory=list)
+    shorten: Body = field(default_factory=dict)
+    """Goes over each NodePolicy's spec: times that no policy file may ask for."""
     programs: list[Program] = field(default_factory=list)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -82,7 +84,9 @@ class Stack:
 
     def apply(self, rendered: Path, *, only: str = "") -> None:
         """Apply a rendered cluster, or the objects of one kind, as a GitOps engine does."""
-        stages = [[one for one in stage if only in ("", one.body["kind"])] for stage in manifests(rendered)]
+        stages = [
+            [self._shortened(one) for one in stage if only in ("", one.body["kind"])] for stage in manifests(rendered)
+        ]
         prepare(self.api, stages)
         refused = [f"{one}: {said}" for one, said in apply_all(self.api, stages).items() if isinstance(said, ApiError)]
         assert refused == []
@@ -92,6 +96,11 @@ class Stack:
             lambda: self.api.get("DaemonSet", DRIVER, NS).get("status", {}).get("observedGeneration") == driver,
             "the DaemonSet controller has seen the driver",
         )
+
+    def _shortened(self, one: Manifest) -> Manifest:
+        if one.body["kind"] != "NodePolicy" or not self.shorten:
+            return one
+        return Manifest(one.path, b"", over(one.body, {"spec": self.shorten}))
 
     def newest(self) -> str:
         """The hash of the driver DaemonSet's newest revision."""
@@ -111,10 +120,6 @@ class Stack:
         """What `gpustack rollout pause` and its like write on a NodePolicy."""
         changes = {f"{keys.DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
         self.api.patch("gpustack.dev/v1alpha1/NodePolicy", name, {"metadata": {"annotations": changes}})
-
-    def change_policy(self, name: str, spec: Body) -> None:
-        """Change a NodePolicy where no policy file can: times that are too short for life."""
-        self.api.patch("gpustack.dev/v1alpha1/NodePolicy", name, {"spec": spec})
 
     # --- the program --------------------------------------------------------------------------------------------------
 
@@ -193,9 +198,14 @@ class Stack:
         )
 
     def all_done(self, *machines: Machine, seconds: float = 120) -> None:
-        """Wait until all nodes are as they should be."""
+        """Wait until all nodes are as they should be; if not, the failure says what the program waits for."""
         for machine in machines:
-            wait_for(lambda machine=machine: self.done(machine), f"{machine.name} is done", seconds, every=0.2)  # type: ignore[misc]
+            try:
+                wait_for(lambda machine=machine: self.done(machine), f"{machine.name} is done", seconds, every=0.2)  # type: ignore[misc]
+            except AssertionError as error:
+                plan = self.start("why", "--plan", "--identity", "why")
+                plan.process.wait(30)
+                raise AssertionError(f"{error}; it waits:\n{plan.tail()}") from None
 
     def reaches(self, machine: Machine, phase: str, seconds: float = 60) -> None:
         """Wait until the node's operation is in PHASE."""
@@ -214,10 +224,14 @@ class Stack:
         assert answer is not None
         return answer
 
-    def gpu_pod(self, machine: Machine, name: str = "", **more: Any) -> Body:
-        """A running pod with a GPU on the node. It stays evicted: nothing creates it again."""
+    def gpu_pod(self, machine: Machine, name: str = "", *, ends_in: int = 0, **more: Any) -> Body:
+        """A running pod with a GPU on the node, which may take its time to end. Evicted, it does not come again."""
         name = name or f"job-{next(NUMBERS)}"
-        self.api.create(pod(name, "default", gpus=1, nodeSelector={"kubernetes.io/hostname": machine.name}, **more))
+        body = pod(name, "default", gpus=1, nodeSelector={"kubernetes.io/hostname": machine.name}, **more)
+        if ends_in:
+            body["metadata"]["annotations"] = {STOP_ANNOTATION: str(ends_in)}
+            body["spec"]["terminationGracePeriodSeconds"] = ends_in
+        self.api.create(body)
         return wait_for(lambda: self._running(name), f"{name} runs")
 
     def _running(self, name: str) -> Body:

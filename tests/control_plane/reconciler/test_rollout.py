@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 from gpustack.reconciler import keys
+from tests.control_plane.api import APPLY
 from tests.control_plane.cluster import wait_for
+from tests.control_plane.manifests import MANAGER
 from tests.control_plane.reconciler.stack import Stack
 from tests.control_plane.reconciler.witness import Witness
 
@@ -21,15 +24,38 @@ def test_driver_rollout(stack: Stack, witness: Witness, upgraded: Path) -> None:
     stack.all_done(*nodes)
     assert witness.most_cordoned() == 0
     job = stack.gpu_pod(nodes[1])
-    before = len(witness.sights)
+    witness.sights.clear()
     stack.apply(upgraded)
     stack.all_done(*nodes, seconds=180)
     assert stack.api.find("Pod", job["metadata"]["name"], "default") is None
-    witness.sights = witness.sights[before:]
     assert witness.most_cordoned() == 1
     assert witness.torn() == []
     for machine in nodes:
         assert witness.phases(machine.name)[-5:] == PHASES[1:]
         assert keys.CORDONED not in stack.annotations(machine)
-    wait_for(lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes")
+    wait_for(
+        lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes"
+    )
+    told = [one for one in stack.api.list("events.k8s.io/v1/Event", "default") if one["reason"] == "OperationDone"]
+    assert sorted(one["regarding"]["name"] for one in told) == sorted([machine.name for machine in nodes] * 2)
     assert program.running
+    _applied_again(stack, upgraded)
+
+
+def _applied_again(stack: Stack, rendered: Path) -> None:
+    """T21: applied again, without force, nothing that was rendered conflicts with what the program wrote, and no node,
+    no status and no rendered object changes; the program owns statuses, and no field that is rendered.
+    """
+    watched = ("Node", "gpustack.dev/v1alpha1/NodePolicy", "DaemonSet")
+    before = {kind: {one["metadata"]["name"]: one for one in stack.api.list(kind)} for kind in watched}
+    for one in stack.applied:
+        query = urlencode({"fieldManager": MANAGER, "fieldValidation": "Strict"})
+        stack.api.request("PATCH", f"{stack.api.path(one.kind, one.name, one.namespace)}?{query}", one.text, content=APPLY)
+    for kind in ("Node", "gpustack.dev/v1alpha1/NodePolicy"):
+        for one in stack.api.list(kind):
+            assert one == before[kind][one["metadata"]["name"]]
+    for one in stack.api.list("DaemonSet"):
+        assert one["metadata"]["generation"] == before["DaemonSet"][one["metadata"]["name"]]["metadata"]["generation"]
+    for one in before["gpustack.dev/v1alpha1/NodePolicy"].values():
+        owned = {entry["manager"]: entry["fieldsV1"] for entry in one["metadata"]["managedFields"]}
+        assert set(owned["gpustack-reconciler"]) == {"f:status"}

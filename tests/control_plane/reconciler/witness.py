@@ -21,6 +21,8 @@ class Sight:
     """Whether the mark says that the cordon is ours."""
     recorded: bool
     labels: dict[str, str]
+    offers: dict[str, str]
+    """What the kubelet offers of NVIDIA's resources."""
 
 
 class Witness:
@@ -50,6 +52,7 @@ class Witness:
                 keys.CORDONED in annotations and there,
                 keys.OPERATION in annotations and there,
                 labels,
+                offers(body),
             )
         )
 
@@ -76,5 +79,11 @@ class Witness:
         )
 
     def torn(self) -> list[Sight]:
-        """Nodes that were seen with an owned cordon and no record, or half of the marks (I4)."""
-        return [one for one in self.sights if one.owned and not (one.recorded and one.cordoned)]
+        """Nodes that were seen with the mark of an owned cordon and no record (I4)."""
+        return [one for one in self.sights if one.owned and not one.recorded]
+
+
+def offers(node: Body) -> dict[str, str]:
+    """The resources of NVIDIA's that a node has for pods; those of which there are 0 are as good as absent."""
+    found: dict[str, str] = node.get("status", {}).get("allocatable", {})
+    return {name: count for name, count in found.items() if name.startswith("nvidia.com/") and count != "0"}
