@@ -34,6 +34,7 @@ VERBS = {
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
+    "images": "list the images that clusters use, and where they come from",
     "releases": "list releases, or show what a step from one to another changes",
     "rollout": "show what the reconciler does and waits for in a cluster, and pause, hold or retry it",
     "reconciler": "uninstall the reconciler: give every node back",

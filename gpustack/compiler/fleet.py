@@ -31,6 +31,7 @@ from .sources import Progress, Project, Source
 from .stack import RefusedError, Stack, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
+    from ..policy.spec import ClusterPolicySpec
     from ..policy.waivers import Waiver
 
 __all__ = ["GroupedFinding", "Outcome", "Progress", "Project", "Source", "also", "render", "stale"]
@@ -256,6 +257,11 @@ def stack_of(project: Project, source: Source) -> Stack:
         loaded = sources.load_policy(source.path, project.root, project.store)
         stack = compile_stack(loaded.spec, source.key, project.store, judged_already())
     return stack
+
+
+def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
+    """The effective spec of SOURCE."""
+    return sources.load_policy(source.path, project.root, project.store).spec
 
 
 def rendered(project: Project, source: Source) -> output.Rendering:

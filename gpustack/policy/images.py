@@ -60,6 +60,22 @@ def is_tagged(image: str) -> bool:
     return ":" in name or "@" in name
 
 
+def repository(reference: str) -> str:
+    """REFERENCE without its tag and its digest."""
+    path, slash, name = reference.partition("@")[0].rpartition("/")
+    return path + slash + name.partition(":")[0]
+
+
+def tag_of(reference: str) -> str:
+    """The tag of REFERENCE, or ""."""
+    return reference.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def digest_of(reference: str) -> str:
+    """The digest of REFERENCE, or ""."""
+    return reference.partition("@")[2]
+
+
 def registry(image: str) -> str:
     """The registry that IMAGE begins with ("nvcr.io", "localhost:5000"), or ""."""
     first, slash, _ = image.partition("/")

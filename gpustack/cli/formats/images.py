@@ -1,0 +1,159 @@
+"""The images of a fleet as text, as a list to copy by, as JSON, and as a CycloneDX 1.6 bill of materials.
+
+The bill of materials has no serial number and no time: equal fleets have equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from ... import __version__
+from ...policy.images import digest_of, registry, repository, tag_of
+from ...review.diff.ranges import fold, summary
+from ...review.images.inventory import Image, System
+from ..common import counted
+from ..text import as_json, printable
+
+VERSION = 1
+FEW = 4
+"""So many clusters, or ranges of them, are named without being counted."""
+
+
+def written(found: Sequence[Image], clusters: Sequence[str], how: str) -> str:
+    """The images FOUND of CLUSTERS in the format HOW, with a line end at the end."""
+    if how == "json":
+        return as_json(document(found, clusters)) + "\n"
+    if how == "cyclonedx":
+        return as_json(bill(found, clusters)) + "\n"
+    lines = to_copy(found) if how == "list" else text(found, clusters)
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def to_copy(found: Sequence[Image]) -> Iterator[str]:
+    """What must be copied to run without the internet: where from, and where to; twice the same where there is no
+    mirror.
+    """
+    for image in found:
+        yield f"{image.source} {image.reference}"
+
+
+def text(found: Sequence[Image], clusters: Sequence[str]) -> Iterator[str]:
+    """For people: who uses it, clusters with the same objects together."""
+    total = len(clusters)
+    for image in found:
+        yield image.source
+        if image.reference != image.source:
+            yield f"  mirror: {image.reference}"
+        if image.systems:
+            yield f"  built for: {', '.join(described(system) for system in image.systems)}"
+        if not any(use.pulled for use in image.uses):
+            yield "  named, and pulled when something starts it"
+        together: dict[tuple[str, ...], list[str]] = {}
+        for name, names in image.objects.items():
+            together.setdefault(names, []).append(name)
+        for names, objects in together.items():
+            folded = fold(names)
+            who = ", ".join(folded) if len(folded) <= FEW and len(names) < total else summary(names, total)
+            yield f"  {who}: {', '.join(objects)}"
+        yield ""
+    yield f"{counted(len(found), 'image')} in {counted(total, 'cluster')}"
+
+
+def described(system: System) -> str:
+    """What a driver image was built for, in words."""
+    return f"{system.os} with kernel {system.kernel}" if system.kernel else system.os
+
+
+def document(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
+    """For programs; keys are only ever added."""
+    return {"version": VERSION, "clusters": list(clusters), "images": [as_data(image) for image in found]}
+
+
+def as_data(image: Image) -> dict[str, Any]:
+    return {
+        "source": image.source,
+        "reference": image.reference,
+        "registry": registry(image.source) or None,
+        "repository": repository(image.source),
+        "tag": tag_of(image.source) or None,
+        "digest": digest_of(image.reference) or None,
+        "systems": [
+            {"os": system.os, "kernel": system.kernel or None, "clusters": list(names)}
+            for system, names in image.systems.items()
+        ],
+        "uses": [
+            {
+                "kind": use.kind,
+                "namespace": use.namespace or None,
+                "name": use.name,
+                "path": use.place,
+                "pulled": use.pulled,
+                "clusters": list(names),
+            }
+            for use, names in image.uses.items()
+        ],
+    }
+
+
+def bill(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
+    """A CycloneDX 1.6 document: images are containers, and each cluster depends on those that it uses."""
+    parts: dict[str, list[Image]] = {}
+    by_cluster: dict[str, list[str]] = {name: [] for name in clusters}
+    for image in found:
+        ref = package_url(image.source)
+        parts.setdefault(ref, []).append(image)
+        for name in image.clusters:
+            by_cluster[name].append(ref)
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [{"type": "application", "name": "gpustack", "version": __version__}]},
+            "component": {"type": "platform", "bom-ref": "fleet", "name": "GPU stacks"},
+        },
+        "components": [
+            *({"type": "platform", "bom-ref": f"cluster:{name}", "name": name} for name in clusters),
+            *(component(ref, images) for ref, images in parts.items()),
+        ],
+        "dependencies": [
+            {"ref": "fleet", "dependsOn": [f"cluster:{name}" for name in clusters]},
+            *({"ref": f"cluster:{name}", "dependsOn": sorted(set(by_cluster[name]))} for name in clusters),
+        ],
+    }
+
+
+def component(ref: str, images: Sequence[Image]) -> dict[str, Any]:
+    """The component of one source, of which there may be several mirrors."""
+    source = images[0].source
+    version = tag_of(source) or digest_of(source)
+    found: dict[str, Any] = {"type": "container", "bom-ref": ref, "name": repository(source), "purl": ref}
+    if version:
+        found["version"] = version
+    if digest := digest_of(source):
+        found["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
+    properties = [("gpustack:mirror", image.reference) for image in images if image.reference != source]
+    properties += [
+        (f"gpustack:{name}", value)
+        for name, value in dict.fromkeys(facts(system) for image in images for system in image.systems)
+    ]
+    if properties:
+        found["properties"] = [{"name": name, "value": value} for name, value in properties]
+    return found
+
+
+def facts(system: System) -> tuple[str, str]:
+    """What a driver image was built for, as a property."""
+    return ("kernel", f"{system.os} {system.kernel}") if system.kernel else ("os", system.os)
+
+
+def package_url(reference: str) -> str:
+    """REFERENCE as a package URL of the type oci: the digest is its version, registry and tag are qualifiers."""
+    name = repository(reference)
+    digest = digest_of(reference)
+    qualifiers: Mapping[str, str] = {"repository_url": name, "tag": tag_of(reference)}
+    asked = "&".join(f"{key}={quote(value, safe='/')}" for key, value in qualifiers.items() if value)
+    version = f"@{quote(digest, safe='')}" if digest else ""
+    return f"pkg:oci/{name.rpartition('/')[2]}{version}?{asked}"

@@ -1,0 +1,72 @@
+"""gpustack images: every image that the rendered objects name, with the clusters and objects that use it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from . import common
+
+if TYPE_CHECKING:
+    from ..compiler.fleet import Progress, Project, Source
+    from ..model import Body
+    from ..review.images.inventory import Found, Image
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_policies(parser)
+    common.add_today(parser)
+    parser.set_defaults(out="dist")
+    parser.add_argument(
+        "--format",
+        choices=["text", "list", "json", "cyclonedx"],
+        default="text",
+        help="text; list: source and mirror in a line, to copy by; json; cyclonedx: a CycloneDX 1.6 bill of materials",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from .formats import images as formats
+
+    with common.project(options) as project:
+        found, clusters = used(project, options.policies, common.progress_line(options))
+    print(formats.written(found, clusters, options.format), end="")
+    return 0
+
+
+def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[list[Image], list[str]]:
+    """The images of the clusters that WORDS mean (all without any), and these clusters. Each distinct spec is looked at
+    once. Raises FindingsError where a rule refuses a policy.
+    """
+    from ..compiler import fleet
+    from ..review.images import inventory
+
+    known: dict[str, list[Found]] = {}
+    first: dict[str, Source] = {}
+    parsed: dict[str, Body] = {}
+    sources = fleet.compiled(project, common.select(words), progress)
+    for source in sources:
+        first.setdefault(source.key, source)
+
+    def images_of(key: str) -> list[Found]:
+        if key not in known:
+            spec = fleet.spec_of(project, first[key])
+            known[key] = inventory.of_cluster(bodies(project, first[key], parsed), spec)
+        return known[key]
+
+    clusters = {source.name: source.key for source in sources}
+    return inventory.of_fleet(clusters, images_of), sorted(clusters)
+
+
+def bodies(project: Project, source: Source, parsed: dict[str, Body]) -> Iterator[Body]:
+    """The objects that SOURCE renders to. PARSED has those of other clusters by their text: most are the same."""
+    import yaml
+
+    from ..compiler import fleet
+    from ..review.diff.sides import LOADER
+
+    for file in fleet.stack_of(project, source).files:
+        if file.text not in parsed:
+            parsed[file.text] = yaml.load(file.text, Loader=LOADER)  # noqa: S506 - a safe loader, in C where there is one
+        yield parsed[file.text]

@@ -1,0 +1,131 @@
+"""The images of a fleet, each once, with what no manifest says of them.
+
+A manifest names the mirror (`cluster.registryMap`); who fills the mirror must know the source. Several sources may be
+mirrored to one path, so the way back is not the map alone: of all sources that the map would rewrite to this reference,
+it is the one that a section of the policy names. An image that no section names (of `extraObjects`) is rewritten by
+nothing.
+
+The suffix of a driver's tag names the operating system, and the kernel where the driver is precompiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...catalog.oses import UnknownOS, os_tag
+from ...checks.mirrors import references
+from ...model import Body
+from ...policy import images
+from .find import Use, uses
+
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class System:
+    """What a driver image was built for. `kernel` is "" unless the driver is precompiled for one."""
+
+    os: str
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An image of one cluster. `source` is `reference` unless that is a mirror's."""
+
+    reference: str
+    source: str
+    uses: tuple[Use, ...]
+    systems: tuple[System, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of the fleet: which clusters have each use, and each system."""
+
+    reference: str
+    source: str
+    uses: Mapping[Use, tuple[str, ...]]
+    systems: Mapping[System, tuple[str, ...]]
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        return tuple(sorted({name for names in self.uses.values() for name in names}))
+
+    @property
+    def objects(self) -> dict[str, tuple[str, ...]]:
+        """The objects that use it, with the clusters where they do."""
+        found: dict[str, set[str]] = {}
+        for use, names in self.uses.items():
+            found.setdefault(use.object, set()).update(names)
+        return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
+def of_cluster(bodies: Iterable[Body], spec: ClusterPolicySpec) -> list[Found]:
+    """The images of the objects BODIES, which SPEC renders to."""
+    where: dict[str, set[Use]] = {}
+    for body in bodies:
+        for reference, use in uses(body):
+            where.setdefault(reference, set()).add(use)
+    known = list(dict.fromkeys(references(spec)))
+    found = []
+    for reference in sorted(where):
+        source = source_of(reference, spec.cluster.registryMap or {}, known)
+        found.append(Found(reference, source, tuple(sorted(where[reference])), systems(source, spec, known)))
+    return found
+
+
+def of_fleet(clusters: Mapping[str, str], found: Callable[[str], Iterable[Found]]) -> list[Image]:
+    """The images of all CLUSTERS, given as name and key; FOUND has the images behind a key."""
+    uses: dict[tuple[str, str], dict[Use, list[str]]] = {}
+    built: dict[tuple[str, str], dict[System, list[str]]] = {}
+    for cluster in sorted(clusters):
+        for image in found(clusters[cluster]):
+            key = (image.source, image.reference)
+            for use in image.uses:
+                uses.setdefault(key, {}).setdefault(use, []).append(cluster)
+            for system in image.systems:
+                built.setdefault(key, {}).setdefault(system, []).append(cluster)
+    return [
+        Image(
+            key[1],
+            key[0],
+            {use: tuple(uses[key][use]) for use in sorted(uses[key])},
+            {system: tuple(names) for system, names in sorted(built.get(key, {}).items())},
+        )
+        for key in sorted(uses)
+    ]
+
+
+def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[str]) -> str:
+    """The image that REFERENCE is a mirror of, by REGISTRY_MAP and the references KNOWN to the policy; itself where it
+    is none.
+    """
+    names = {images.repository(each) for each in known}
+    for prefix in sorted(registry_map):
+        mirror = registry_map[prefix].rstrip("/")
+        if images.covers(mirror, reference):
+            source = prefix.rstrip("/") + reference[len(mirror) :]
+            if images.repository(source) in names and images.mirrored(source, registry_map) == reference:
+                return source
+    return reference
+
+
+def systems(source: str, spec: ClusterPolicySpec, known: Iterable[str]) -> tuple[System, ...]:
+    """The systems of SPEC that the driver image SOURCE was built for; none where it isn't one of the references KNOWN
+    with the suffix of a system.
+    """
+    tagged = source.partition("@")[0]
+    suffixes = {tagged[len(each) + 1 :] for each in known if tagged.startswith(f"{each}-")}
+    found = set[System]()
+    for pool in spec.nodePools if suffixes else ():
+        try:
+            tag = os_tag(pool.os or "", spec.release)
+        except UnknownOS:
+            continue
+        found |= {System(pool.os or "", "")} if tag in suffixes else set()
+        found |= {System(pool.os or "", pool.kernel)} if pool.kernel and f"{pool.kernel}-{tag}" in suffixes else set()
+    return tuple(sorted(found))
