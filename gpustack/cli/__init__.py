@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # a full disk behind it must not be found out after the exit code is decided
         except LostError as lost:
             silence(1)
-            return 141 if isinstance(lost.error, BrokenPipeError) else report(refusal(lost.error), [])
+            return 141 if isinstance(lost.error, BrokenPipeError) else complain(refusal(lost.error), [])
         return code
 
 
@@ -75,7 +75,7 @@ def attempt(words: list[str]) -> int:
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)
     except GpustackError as error:
-        return report(error, words)
+        return complain(error, words)
     except KeyboardInterrupt:
         return 130
     except LostError:
@@ -83,12 +83,12 @@ def attempt(words: list[str]) -> int:
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno not in REFUSALS:
             return internal(error, words)
-        return report(refusal(error), words)
+        return complain(refusal(error), words)
     except Exception as error:  # noqa: BLE001 - whatever else escapes is our defect, and ends in one line
         return internal(error, words)
 
 
-def report(error: GpustackError, words: Sequence[str]) -> int:
+def complain(error: GpustackError, words: Sequence[str]) -> int:
     """Print the findings of ERROR as WORDS want them; returns the exit code."""
     from .text import document, plain, print_findings
 
@@ -143,4 +143,4 @@ def internal(error: Exception, words: Sequence[str]) -> int:
     what = f"internal error: {type(error).__name__}: {error}"
     why = "this is a defect of gpustack, not of your policy"
     remedy = "GPUSTACK_DEBUG=1 shows where; please report that"
-    return report(GpustackError(Finding("GPU999", "error", what, why=why, remedy=remedy)), words)
+    return complain(GpustackError(Finding("GPU999", "error", what, why=why, remedy=remedy)), words)
