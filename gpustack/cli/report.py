@@ -9,10 +9,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError, OutputError
+from ..model import Finding, GpustackError, InputError, OutputError
 from . import common
 
 if TYPE_CHECKING:
+    from ..compiler.sources import Project, Source
     from ..review.report.frame import Section
 
 TARGET = "report.html"
@@ -45,10 +46,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def fleet(options: argparse.Namespace) -> list[Section]:
-    """What is so, whatever changes. Raises InputError where a policy can't be read."""
+    """What is so, whatever changes. A policy that can't be read, or is refused, is among the findings alone."""
     from ..compiler.executor import Executor
     from ..compiler.lint import lint
-    from ..compiler.sources import read_all
+    from ..compiler.sources import read_sources
     from ..review.report import findings, matrix, pictures
     from .comparison import Policies
 
@@ -56,10 +57,31 @@ def fleet(options: argparse.Namespace) -> list[Section]:
     with common.project(options) as project:
         found = lint(project, paths)
         with Executor(project.jobs, len(paths)) as executor:
-            read = Policies(project, read_all(project, paths, executor, lambda *_: None))
-        specs = {name: spec for name in sorted(read.sources) if (spec := read.spec(name)) is not None}
+            sources, _ = read_sources(project, paths, executor, lambda *_: None)
+        read, known = Policies(project, sources), dict[str, dict[str, str]]()
+        clusters = {}
+        for source in sorted(sources, key=lambda one: one.name):
+            spec = read.spec(source.name)
+            if source.key not in known:
+                known[source.key] = versions(project, source)
+            if spec is not None:
+                clusters[source.name] = matrix.Cluster(spec, known[source.key])
     told = [(item.finding, item.clusters) for item in found.findings]
-    return [matrix.section(specs), pictures.section(specs), findings.section(told, len(specs))]
+    specs = {name: cluster.spec for name, cluster in clusters.items()}
+    return [matrix.section(clusters), pictures.section(specs), findings.section(told, len(paths))]
+
+
+def versions(project: Project, source: Source) -> dict[str, str]:
+    """What SOURCE renders to, by component; nothing where a rule refuses it."""
+    from ..compiler.fleet import stack_of
+    from ..review.report import matrix
+
+    try:
+        files = stack_of(project, source).files
+    except GpustackError:
+        return {}
+    kinds = ("daemonset-", "deployment-", "statefulset-")
+    return matrix.versions([file.text for file in files if file.path.rpartition("/")[2].startswith(kinds)])
 
 
 def changes(options: argparse.Namespace) -> list[Section]:

@@ -66,7 +66,7 @@ class Git:
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return
-        done = self._run(["cat-file", "--batch"], "".join(f"{blob}\n" for blob in wanted).encode())
+        done = self._run(["cat-file", "--batch", "--buffer"], "".join(f"{blob}\n" for blob in wanted).encode())
         data, position = done.stdout, 0
         for blob in wanted:
             end = data.index(b"\n", position)

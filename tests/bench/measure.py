@@ -47,11 +47,16 @@ def adopt_orphans() -> None:
 
 
 def run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], *, memory: bool = False
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    memory: bool = False,
+    good: Sequence[int] = (0,),
 ) -> tuple[Cost, str]:
     """Run COMMAND in FOLDER until it and all that it started have ended; returns its cost and what it printed.
 
-    Raises FailedError when it ends with an error: half a run is no measurement.
+    Raises FailedError when its exit code is none of GOOD: half a run is no measurement.
     """
     before = _cpu()
     start = time.perf_counter()
@@ -71,7 +76,7 @@ def run(
     if watch:
         watch.stop()
     _reap()
-    if process.returncode:
+    if process.returncode not in good:
         raise FailedError(f"{' '.join(command)} ended with {process.returncode}:\n{output}")
     pss, rss = (watch.pss, watch.rss) if watch else (0, 0)
     return Cost(wall, _cpu() - before, pss, rss), output

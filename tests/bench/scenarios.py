@@ -72,7 +72,7 @@ class Bench:
 
     def groups(self) -> dict[str, Callable[[], Iterator[Figure]]]:
         """What --only may name."""
-        from tests.bench import lint, mig, reconciler
+        from tests.bench import diff, lint, mig, reconciler
 
         return {
             "one": self.one,
@@ -82,6 +82,7 @@ class Bench:
             "unshared": self.unshared,
             "update": self.update,
             "lint": functools.partial(lint.figures, self),
+            "diff": functools.partial(diff.figures, self),
             "mig": functools.partial(mig.figures, self),
             "reconciler": functools.partial(reconciler.figures, self),
             "helm": self.helm,
@@ -225,9 +226,11 @@ class Bench:
         own = {"GPUSTACK_CACHE": str(project / ".cache"), "PYTHONPATH": str(REPOSITORY)}
         return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | own
 
-    def gpustack(self, project: Path, *arguments: str, memory: bool = False) -> tuple[Cost, str]:
+    def gpustack(
+        self, project: Path, *arguments: str, memory: bool = False, good: Sequence[int] = (0,)
+    ) -> tuple[Cost, str]:
         command = [sys.executable, "-m", "gpustack", *arguments]
-        return run(command, project, self.environment(project), memory=memory)
+        return run(command, project, self.environment(project), memory=memory, good=good)
 
     def python(self, code: str) -> Cost:
         """What CODE costs in a new interpreter."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -254,7 +255,7 @@ def test_rendered_files_that_somebody_edited(merged: Project) -> None:
 def test_numbers_of_nodes(merged: Project) -> None:
     """Numbers come from the policies of the base and of now."""
     pool = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
-    on = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
+    on: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
     merged.policy("one", nodePools=[pool], **on)
     merged.run("render")
     commit(merged)

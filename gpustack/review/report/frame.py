@@ -58,7 +58,9 @@ def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
         for part in parts
     )
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
+    )
     return f"""\
 <!doctype html>
 <html lang="en">

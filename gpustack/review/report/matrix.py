@@ -1,73 +1,90 @@
-"""Cluster x component version: what runs where, and which cluster is unlike the others."""
+"""Cluster x component version: what runs where, and which cluster is unlike the others.
+
+Versions are those of the images that are rendered, so what a policy says in vain is not shown, and what a mirror or a
+digest is called is.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ...policy.ownership import in_charge
+from ..impact.pods import split
 from .frame import Section, table, text
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
-SECTIONS = {
-    "Toolkit": "toolkit",
-    "Device plugin": "devicePlugin",
-    "GFD": "gfd",
-    "MIG manager": "migManager",
-    "DCGM": "dcgm",
-    "DCGM exporter": "dcgmExporter",
+COLUMNS = {
+    "driver": "Driver",
+    "vgpu-manager": "vGPU manager",
+    "container-toolkit": "Toolkit",
+    "k8s-device-plugin": "Device plugin",
+    "dra-driver-nvidia-gpu": "DRA driver",
+    "k8s-mig-manager": "MIG manager",
+    "dcgm-exporter": "DCGM exporter",
+    "node-feature-discovery": "NFD",
+    "gpustack-reconciler": "Reconciler",
 }
-"""Columns, and the sections of a policy that they show."""
+"""The last part of an image's name, and the column that its version is in."""
+_IMAGE = re.compile(r"^ *(?:- )?image: \"?([^\s\"]+)", re.MULTILINE)
+NONE = "none"
 
 
-def section(specs: Mapping[str, ClusterPolicySpec]) -> Section:
-    """The section of the clusters SPECS. A version that most clusters don't have is marked, not by colour alone."""
-    shapes: dict[int, dict[str, str]] = {}
-    rows = {name: shapes.setdefault(id(spec), cells(spec)) for name, spec in specs.items()}
-    columns = list(next(iter(rows.values()), {}))
+@dataclass(frozen=True)
+class Cluster:
+    """What is known of a cluster: its effective spec, and the versions of its images by column."""
+
+    spec: ClusterPolicySpec
+    versions: Mapping[str, str]
+
+
+def versions(texts: Sequence[str]) -> dict[str, str]:
+    """The versions that the manifests TEXTS run, by column; several of one component side by side."""
+    found: dict[str, dict[str, None]] = {}
+    for reference in dict.fromkeys(image for each in texts for image in _IMAGE.findall(each)):
+        repository, tag = split(reference)
+        column = COLUMNS.get(repository.rpartition("/")[2])
+        if column:
+            found.setdefault(column, {})[tag] = None
+    return {column: ", ".join(sorted(tags)) for column, tags in found.items()}
+
+
+def section(clusters: Mapping[str, Cluster]) -> Section:
+    """The section of CLUSTERS. A version that most clusters don't have is marked, and not by colour alone."""
+    rows = {name: cells(cluster) for name, cluster in clusters.items()}
+    columns = [name for name in next(iter(rows.values()), {}) if any(row[name] != NONE for row in rows.values())]
     usual = {column: Counter(row[column] for row in rows.values()).most_common(1)[0][0] for column in columns}
     made = [[text(name), *(_cell(row[column], usual[column]) for column in columns)] for name, row in rows.items()]
-    title = "Clusters and versions"
-    caption = f"{len(rows)} clusters. A version is marked where most clusters have another one."
-    return Section("fleet", title, table(caption, ["Cluster", *columns], made) if made else "")
+    caption = f"{len(rows)} clusters. A value is marked where most clusters have another one."
+    return Section("fleet", "Clusters and versions", table(caption, ["Cluster", *columns], made) if made else "")
 
 
 def _cell(value: str, usual: str) -> str:
     return text(value) if value == usual else f"<strong>{text(value)}</strong>"
 
 
-def cells(spec: ClusterPolicySpec) -> dict[str, str]:
+def cells(cluster: Cluster) -> dict[str, str]:
     """What a cluster has, by column."""
+    spec = cluster.spec
     return {
-        "Release": spec.release or "",
-        "Kubernetes": spec.cluster.kubernetesVersion or "",
-        "Platform": spec.cluster.platform or "",
-        "Driver": driver(spec),
-        **{title: version(getattr(spec, name)) for title, name in SECTIONS.items()},
+        "Release": spec.release or NONE,
+        "Kubernetes": spec.cluster.kubernetesVersion or NONE,
+        "Platform": spec.cluster.platform or NONE,
+        **{column: cluster.versions.get(column, NONE) for column in COLUMNS.values()},
         "Pools": str(len(spec.nodePools)),
-        "Nodes": _nodes(spec),
+        "Nodes": nodes(spec),
     }
 
 
-def driver(spec: ClusterPolicySpec) -> str:
-    """The driver's version, or those of all drivers."""
-    if in_charge(spec):
-        found = dict.fromkeys(str(each.version or "") for each in spec.drivers)
-        return ", ".join(filter(None, found)) or "off"
-    return version(spec.driver)
-
-
-def version(part: Any) -> str:
-    """The version of a component, "off" where it is switched off."""
-    return "off" if part.enabled is False else str(part.version or "")
-
-
-def _nodes(spec: ClusterPolicySpec) -> str:
+def nodes(spec: ClusterPolicySpec) -> str:
+    """How many nodes the pools have together."""
     counts = [pool.count for pool in spec.nodePools]
-    if not counts or None in counts:
+    known = [count for count in counts if count is not None]
+    if not counts or len(known) < len(counts):
         return "not said"
-    low, high = (sum(getattr(count, end) for count in counts) for end in ("min", "max"))
+    low, high = sum(count.min for count in known), sum(count.max for count in known)
     return str(low) if low == high else f"{low} to {high}"

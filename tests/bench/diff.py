@@ -1,0 +1,76 @@
+"""diff of a fleet: one change that all clusters have in common, and twenty different ones.
+
+dist/ is committed, as in the repository of a user, and the new stacks are in the cache: a pull request has rendered
+them already. All clusters have one namespace: an object in another namespace is another object, and so another group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench import fleet
+from tests.bench.measure import Cost, FailedError
+from tests.bench.scenarios import SHAPES, Bench, Figure
+
+BUDGET = 64_000
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+}
+
+
+def figures(bench: Bench) -> Iterator[Figure]:
+    """The fleet with a label of its ServiceMonitors more, and with a change of each shape's own."""
+    project = bench.project(bench.clusters, "shapes")
+    specs = fleet.specs(bench.clusters, "shapes", shapes=SHAPES)
+    for index, spec in enumerate(specs):
+        spec["cluster"] = {key: value for key, value in spec["cluster"].items() if key != "namespace"}
+        fleet.rewrite(project, index, spec)
+    bench.render(project, changed=bench.clusters)
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "gc.auto=0", "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *words], cwd=project, env={**os.environ, **GIT}, check=True)
+    base = fleet.LAYERS["base"]
+    exporter = base["dcgmExporter"]
+    monitor = {**exporter["serviceMonitor"], "additionalLabels": {"example.com/team": "a"}}
+    fleet.rewrite_layer(project, "base", base | {"dcgmExporter": {**exporter, "serviceMonitor": monitor}})
+    diff(bench, project)
+    what = f"diff of a change common to {bench.clusters:,} clusters"
+    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="1 change in ")), 2.0)
+    fleet.rewrite_layer(project, "base", base)
+    for index, spec in enumerate(specs):
+        fleet.rewrite(project, index, different(spec, index % SHAPES))
+    diff(bench, project)
+    every = {effect["rule"] for effect in json.loads(output(bench, project, "json")[1])["dangers"]}
+    told = output(bench, project, "markdown")[1]
+    if len(told.encode()) > BUDGET or not every or not all(f"**{rule} " in told for rule in every):
+        raise FailedError(f"{len(told.encode())} bytes of Markdown, and not all of {every} in it")
+    what = f"diff of {SHAPES} changes in {bench.clusters:,} clusters, {len(told.encode()):,} bytes"
+    yield Figure(what, bench.repeat(lambda: output(bench, project, "markdown")[0]))
+
+
+def different(spec: fleet.Spec, number: int) -> fleet.Spec:
+    """SPEC with a change that nobody else has: another replica count, and a variable of two components."""
+    first, *rest = spec["nodePools"]
+    pools = [{**first, "sharing": {"timeSlicing": {"replicas": number + 12}}}, *rest]
+    return fleet.changed(spec) | {"nodePools": pools, "gfd": {"env": [{"name": "LOG_LEVEL", "value": f"v{number}"}]}}
+
+
+def diff(bench: Bench, project: Path, *, start: str = "") -> Cost:
+    """Compare PROJECT with what is committed; what is printed must begin with START."""
+    cost, text = output(bench, project, "text")
+    if not text.startswith(start):
+        raise FailedError(f"it was to begin with {start!r}:\n{text[:2000]}")
+    return cost
+
+
+def output(bench: Bench, project: Path, how: str) -> tuple[Cost, str]:
+    """What diff costs, and what it prints."""
+    return bench.gpustack(project, "diff", "--format", how, "--budget", str(BUDGET), good=(1,))
