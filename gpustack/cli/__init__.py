@@ -30,6 +30,7 @@ VERBS = {
     "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
+    "bootstrap": "print the root object by which Argo CD or Flux syncs the rest; applies nothing",
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
