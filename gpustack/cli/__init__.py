@@ -31,6 +31,7 @@ VERBS = {
     "report": "write one HTML page: the fleet, its GPUs and findings, and what changes against a base",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
+    "bootstrap": "print the root object by which Argo CD or Flux syncs the rest; applies nothing",
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",

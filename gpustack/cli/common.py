@@ -73,11 +73,15 @@ def counted(number: int, word: str) -> str:
 
 
 def foreign_files(out: Path, cluster: str) -> set[str]:
-    """Files in the folder of CLUSTER that gpustack did not write."""
+    """Files in the folders of CLUSTER that gpustack did not write, from its own folder on."""
+    from ..compiler import beside
     from ..compiler.folders import walk
-    from ..compiler.output import own_files
+    from ..compiler.output import own_beside, own_files
 
-    return set(walk(out / cluster)) - own_files(out, cluster)
+    engine = {
+        beside.shown(f"{folder}/{name}") for folder in beside.folders_of(out, cluster) for name in walk(out / folder)
+    }
+    return (set(walk(out / cluster)) - own_files(out, cluster)) | (engine - own_beside(out, cluster))
 
 
 def day(text: str) -> datetime.date:

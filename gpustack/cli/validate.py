@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..compiler import folders, index, kubeconform
+from ..compiler import beside, folders, index, kubeconform
 from ..model import Finding, InputError
 from . import common
 from .text import document, plain, print_findings
@@ -84,6 +84,7 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
     listing = index.index_data(out, cluster)
     try:
         minor, names = str(listing["kubernetes"]), dict(listing["files"])
+        engine = dict(listing.get("engine", {}))
     except (ValueError, KeyError, TypeError):
         return [
             Finding(
@@ -95,10 +96,10 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
             )
         ]
     findings = []
-    there = folders.regular_files(out / cluster)
-    for name in names:
-        file = out / cluster / name
-        if name in there:
+    there = {out / cluster / name for name in folders.regular_files(out / cluster)}
+    there.update(out / name for name in beside.files_in(out, cluster))
+    for file in (*(out / cluster / name for name in names), *(out / name for name in engine)):
+        if file in there:
             files[file] = minor
         else:
             gone = "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is no file"

@@ -24,6 +24,7 @@ from ..model import Finding, FindingsError, GpustackError, Location
 from ..policy.load import display
 from . import index, output, sources
 from .cache import Store, digest
+from .engine import engine_files
 from .executor import Executor
 from .folders import locked
 from .judge import Decisions, GroupedFinding, also, due, group
@@ -269,7 +270,9 @@ def rendered(project: Project, source: Source) -> output.Rendering:
     stack = stack_of(project, source)
     head = output.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
-    return output.Rendering(source.name, source.display, stack.minor, files, index.owner(project.root, project.out))
+    engine = engine_files(stack.plan, source.name, head)
+    owner = index.owner(project.root, project.out)
+    return output.Rendering(source.name, source.display, stack.minor, files, owner, engine)
 
 
 def judged_already() -> frozenset[str]:

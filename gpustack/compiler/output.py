@@ -6,6 +6,9 @@ over as hard links. `.index/<cluster>.json` outside the synced folders lists wha
 
 Two renders into one folder wait for each other: the lock is on the folder itself, so it needs no file of its own and
 holds between users, containers and caches.
+
+The objects of the GitOps engine stand beside the clusters' folders (beside.py): written after the folder that they
+lead to, removed before it goes.
 """
 
 from __future__ import annotations
@@ -17,13 +20,15 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_copy
 from pathlib import Path
 
+from ..gitops.place import FOLDER
 from ..model import Finding, OutputError
 from ..policy.regular import read_regular
+from . import beside
 from .cache import digest
 from .folders import Seen, carry, exchange, read, recover, regular_files, scan, walk
 from .index import INDEX, SCRATCH, index_data, index_of, read_index, without_project, write_index
@@ -35,7 +40,8 @@ HEADER = "# Rendered by gpustack from "
 class Rendering:
     """What a cluster's folder should hold: the policy it comes from, the Kubernetes minor, and content by path.
 
-    `owner` is the project that the policy belongs to, see the function.
+    `owner` is the project that the policy belongs to, see the function. `engine` are the engine's objects, by path
+    below dist/ (beside.py).
     """
 
     cluster: str
@@ -43,6 +49,7 @@ class Rendering:
     minor: str
     files: Mapping[str, bytes]
     owner: str = ""
+    engine: Mapping[str, bytes] = field(default_factory=dict)
 
     def index(self) -> bytes:
         """What was written, as the file that stands outside the synced folders.
@@ -53,10 +60,9 @@ class Rendering:
         if self.owner:
             head["project"] = self.owner
         text = json.dumps(head, indent=1).removesuffix("\n}")
-        digests = ((path, hashlib.sha256(content).hexdigest()) for path, content in sorted(self.files.items()))
-        # Line by line, as json.dumps(..., indent=1) does, which takes ten times as long.
-        files = ",\n".join(f'  {json.dumps(path)}: "{digest}"' for path, digest in digests)
-        return "".join((text, ',\n "files": {', f"\n{files}\n " if files else "", "}\n}\n")).encode()
+        if self.engine:
+            text += f',\n "engine": {listing(self.engine)}'
+        return f'{text},\n "files": {listing(self.files)}\n}}\n'.encode()
 
     def indexed_as(self, found: bytes | None) -> bool:
         """Whether the index FOUND says what is rendered here; which project wrote it doesn't matter, for that depends
@@ -65,9 +71,18 @@ class Rendering:
         return found is not None and without_project(found) == without_project(self.index())
 
 
+def listing(files: Mapping[str, bytes]) -> str:
+    """FILES with their digests as JSON, one a line. json.dumps(..., indent=1) does the same in ten times the time."""
+    lines = (
+        f'  {json.dumps(path)}: "{hashlib.sha256(content).hexdigest()}"' for path, content in sorted(files.items())
+    )
+    found = ",\n".join(lines)
+    return f"{{\n{found}\n }}" if found else "{}"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What writing a cluster did, or would do: file names below dist/<cluster>/.
+    """What writing a cluster did, or would do: file names below dist/<cluster>/, those elsewhere with `../` in front.
 
     `look` is how the folder looked when it held just what it should, "" where that isn't known (see the function).
     """
@@ -98,8 +113,10 @@ def compare(out: Path, rendering: Rendering) -> Change:
     root = f"{out}/{cluster}"
     there = regular_files(Path(root))
     written = tuple(path for path, content in files.items() if path not in there or read(f"{root}/{path}") != content)
-    removed = tuple(sorted(own_files(out, cluster) - files.keys()))
-    unchanged = len(files) - len(written)
+    written += tuple(beside.shown(path) for path in beside.differing(out, rendering.engine))
+    kept = {*files, *(beside.shown(path) for path in rendering.engine)}
+    removed = tuple(sorted((own_files(out, cluster) | own_beside(out, cluster)) - kept))
+    unchanged = len(kept) - len(written)
     if not written and not removed and not rendering.indexed_as(read_index(out, cluster)):
         written = (index_of(cluster),)
     return Change(cluster, written, removed, unchanged)
@@ -107,7 +124,8 @@ def compare(out: Path, rendering: Rendering) -> Change:
 
 def left_over(out: Path, cluster: str) -> Change:
     """What there is of a cluster whose policy is gone; of one whose files are gone too, the index."""
-    return Change(cluster, removed=tuple(sorted(own_files(out, cluster))) or (index_of(cluster),))
+    removed = own_files(out, cluster) | own_beside(out, cluster)
+    return Change(cluster, removed=tuple(sorted(removed)) or (index_of(cluster),))
 
 
 def own_files(out: Path, cluster: str) -> set[str]:
@@ -120,6 +138,11 @@ def own_files(out: Path, cluster: str) -> set[str]:
         if name in listed or (name.endswith(".yaml") and begins_with_header(root / name)):
             found.add(name)
     return found
+
+
+def own_beside(out: Path, cluster: str) -> set[str]:
+    """The engine's objects for CLUSTER that gpustack wrote, as they stand in a Change."""
+    return {beside.shown(path) for path in beside.files_in(out, cluster) if begins_with_header(out / path)}
 
 
 def begins_with_header(path: Path) -> bool:
@@ -135,18 +158,42 @@ def write(out: Path, rendering: Rendering) -> Change:
     Raises OutputError when the disk refuses.
     """
     cluster = rendering.cluster
-    refuse_link(out / cluster)
-    refuse_link(out / INDEX)
+    refuse_links(out, cluster, rendering.engine)
     try:
         seen = scan(out / cluster) if (out / cluster).exists() else []
         change = compare(out, rendering)
-        if change.any and change.written != (index_of(cluster),):
-            seen = replace(out, cluster, rendering.files, change)
+        inside = inside_of(change)
+        if inside.any:
+            seen = replace(out, cluster, rendering.files, inside)
+        beside.write_files(
+            out, {path: text for path, text in rendering.engine.items() if beside.shown(path) in change.written}
+        )
+        beside.remove_files(out, outside(change.removed))
         if change.any:
             write_index(out, cluster, rendering.index())
         return changed_copy(change, look=look(out, cluster, seen) if seen else "")
     except OSError as error:
         raise refused(out, error) from error
+
+
+def inside_of(change: Change) -> Change:
+    """What of CHANGE is in the cluster's own folder."""
+    written, removed = ([name for name in names if name[:3] != "../"] for names in (change.written, change.removed))
+    return Change(change.cluster, tuple(written), tuple(removed))
+
+
+def outside(names: Iterable[str]) -> list[str]:
+    """Those of NAMES in a Change that are engine's objects, by path below dist/."""
+    return [name[3:] for name in names if name.startswith(f"../{FOLDER}/")]
+
+
+def refuse_links(out: Path, cluster: str, engine: Iterable[str] = ()) -> None:
+    """Raise OutputError where a folder that we write to, also for the files ENGINE, is something else."""
+    folders = {out / cluster: None, out / INDEX: None}
+    for path in engine:
+        folders.update(dict.fromkeys(out / above_it for above_it in reversed([*above(path)])))
+    for folder in folders:
+        refuse_link(folder)
 
 
 def refuse_link(root: Path) -> None:
@@ -227,7 +274,7 @@ def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
     """
     try:
         index = os.stat(out / INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
-        seen = scan(out / cluster) if seen is None else seen
+        seen = [*(scan(out / cluster) if seen is None else seen), *beside.scan_files(out, cluster)]
     except OSError:
         return ""
     own = f"{index.st_size}:{index.st_mtime_ns}:{index.st_ctime_ns}:{index.st_ino}"
@@ -236,6 +283,7 @@ def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
 
 def sweep(out: Path) -> None:
     """Remove what killed renders had half built, and put back what one moved aside. Only the lock's holder may."""
+    beside.sweep_files(out)
     for folder in (out, out / INDEX):
         if folder != out and folder.is_symlink():
             continue
@@ -252,12 +300,13 @@ def sweep(out: Path) -> None:
 def remove_cluster(out: Path, cluster: str) -> Change:
     """Remove what gpustack wrote for a cluster whose policy is gone; files of other people keep their folder alive."""
     root = out / cluster
-    refuse_link(root)
-    refuse_link(out / INDEX)
+    refuse_links(out, cluster)
     try:
         change = left_over(out, cluster)
-        if change.removed != (index_of(cluster),):
-            replace(out, cluster, {}, change)
+        beside.remove_files(out, outside(change.removed))
+        inside = inside_of(change)
+        if inside.any:
+            replace(out, cluster, {}, inside)
         with contextlib.suppress(OSError):  # somebody else's files are in it
             root.rmdir()
         (out / INDEX / f"{cluster}.json").unlink(missing_ok=True)

@@ -20,10 +20,12 @@ from ..catalog import kubernetes
 from ..checks import NEVER_KEPT
 from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
+from ..gitops.marks import marked, marks_of
 from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
 from .causes import caused, named, section
+from .engine import engine_findings, planned
 
 if TYPE_CHECKING:
     from ..components.inputs.common import Inputs
@@ -46,12 +48,14 @@ class Stack:
     """What an effective spec renders to, for Kubernetes `minor` ("1.34").
 
     `findings` are what the rules say, whenever it counts; errors among them are of rules that were tolerated, or dated.
+    `plan` is what the GitOps engine's objects are made of (engine.py), None without an engine.
     """
 
     key: str
     minor: str
     files: tuple[File, ...]
     findings: tuple[Finding, ...]
+    plan: dict[str, Any] | None = None
 
 
 class RefusedError(FindingsError):
@@ -81,6 +85,8 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         findings += object_findings(spec, components.values())
         findings += render_findings(spec, minor, list(components.values()))
         findings += workload_findings(spec)
+        plan = planned(spec, (result["bodies"] for result in components.values()))
+        findings += engine_findings(spec, minor, plan)
         findings.sort(key=lambda finding: finding.rule)
         refuse(findings, tolerated)
     except FindingsError as error:
@@ -88,8 +94,9 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         refused.beside = tuple(finding for finding in findings if finding not in error.findings)
         raise refused from None
     found = [plain(finding) for finding in findings]
-    store.put("stack", key, {"minor": minor, "components": list(components), "findings": found})
-    return Stack(key, minor, files, tuple(findings))
+    more = {} if plan is None else {"plan": plan}
+    store.put("stack", key, {"minor": minor, "components": list(components), "findings": found, **more})
+    return Stack(key, minor, files, tuple(findings), plan)
 
 
 def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Iterator[Finding]:
@@ -140,7 +147,7 @@ def stored_stack(key: str, store: Store) -> Stack | None:
     if None in results:
         return None
     files = joined([result for result in results if result])
-    return Stack(key, entry["minor"], files, tuple(finding_of(item) for item in entry["findings"]))
+    return Stack(key, entry["minor"], files, tuple(map(finding_of, entry["findings"])), entry.get("plan"))
 
 
 def plain(finding: Finding) -> list[Any]:
@@ -179,6 +186,8 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     results: dict[str, Result] = {}
     absent: list[tuple[Entry, Inputs, str]] = []
     errors: list[Finding] = []
+    marks = marks_of(spec)
+    marked_as = (marks.key,) if marks else ()
     for entry in REGISTRY:
         try:
             inputs = entry.inputs(spec)
@@ -186,7 +195,7 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
             errors += [finding for finding in error.findings if finding not in errors]
             continue
         if inputs is not None:
-            key = digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest())
+            key = digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest(), *marked_as)
             results[key] = store.get("component", key) or {}
             if not results[key]:
                 absent.append((entry, inputs, key))
@@ -194,9 +203,12 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     if absent:
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
+            resources = synthesised[entry.id]
+            if marks:
+                resources = [marked(resource, marks, guarded=entry.guarded) for resource in resources]
             try:
-                refuse(schema_findings(spec, entry, synthesised[entry.id], minor))
-                results[key] = component_result(entry, synthesised[entry.id], spec.cluster.namespace)
+                refuse(schema_findings(spec, entry, resources, minor))
+                results[key] = component_result(entry, resources, spec.cluster.namespace)
             except FindingsError as error:
                 errors += error.findings
             else:

@@ -20,13 +20,15 @@ class Entry(NamedTuple):
     """A component: the id it has in the construct tree, its module and its construct's class name.
 
     `dra`: it has its place also in a cluster whose GPUs are allocated by DRA. All others are the device plugin's stack,
-    which a `gpuCluster` excludes (operator.md 11.1).
+    which a `gpuCluster` excludes (operator.md 11.1). `guarded`: without one of its objects drivers stop, or nodes
+    lose the labels by which they run (reconciler.md L38, A2), so no engine prunes one without asking.
     """
 
     id: str
     module: str
     construct: str
     dra: bool = False
+    guarded: bool = False
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
@@ -46,12 +48,12 @@ class Entry(NamedTuple):
 REGISTRY: tuple[Entry, ...] = (
     Entry("namespace", "namespace", "Namespace", dra=True),
     Entry("runtime-classes", "runtime_classes", "RuntimeClasses"),
-    Entry("nfd", "nfd", "NodeFeatureDiscovery", dra=True),
+    Entry("nfd", "nfd", "NodeFeatureDiscovery", dra=True, guarded=True),
     Entry("extra-objects", "extra_objects", "ExtraObjects", dra=True),
     Entry("configs", "configs", "Configs", dra=True),
-    Entry("driver", "driver", "Driver"),
-    Entry("nvidia-drivers", "nvidia_drivers", "NvidiaDrivers", dra=True),
-    Entry("vgpu-manager", "vgpu_manager", "VgpuManager"),
+    Entry("driver", "driver", "Driver", guarded=True),
+    Entry("nvidia-drivers", "nvidia_drivers", "NvidiaDrivers", dra=True, guarded=True),
+    Entry("vgpu-manager", "vgpu_manager", "VgpuManager", guarded=True),
     Entry("vfio-manager", "vfio_manager", "VfioManager"),
     Entry("container-toolkit", "toolkit", "ContainerToolkit"),
     Entry("operator-validator", "validator", "OperatorValidator"),
@@ -74,8 +76,8 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("dra-dcgm", "dra_dcgm", "DraDcgm", dra=True),
     Entry("dra-dcgm-exporter", "dra_dcgm_exporter", "DraDcgmExporter", dra=True),
     Entry("dra-validator", "dra_validator", "DraValidator", dra=True),
-    Entry("node-labels", "node_labels", "NodeLabels", dra=True),
-    Entry("node-policies", "node_policies", "NodePolicies", dra=True),
+    Entry("node-labels", "node_labels", "NodeLabels", dra=True, guarded=True),
+    Entry("node-policies", "node_policies", "NodePolicies", dra=True, guarded=True),
     Entry("reconciler", "reconciler", "Reconciler", dra=True),
     Entry("extra-workloads", "extra_objects", "ExtraWorkloads", dra=True),
 )

@@ -20,6 +20,7 @@ from .device_plugin import DevicePlugin
 from .driver import Driver
 from .extra import Manifest, Reference
 from .gfd import Gfd
+from .gitops import GitOps
 from .gpu_cluster import GpuCluster
 from .kubevirt import KubeVirt
 from .mig import Mig, MigManager
@@ -111,8 +112,8 @@ class PolicySpec(Section):
     reconciler: Reconciler | None = None
     """The program in the cluster that labels nodes and rolls drivers and MIG layouts. Absent: none, and nobody labels
     nodes."""
-    gitops: future.Undecided | None = None
-    """The Argo CD or Flux objects that sync the render. Not rendered yet. Absent: none."""
+    gitops: GitOps | None = None
+    """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
     alerts: future.Undecided | None = None
     """Alerting rules. Not rendered yet. Absent: none."""
     dashboards: future.Undecided | None = None

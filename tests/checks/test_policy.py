@@ -19,7 +19,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "dashboards": {"dashboards": {}},
     "tenancy": {"tenancy": {"priorityClass": {}}},
     "kubevirt": {"kubevirt": {}},
-    "gitops": {"gitops": {"argocd": {}}},
     "gpuCluster": {"gpuCluster": {}},
     "drivers": {"drivers": [{"name": "d"}]},
     "driver.useNvidiaDriverCRD": {"driver": {"useNvidiaDriverCRD": True}},
@@ -66,8 +65,8 @@ def test_defaults_are_accepted(release: str) -> None:
 
 def test_all_that_is_asked_for_is_refused_at_once() -> None:
     """Several such fields are several findings."""
-    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, gitops={"x": 1}))]
-    assert paths == ["spec.dashboards", "spec.gitops"]
+    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, alerts={"x": 1}))]
+    assert paths == ["spec.alerts", "spec.dashboards"]
 
 
 @pytest.mark.parametrize(

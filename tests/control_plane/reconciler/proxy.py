@@ -21,7 +21,9 @@ from tests.control_plane.api import Api
 
 Picks = Callable[[str, str, bytes], bool]
 """Whether a request is meant: method, path with query, body."""
-ERROR = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"trouble","reason":"InternalError","code":500}'
+ERROR = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"trouble","reason":"InternalError","code":500}'
+)
 
 
 @dataclass

@@ -47,7 +47,10 @@ def test_each_node_waits_for_its_own_reason(stack: Stack, witness: Witness, upgr
     assert all(witness.phases(one.name) in ([], [""]) for one in nodes if one is not plain)
     plan = stack.start("plan", "--plan", "--identity", "plan")
     wait_for(lambda: not plan.running, "the plan is printed")
-    assert f"node {tight.name}: waits (blocked): default/tight: The disruption budget tight needs 1" in plan.log.read_text()
+    assert (
+        f"node {tight.name}: waits (blocked): default/tight: The disruption budget tight needs 1"
+        in plan.log.read_text()
+    )
     _clear(stack, tight, cordoned, down, held, tainted)
     stack.all_done(*(one for one in nodes if one is not cordoned))
 
@@ -86,7 +89,9 @@ def test_others_interfere(stack: Stack, witness: Witness, upgraded: Path) -> Non
     stack.kubelets.add(fresh := Machine(again.name, labels=again.labels))
     wait_for(lambda: stack.last(held).get("outcome") == "released", "the held node is given back")
     assert not stack.node(held)["spec"].get("unschedulable")
-    wait_for(lambda: stack.operation(uncordoned).get("recordons") == 1 or stack.done(uncordoned), "it is cordoned again")
+    wait_for(
+        lambda: stack.operation(uncordoned).get("recordons") == 1 or stack.done(uncordoned), "it is cordoned again"
+    )
     stack.api.patch("Node", held.name, {"metadata": {"labels": {keys.HOLD: None}}})
     stack.all_done(uncordoned, held, fresh, seconds=45)
     assert witness.phases(uncordoned.name).count("Held") == 2
@@ -124,7 +129,9 @@ def test_outage_of_node_feature_discovery(stack: Stack, witness: Witness) -> Non
         stack.api.patch("Node", machine.name, {"metadata": {"labels": kept}})
     wait_for(lambda: stack.policy("free")["status"].get("nodes") == 3, "the program sees them again")
     assert all(_deploys(one.labels) == before[one.node] for one in witness.sights if one.labels)
-    assert drivers == {one["metadata"]["uid"] for one in stack.api.list("Pod", NS, labels="app=nvidia-driver-daemonset")}
+    assert drivers == {
+        one["metadata"]["uid"] for one in stack.api.list("Pod", NS, labels="app=nvidia-driver-daemonset")
+    }
     stack.api.delete("Pod", job["metadata"]["name"], "default", grace=0)
     stack.api.patch("Node", second.name, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     wait_for(lambda: f"{keys.DEPLOY}dcgm-exporter" not in stack.labels(second), "the component is gone", 90)

@@ -33,9 +33,7 @@ def test_driver_rollout(stack: Stack, witness: Witness, upgraded: Path) -> None:
     for machine in nodes:
         assert witness.phases(machine.name)[-5:] == PHASES[1:]
         assert keys.CORDONED not in stack.annotations(machine)
-    wait_for(
-        lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes"
-    )
+    wait_for(lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes")
     told = [one for one in stack.api.list("events.k8s.io/v1/Event", "default") if one["reason"] == "OperationDone"]
     assert sorted(one["regarding"]["name"] for one in told) == sorted([machine.name for machine in nodes] * 2)
     assert program.running
@@ -50,7 +48,9 @@ def _applied_again(stack: Stack, rendered: Path) -> None:
     before = {kind: {one["metadata"]["name"]: one for one in stack.api.list(kind)} for kind in watched}
     for one in stack.applied:
         query = urlencode({"fieldManager": MANAGER, "fieldValidation": "Strict"})
-        stack.api.request("PATCH", f"{stack.api.path(one.kind, one.name, one.namespace)}?{query}", one.text, content=APPLY)
+        stack.api.request(
+            "PATCH", f"{stack.api.path(one.kind, one.name, one.namespace)}?{query}", one.text, content=APPLY
+        )
     for kind in ("Node", "gpustack.dev/v1alpha1/NodePolicy"):
         for one in stack.api.list(kind):
             assert one == before[kind][one["metadata"]["name"]]

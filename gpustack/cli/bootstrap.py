@@ -1,0 +1,106 @@
+"""gpustack bootstrap: the root object that a person applies once, so that Argo CD or Flux syncs the rest.
+
+Prints it and applies nothing. Flux runs in each cluster, so there is a root for each. One Argo CD may serve many
+clusters: without a name, the root is that of all of them, where they agree on what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..gitops.plan import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "cluster",
+        nargs="?",
+        metavar="CLUSTER|FILE",
+        help="a cluster's name or a policy file (default: all clusters that one Argo CD syncs)",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument(
+        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
+    )
+    common.add_today(parser)
+    parser.set_defaults(out="dist")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..compiler import fleet
+
+    paths = [common.select_one(options.cluster)] if options.cluster else common.select([])
+    with common.project(options) as project:
+        found = fleet.compiled(project, paths)
+        known = {source.name: fleet.stack_of(project, source).plan for source in found}
+    from ..gitops.plan import Plan
+
+    plans = {name: Plan.model_validate(plan) for name, plan in known.items() if plan is not None}
+    if not plans:
+        raise InputError(no_engine(options.cluster))
+    name = next(iter(plans)) if len(plans) == 1 else ""
+    sys.stdout.write(document(one_for_all(plans), name))
+    return 0
+
+
+def document(plan: Plan, cluster: str) -> str:
+    """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
+    from ..compiler.emit import emit
+    from ..gitops.plan import folder, roots
+
+    where = "the cluster in which Argo CD runs" if plan.engine == "argocd" else f"the cluster {cluster}"
+    what = plan.path(folder(plan, cluster))
+    head = (
+        f"# Syncs {what}, once that is committed and pushed. To be applied once, to {where}:\n"
+        f"#   gpustack bootstrap{f' {cluster}' if cluster else ''} | kubectl apply --server-side -f -\n"
+    )
+    return head + "---\n".join(emit(body) for body in roots(plan, cluster))
+
+
+def one_for_all(plans: Mapping[str, Plan]) -> Plan:
+    """The plan that stands for all PLANS, by cluster. Raises InputError where one root can't serve them."""
+    from ..gitops import argocd
+
+    first = next(iter(plans.values()))
+    if len(plans) == 1:
+        return first
+    shared = {
+        (argocd.namespace_of(plan), plan.settings.repository.model_dump_json())
+        for plan in plans.values()
+        if plan.engine == "argocd" and not argocd.runs_inside(plan)
+    }
+    if len(shared) > 1 or any(plan.engine == "flux" or argocd.runs_inside(plan) for plan in plans.values()):
+        raise InputError(several(plans))
+    return first
+
+
+def no_engine(cluster: str | None) -> Finding:
+    """The finding that nothing says which engine syncs CLUSTER, or any."""
+    whose = f"the policy of {cluster}" if cluster else "no policy"
+    return Finding(
+        "GPU038",
+        "error",
+        f"{whose} names {'no' if cluster else 'an'} engine",
+        why="the root object is Argo CD's or Flux's",
+        remedy="set spec.gitops.engine, in the policy or in a layer; docs/gitops.md shows what else it needs",
+    )
+
+
+def several(plans: Mapping[str, Plan]) -> Finding:
+    """The finding that the clusters of PLANS have no root in common."""
+    names = sorted(plans)
+    return Finding(
+        "GPU039",
+        "error",
+        f"{len(names)} clusters have no root in common",
+        why="Flux, and an Argo CD in its own cluster, serve one cluster each; clusters of one Argo CD share a root "
+        "when they share its namespace and the repository",
+        remedy=f"name one of them: {', '.join(names[:12])}{' and more' if len(names) > 12 else ''}",
+    )

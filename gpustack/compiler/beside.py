@@ -1,0 +1,86 @@
+"""dist/.gitops/<engine>/<cluster>/: the engine's own objects, beside the folders that an engine syncs to a cluster.
+
+A path of such a file begins with `.gitops/`; as part of a Change, which is relative to the cluster's folder, with
+`../.gitops/`. Each file is replaced in one step. There are a handful for a cluster, and nothing else of ours in their
+folder, so what is ours there is known by the header alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..gitops.place import FOLDER
+from .folders import Seen, read, regular_files, scan
+from .index import SCRATCH
+
+
+def shown(path: str) -> str:
+    """PATH below dist/ as it stands in a Change."""
+    return f"../{path}"
+
+
+def folders_of(out: Path, cluster: str) -> list[str]:
+    """The folders below OUT that engines' objects for CLUSTER are in. A link is none: it leads elsewhere."""
+    found = []
+    for engine in engines_in(out):
+        path = out / FOLDER / engine / cluster
+        if path.is_dir() and not path.is_symlink():
+            found.append(f"{FOLDER}/{engine}/{cluster}")
+    return found
+
+
+def engines_in(out: Path) -> list[str]:
+    """The folders right in OUT's folder for engines' objects."""
+    root = out / FOLDER
+    if root.is_symlink():
+        return []
+    with contextlib.suppress(OSError):
+        return sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    return []
+
+
+def files_in(out: Path, cluster: str) -> set[str]:
+    """The regular files for CLUSTER, whoever wrote them."""
+    return {f"{folder}/{name}" for folder in folders_of(out, cluster) for name in regular_files(out / folder)}
+
+
+def differing(out: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Those of FILES that are not as they should be below OUT."""
+    return [path for path, content in files.items() if read(out / path) != content]
+
+
+def write_files(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write FILES below OUT, each in one step."""
+    for path, content in files.items():
+        target = out / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f"{SCRATCH}{target.name}")
+        fresh.unlink(missing_ok=True)  # of a killed render
+        with fresh.open("xb") as file:
+            file.write(content)
+        fresh.replace(target)
+
+
+def remove_files(out: Path, paths: Iterator[str] | list[str]) -> None:
+    """Remove PATHS below OUT, and the folders that are empty without them."""
+    for path in paths:
+        (out / path).unlink(missing_ok=True)
+        for folder in list((out / path).parents)[:3]:
+            with contextlib.suppress(OSError):  # something else is in it
+                folder.rmdir()
+
+
+def scan_files(out: Path, cluster: str) -> Seen:
+    """How what is there for CLUSTER looks from outside. Raises OSError."""
+    return [item for folder in folders_of(out, cluster) for item in scan(out / folder)]
+
+
+def sweep_files(out: Path) -> None:
+    """Remove what killed renders had half written."""
+    for engine in engines_in(out):
+        for path in (out / FOLDER / engine).glob(f"*/{SCRATCH}*"):
+            with contextlib.suppress(OSError):
+                path.unlink()

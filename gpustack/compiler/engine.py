@@ -1,0 +1,56 @@
+"""The engine's own objects (Argo CD, Flux) of a compiled stack: the plan that is kept with it, and the files of a
+cluster.
+
+The objects name the cluster, and a stack serves many: so the stack has a plan, and the files are made of it as they are
+written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..model import Finding, Resource
+from .causes import caused, named
+from .emit import emit
+
+if TYPE_CHECKING:
+    from ..policy.spec import ClusterPolicySpec
+
+SAMPLE = "cluster"
+"""A cluster's name, to see whether objects are valid: which one does not matter."""
+
+
+def planned(spec: ClusterPolicySpec, bodies: Iterable[str]) -> dict[str, Any] | None:
+    """The plan for SPEC as plain data, None where no engine is named. BODIES are those of its components' results."""
+    if spec.gitops is None or spec.gitops.engine is None:
+        return None
+    from ..gitops.plan import plan_of
+
+    resources = (Resource(body, stage, origin) for text in bodies for stage, origin, body in json.loads(text))
+    plan = plan_of(spec, resources)
+    return plan.model_dump(mode="json", exclude_none=True) if plan else None
+
+
+def engine_findings(spec: ClusterPolicySpec, minor: str, plan: dict[str, Any] | None) -> Iterator[Finding]:
+    """What is wrong with the objects of PLAN by their schemas, with the place in SPEC."""
+    if plan is None:
+        return
+    from ..gitops.plan import Plan, objects
+    from .validate import validate
+
+    for body in objects(Plan.model_validate(plan), SAMPLE):
+        for finding in validate(body, minor):
+            yield caused(spec, "gitops", named(body, ""), finding)
+
+
+def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[str, bytes]:
+    """The files of PLAN for CLUSTER by their paths below dist/, each with the line HEAD."""
+    if plan is None:
+        return {}
+    from ..gitops.plan import Plan, file_of, folder, objects
+
+    found = Plan.model_validate(plan)
+    where = folder(found, cluster)
+    return {f"{where}/{file_of(body)}": (head + emit(body)).encode() for body in objects(found, cluster)}

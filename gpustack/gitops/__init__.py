@@ -1,0 +1,1 @@
+"""What GitOps engines are told: marks on rendered objects, and the engines' own objects. Pure functions, no cdk8s."""

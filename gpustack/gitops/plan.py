@@ -1,0 +1,105 @@
+"""What the engine's objects are made of: the policy's section, and what of the render they must know.
+
+Small and plain, so that it is kept with a compiled stack: clusters of one spec share it, and the objects differ in the
+cluster's name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from ..model import STAGES, Body, Resource, Stage
+from ..policy.gitops import Engine, GitOps
+from .place import FOLDER
+
+if TYPE_CHECKING:
+    from ..policy.spec import ClusterPolicySpec
+
+DEFAULT_PATH = "dist"
+
+
+class Kind(BaseModel):
+    """A kind that is rendered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    group: str
+    kind: str
+    namespaced: bool
+
+
+class Plan(BaseModel):
+    """`namespaces` are those that hold rendered objects, `stages` the folders of the cluster, `policies` the names of
+    its NodePolicies.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    settings: GitOps
+    stages: tuple[Stage, ...]
+    kinds: tuple[Kind, ...]
+    namespaces: tuple[str, ...]
+    policies: tuple[str, ...]
+
+    @property
+    def engine(self) -> Engine:
+        assert self.settings.engine is not None, "made by plan_of alone"  # noqa: S101 - narrows the type
+        return self.settings.engine
+
+    @property
+    def url(self) -> str:
+        """The repository, which a rule sees to."""
+        return self.settings.repository.url or ""
+
+    def path(self, *below: str) -> str:
+        """The folder BELOW the render in the repository."""
+        root = self.settings.repository.path or DEFAULT_PATH
+        return "/".join([*([] if root == "." else [root]), *below])
+
+
+def plan_of(spec: ClusterPolicySpec, resources: Iterable[Resource]) -> Plan | None:
+    """The plan for SPEC, which renders to RESOURCES; None where no engine is named."""
+    if spec.gitops is None or spec.gitops.engine is None:
+        return None
+    kinds: dict[tuple[str, str, bool], None] = {}
+    namespaces, stages, policies = {spec.cluster.namespace}, set[Stage](), []
+    for resource in resources:
+        kinds[resource.group, resource.kind, bool(resource.namespace)] = None
+        namespaces.update({resource.namespace} - {""})
+        stages.add(resource.stage)
+        if (resource.group, resource.kind) == ("gpustack.dev", "NodePolicy"):
+            policies.append(resource.name)
+    return Plan(
+        settings=spec.gitops,
+        stages=tuple(stage for stage in STAGES if stage in stages),
+        kinds=tuple(Kind(group=group, kind=kind, namespaced=inside) for group, kind, inside in sorted(kinds)),
+        namespaces=tuple(sorted(namespaces)),
+        policies=tuple(sorted(policies)),
+    )
+
+
+def objects(plan: Plan, cluster: str) -> list[Body]:
+    """The engine's objects for CLUSTER."""
+    from . import argocd, flux
+
+    return argocd.objects(plan, cluster) if plan.engine == "argocd" else flux.objects(plan, cluster)
+
+
+def roots(plan: Plan, cluster: str = "") -> list[Body]:
+    """What a person applies once, so that the engine syncs CLUSTER; without one all clusters."""
+    from . import argocd, flux
+
+    return argocd.roots(plan, cluster) if plan.engine == "argocd" else flux.roots(plan, cluster)
+
+
+def folder(plan: Plan, cluster: str = "") -> str:
+    """Where the objects for CLUSTER are below dist/, for all clusters of the engine without one."""
+    return "/".join(filter(None, (FOLDER, plan.engine, cluster)))
+
+
+def file_of(body: Body) -> str:
+    """The name of an engine object's file."""
+    return f"{body['kind'].lower()}-{body['metadata']['name']}.yaml"
