@@ -88,5 +88,13 @@ RAISED: dict[str, str] = {
     "GPU924": "A report can't be written",
     # What is compared: cli/diff.py
     "GPU950": "A file that is compared is no Kubernetes object",
+    # What registries answer: registry/, and what is written of it
+    "GPU960": "A registry can't be asked, or is busy for too long",
+    "GPU961": "A registry refuses whoever asks",
+    "GPU962": "An image is not in its registry",
+    "GPU963": "The answer of a registry can't be used",
+    "GPU964": "Credentials for a registry can't be read",
+    "GPU965": "images.lock is missing or can't be read",
+    "GPU966": "An image names no registry and repository",
     "GPU999": "A defect of gpustack",
 }

@@ -34,6 +34,7 @@ VERBS = {
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
     "images": "list the images that clusters use, and where they come from",
+    "lock": "ask the registries for the digests of all images, or whether they are still the same",
     "releases": "list releases, or show what a step from one to another changes",
     "schema": "write the JSON schema of the policy language",
     "version": "print versions",
