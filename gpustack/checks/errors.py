@@ -96,5 +96,7 @@ RAISED: dict[str, str] = {
     "GPU964": "Credentials for a registry can't be read",
     "GPU965": "images.lock is missing or can't be read",
     "GPU966": "An image names no registry and repository",
+    "GPU967": "A folder in dist/ isn't what was rendered",
+    "GPU968": "A folder in dist/ isn't committed",
     "GPU999": "A defect of gpustack",
 }

@@ -35,6 +35,7 @@ VERBS = {
     "capacity": "count the extended resources that the nodes will advertise",
     "images": "list the images that clusters use, and where they come from",
     "lock": "ask the registries for the digests of all images, or whether they are still the same",
+    "push": "push a cluster's manifests to a registry, for Flux and Argo CD",
     "releases": "list releases, or show what a step from one to another changes",
     "schema": "write the JSON schema of the policy language",
     "version": "print versions",
