@@ -100,5 +100,15 @@ RAISED: dict[str, str] = {
     "GPU937": "There is nothing on the node to try again or to throw away",
     "GPU938": "The reconciler can't be uninstalled now, or nobody has confirmed it",
     "GPU950": "A file that is compared is no Kubernetes object",
+    # What registries answer: registry/, and what is written of it
+    "GPU960": "A registry can't be asked, or is busy for too long",
+    "GPU961": "A registry refuses whoever asks",
+    "GPU962": "An image is not in its registry",
+    "GPU963": "The answer of a registry can't be used",
+    "GPU964": "Credentials for a registry can't be read",
+    "GPU965": "images.lock is missing or can't be read",
+    "GPU966": "An image names no registry and repository",
+    "GPU967": "A folder in dist/ isn't what was rendered",
+    "GPU968": "A folder in dist/ isn't committed",
     "GPU999": "A defect of gpustack",
 }

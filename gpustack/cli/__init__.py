@@ -36,6 +36,8 @@ VERBS = {
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
     "images": "list the images that clusters use, and where they come from",
+    "lock": "ask the registries for the digests of all images, or whether they are still the same",
+    "push": "push a cluster's manifests to a registry, for Flux and Argo CD",
     "releases": "list releases, or show what a step from one to another changes",
     "rollout": "show what the reconciler does and waits for in a cluster, and pause, hold or retry it",
     "reconciler": "uninstall the reconciler: give every node back",

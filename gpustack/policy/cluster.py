@@ -14,6 +14,7 @@ from .types import (
     ContainerRuntime,
     DnsLabel,
     DnsSubdomain,
+    ImageDigests,
     ImageReference,
     KubernetesVersion,
     ObjectName,
@@ -95,6 +96,10 @@ class ClusterFacts(Section):
     registryMap: RegistryMap = mapping()
     """Mirrors: registry or registry and path, and what stands for it, such as `{nvcr.io: mirror.example.com/nvcr}`. The
     longest match wins. Absent: none."""
+    imageDigests: ImageDigests = mapping()
+    """Digests by image as the manifests name it, mirror and tag included: it is rendered as name:tag@digest, so that a
+    tag that is moved changes nothing. `gpustack lock --layer` writes a layer of them. Entries for images of other
+    clusters do nothing. Absent: tags alone."""
     crds: Annotated[
         dict[DnsSubdomain, Literal["own", "expect"]], BeforeValidator(absent), AfterValidator(_only_known)
     ] = mapping()

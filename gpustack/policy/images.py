@@ -126,6 +126,11 @@ def mirrored(reference: str, registry_map: Mapping[str, str]) -> str:
     return reference
 
 
+def pinned(reference: str, digests: Mapping[str, str]) -> str:
+    """REFERENCE with the digest that DIGESTS has for it behind its tag; one that has a digest keeps that."""
+    return f"{reference}@{digests[reference]}" if reference in digests and "@" not in reference else reference
+
+
 def prefixes(references: Iterable[str]) -> list[str]:
     """Every prefix that covers one of REFERENCES, the images themselves included, the short ones first."""
     found = dict[str, None]()

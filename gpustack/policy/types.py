@@ -76,6 +76,13 @@ IMAGE = Form(
     empty=True,
     hints=((r"^[a-z+]+://", "leave out the scheme"),),
 )
+DIGEST = Form(
+    "image_digest",
+    "image digest",
+    "sha256: and 64 hex digits",
+    _DIGEST,
+    hints=((r"^[0-9a-f]{64}$", "put sha256: before it"), (r"@", "write the digest alone: sha256:...")),
+)
 IMAGE_TAG = Form(
     "image_tag",
     "image version",
@@ -256,6 +263,7 @@ ImageRepository = Annotated[str, REPOSITORY]
 RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 ImageName = Annotated[str, IMAGE]
 ImageTagOrDigest = Annotated[str, IMAGE_TAG]
+Digest = Annotated[str, DIGEST]
 ImageReference = Annotated[str, dataclasses.replace(IMAGE, empty=False)]
 Text = Annotated[str, TEXT]
 """Any text that a process, a file or the API can hold."""
@@ -299,3 +307,4 @@ Quantities = Annotated[dict[LabelKey, Quantity], _no_nulls]
 ConfigData = Annotated[dict[ConfigKey, str], _no_nulls]
 """Keys of a ConfigMap and the text below each."""
 RegistryMap = Annotated[dict[RegistryPath, RegistryPath], _no_nulls]
+ImageDigests = Annotated[dict[ImageReference, Digest], _no_nulls]

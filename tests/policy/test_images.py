@@ -150,3 +150,13 @@ def test_prefixes_of_references() -> None:
         "a.io/d",
         "a.io/b/c",
     ]
+
+
+def test_pins() -> None:
+    """A digest goes behind the tag of the very reference; one that has a digest already keeps that."""
+    digests = {"r.example.com/a:1": "sha256:" + "1" * 64}
+    assert images.pinned("r.example.com/a:1", digests) == "r.example.com/a:1@sha256:" + "1" * 64
+    assert images.pinned("r.example.com/a:2", digests) == "r.example.com/a:2"
+    assert images.pinned("r.example.com/a:1@sha256:" + "2" * 64, digests).endswith("2" * 64)
+    assert images.tag_of("localhost:5000/a") == ""
+    assert images.repository("localhost:5000/a:1@sha256:" + "2" * 64) == "localhost:5000/a"

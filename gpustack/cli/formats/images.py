@@ -36,7 +36,17 @@ def to_copy(found: Sequence[Image]) -> Iterator[str]:
     mirror.
     """
     for image in found:
-        yield f"{image.source} {image.reference}"
+        yield f"{fetched(image.source)} {stored(image.reference)}"
+
+
+def fetched(reference: str) -> str:
+    """REFERENCE with the digest alone where it has a tag too: no program that copies takes both."""
+    return f"{repository(reference)}@{digest_of(reference)}" if digest_of(reference) else reference
+
+
+def stored(reference: str) -> str:
+    """REFERENCE with the tag alone where it has a digest too, which it keeps as a copy."""
+    return reference.partition("@")[0] if tag_of(reference) else reference
 
 
 def text(found: Sequence[Image], clusters: Sequence[str]) -> Iterator[str]:

@@ -144,7 +144,7 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
 
     `image` alone is a whole reference; otherwise repository, image and version must all be set. A version that is a
     digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
-    rewrites the longest registry prefix that matches.
+    rewrites the longest registry prefix that matches, and `cluster.imageDigests` pins what comes out.
 
     Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
     operator would ask the kubelet for an image that can't exist.
@@ -157,7 +157,8 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
         raise FindingsError(_twice(name, reference, path))
     if suffix and "sha256:" not in reference:
         reference += f"-{suffix}"
-    return images.mirrored(reference, spec.cluster.registryMap or {})
+    mirrored = images.mirrored(reference, spec.cluster.registryMap or {})
+    return images.pinned(mirrored, spec.cluster.imageDigests)
 
 
 def _published(spec: ClusterPolicySpec) -> set[str | None]:

@@ -1,0 +1,165 @@
+"""gpustack lock: ask the registries what the images of the fleet are at the moment, and keep it in images.lock."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, GpustackError, InputError
+from . import common, images
+from .text import document, printable
+
+if TYPE_CHECKING:
+    from ..registry.client import Client
+    from ..review.images.lock import Difference, Locked
+
+AT_ONCE = 8
+"""Images that are asked for at the same time: registries count requests."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 3 when images.lock isn't current")
+    parser.add_argument("--offline", action="store_true", help="with --check: ask no registry, compare names alone")
+    parser.add_argument(
+        "--layer", action="store_true", help="make the layer locked-images as well, by which manifests name digests"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument(
+        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
+    )
+    common.add_today(parser)
+    parser.set_defaults(out="dist")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..review.images import lock
+
+    if options.offline and not options.check:
+        remedy = "add --check, or leave out --offline"
+        raise InputError(Finding("GPU026", "error", "without registries there is nothing to lock", remedy=remedy))
+    with common.project(options) as project:
+        found, _ = images.used(project, [], common.progress_line(options))
+    needed = lock.keys_of(image.reference for image in found)
+    before = locked_before(must=options.check)
+    now = {} if options.offline else asked(needed)
+    difference = lock.compare(before or {}, needed, now)
+    if options.check:
+        return told(options, difference, len(needed), stale_layer(before or {}))
+    changed = write(Path(lock.FILE), lock.written(now))
+    layer = layer_file()
+    if options.layer or os.path.lexists(layer):
+        changed = write(layer, lock.layer(now)) or changed
+    report(
+        options, difference, f"{common.counted(len(now), 'image')} locked{'' if changed else ', nothing changed'}", 0
+    )
+    return 0
+
+
+def layer_file() -> Path:
+    from ..review.images.lock import LAYER
+
+    return Path(common.POLICIES) / "layers" / f"{LAYER}.yaml"
+
+
+def locked_before(*, must: bool) -> dict[str, Locked] | None:
+    """What images.lock says; None where there is none, which --check refuses."""
+    from ..policy.read import read
+    from ..review.images import lock
+
+    if not os.path.lexists(lock.FILE):
+        if must:
+            remedy = "run `gpustack lock`, and commit what it writes"
+            raise InputError(Finding("GPU965", "error", f"there is no {lock.FILE} here", remedy=remedy))
+        return None
+    try:
+        return lock.read(read(Path(lock.FILE), lock.FILE).data, lock.FILE)
+    except InputError:
+        if must:
+            raise
+        return None  # it is about to be written anew
+
+
+def stale_layer(before: Mapping[str, Locked]) -> bool:
+    """Whether the layer is there and says something else than the lock BEFORE."""
+    from ..policy.regular import read_regular
+    from ..review.images import lock
+
+    path = layer_file()
+    return os.path.lexists(path) and read_regular(path) != lock.layer(before).encode()
+
+
+def asked(needed: Iterable[str]) -> dict[str, Locked]:
+    """What registries say about the images NEEDED. Raises InputError with everything that can't be found out."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from ..registry.client import Client
+    from ..registry.credentials import Credentials
+
+    with Client(Credentials(os.environ)) as client, ThreadPoolExecutor(AT_ONCE) as threads:
+        answers = list(threads.map(lambda name: (name, one(client, name)), needed))
+    findings = [finding for _, answer in answers if isinstance(answer, GpustackError) for finding in answer.findings]
+    if findings:
+        raise InputError(*dict.fromkeys(findings))
+    return {name: answer for name, answer in answers if not isinstance(answer, GpustackError)}
+
+
+def one(client: Client, name: str) -> Locked | GpustackError:
+    """What the registry says about the image NAME."""
+    from ..registry.reference import parse
+    from ..registry.resolve import resolve
+    from ..review.images.lock import Locked
+
+    reference = parse(name)
+    if reference is None:
+        remedy = "name it by registry, path and tag"
+        return InputError(Finding("GPU966", "error", f"{name} names no image of a registry", remedy=remedy))
+    try:
+        found = resolve(client, reference)
+    except GpustackError as error:
+        return error
+    return Locked(found.digest, found.platforms)
+
+
+def write(path: Path, text: str) -> bool:
+    """Write TEXT to PATH in one step unless it is there; returns whether it wasn't."""
+    from ..policy.regular import read_regular
+
+    if os.path.lexists(path) and read_regular(path) == text.encode():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text, encoding="utf-8", newline="\n")
+    fresh.replace(path)
+    return True
+
+
+def told(options: argparse.Namespace, difference: Difference, needed: int, layer: bool) -> int:
+    """The verdict of --check."""
+    code = 3 if difference or layer else 0
+    end = f"images.lock is current: {common.counted(needed, 'image')}"
+    if code:
+        end = "images.lock isn't current: run `gpustack lock` and commit it"
+        if layer and not difference:
+            end = f"{layer_file()} isn't what images.lock says: run `gpustack lock` and commit it"
+    report(options, difference, end, code)
+    return code
+
+
+def report(options: argparse.Namespace, difference: Difference, end: str, code: int) -> None:
+    """What differs, and a last line."""
+    parts = {"missing": difference.missing, "moved": difference.moved, "unused": difference.unused}
+    if options.format == "json":
+        print(document(code, [], **{name: list(found) for name, found in parts.items()}))
+        return
+    words = {"missing": "not locked", "moved": "moved", "unused": "not used"}
+    if not options.check:
+        words = {"missing": "new", "moved": "moved", "unused": "gone"}
+    for name, found in parts.items():
+        for image in found:
+            print(printable(f"{words[name]}: {image}"))
+    print(end, file=sys.stderr if code else sys.stdout)

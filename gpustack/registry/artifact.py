@@ -1,0 +1,110 @@
+"""A rendered cluster as an OCI artifact of one layer, which Flux's OCIRepository and Argo CD unpack.
+
+The same files give the same digest on every machine: the archive has no times, owners or modes of files, and is stored,
+not compressed, in its gzip: what a compressor makes of it depends on the library that a Python was built with. It is a
+megabyte for a large cluster, most of it CRDs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tarfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from .client import MANIFESTS, Client, digest_of
+from .reference import Reference
+
+Engine = Literal["flux", "argocd"]
+
+SOURCE = "org.opencontainers.image.source"
+REVISION = "org.opencontainers.image.revision"
+
+_EMPTY = b"{}"
+_BLOCK = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Media types of the layer and of the configuration; `artifact` is needed beside an empty configuration."""
+
+    layer: str
+    config: str
+    artifact: str = ""
+
+
+KINDS: dict[Engine, Kind] = {
+    # What `flux push artifact` writes.
+    "flux": Kind("application/vnd.cncf.flux.content.v1.tar+gzip", "application/vnd.cncf.flux.config.v1+json"),
+    # What Argo CD takes as it is installed (its --oci-layer-media-types); Flux without a layerSelector takes it too.
+    "argocd": Kind(
+        "application/vnd.oci.image.layer.v1.tar+gzip",
+        "application/vnd.oci.empty.v1+json",
+        "application/vnd.gpustack.manifests.v1",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A manifest, and the layer that it is about."""
+
+    manifest: bytes
+    layer: bytes
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.manifest)
+
+
+def artifact(files: Mapping[str, bytes], engine: Engine, annotations: Mapping[str, str]) -> Artifact:
+    """FILES by their paths as an artifact for ENGINE; ANNOTATIONS say where they are from."""
+    kind, layer = KINDS[engine], stored(archive(files))
+    body = {
+        "schemaVersion": 2,
+        "mediaType": MANIFESTS[0],
+        **({"artifactType": kind.artifact} if kind.artifact else {}),
+        "config": {"mediaType": kind.config, "digest": digest_of(_EMPTY), "size": len(_EMPTY)},
+        "layers": [{"mediaType": kind.layer, "digest": digest_of(layer), "size": len(layer)}],
+        **({"annotations": dict(sorted(annotations.items()))} if annotations else {}),
+    }
+    return Artifact(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(), layer)
+
+
+def push(client: Client, where: Reference, made: Artifact) -> str:
+    """Write MADE under the tag of WHERE; returns its digest. Raises InputError."""
+    client.put_blob(where, _EMPTY)
+    client.put_blob(where, made.layer)
+    return client.put_manifest(where, made.manifest, MANIFESTS[0])
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """FILES as a tar archive, folders before what is in them."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        folders = {str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}
+        for name in sorted({*folders, *files}):
+            entry = tarfile.TarInfo(name)
+            if name in files:
+                entry.mode, entry.size = 0o644, len(files[name])
+                tar.addfile(entry, io.BytesIO(files[name]))
+            else:
+                entry.mode, entry.type = 0o755, tarfile.DIRTYPE
+                tar.addfile(entry)
+    return made.getvalue()
+
+
+def stored(content: bytes) -> bytes:
+    """CONTENT in a gzip member (RFC 1952) of stored blocks (RFC 1951, 3.2.4)."""
+    parts = [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"]
+    for start in range(0, max(len(content), 1), _BLOCK):
+        block = content[start : start + _BLOCK]
+        final = start + _BLOCK >= len(content)
+        parts += [struct.pack("<BHH", final, len(block), len(block) ^ 0xFFFF), block]
+    parts.append(struct.pack("<II", zlib.crc32(content), len(content) & 0xFFFFFFFF))
+    return b"".join(parts)

@@ -1,0 +1,310 @@
+"""The OCI distribution API, as much of it as is needed: manifests and blobs, read and written.
+
+Every answer that is kept was checked against its digest. A registry that is busy or out of reach is asked again, a few
+times and ever more slowly. Credentials go to the registry that asked, or to the token service that it names, and only
+encrypted; redirects to other hosts don't get them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+
+from .. import __version__
+from ..model import Finding, InputError, whole
+from .credentials import Credentials, Login
+from .reference import Reference, is_loopback
+
+INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+
+ATTEMPTS = 4
+LONGEST_PAUSE = 30.0
+MOST = 4 * 1024 * 1024
+"""Bytes of a manifest or a configuration: what registries must take at least, and what none has ever needed."""
+
+_BUSY = {429, 500, 502, 503, 504}
+_TIMEOUT = httpx2.Timeout(30, connect=10)
+_PARAMETER = re.compile(r'([A-Za-z_]+)="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest or index with the digest of its bytes."""
+
+    media_type: str
+    content: bytes
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a registry answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Client:
+    """Asks registries. May be shared by threads."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._credentials, self._sleep = credentials, sleep
+        self._http = httpx2.Client(
+            transport=transport,
+            timeout=_TIMEOUT,
+            follow_redirects=False,
+            headers={"User-Agent": f"gpustack/{__version__}", "Accept-Encoding": "identity"},
+        )
+        self._tokens: dict[tuple[str, str, bool], str] = {}
+        self._guard = threading.Lock()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def manifest(self, image: Reference) -> Manifest:
+        """What IMAGE names, an index or a manifest. Raises InputError."""
+        headers = {"Accept": ", ".join((*INDEXES, *MANIFESTS))}
+        answer = self._ask(image, "GET", f"{image.base}/manifests/{image.version}", headers=headers)
+        if answer.status == 404:
+            raise missing(image)
+        self._expect(image, answer, {200})
+        digest = digest_of(answer.content)
+        for said in filter(None, (image.digest, answer.headers.get("docker-content-digest", ""))):
+            if said.startswith("sha256:") and said != digest:
+                raise unusable(image, f"its bytes are {digest}, and not {said}")
+        return Manifest(answer.headers.get("content-type", "").partition(";")[0].strip(), answer.content, digest)
+
+    def blob(self, image: Reference, digest: str) -> bytes:
+        """The blob DIGEST of the repository of IMAGE, of a few megabytes at most."""
+        answer = self._ask(image, "GET", f"{image.base}/blobs/{digest}")
+        if answer.status == 404:
+            raise missing(image)
+        self._expect(image, answer, {200})
+        if digest_of(answer.content) != digest:
+            raise unusable(image, f"the bytes of its blob {digest} are others")
+        return answer.content
+
+    def put_blob(self, image: Reference, content: bytes) -> str:
+        """Write CONTENT into the repository of IMAGE, unless it is there; returns its digest."""
+        digest = digest_of(content)
+        if self._ask(image, "HEAD", f"{image.base}/blobs/{digest}", push=True).status == 200:
+            return digest
+        started = self._ask(image, "POST", f"{image.base}/blobs/uploads/", push=True)
+        self._expect(image, started, {202})
+        where = urljoin(f"{image.base}/", started.headers.get("location", ""))
+        if "location" not in started.headers or not safe(where, image):
+            raise unusable(image, "it says no address to upload to that can be trusted")
+        where += f"{'&' if '?' in where else '?'}digest={digest.replace(':', '%3A')}"
+        headers = {"Content-Type": "application/octet-stream"}
+        self._expect(image, self._ask(image, "PUT", where, push=True, headers=headers, content=content), {201, 204})
+        return digest
+
+    def put_manifest(self, image: Reference, content: bytes, media_type: str) -> str:
+        """Write the manifest CONTENT under the tag of IMAGE; returns its digest."""
+        where = f"{image.base}/manifests/{image.version}"
+        headers = {"Content-Type": media_type}
+        self._expect(image, self._ask(image, "PUT", where, push=True, headers=headers, content=content), {201})
+        return digest_of(content)
+
+    def _ask(
+        self,
+        image: Reference,
+        method: str,
+        address: str,
+        *,
+        push: bool = False,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> Answer:
+        """The answer to a request, after the registry learned who asks, and from where it sends us on to."""
+        key = (image.host, image.repository, push)
+        for anew in (False, True):
+            with self._guard:
+                given = self._tokens.get(key, "")
+            ours = {"Authorization": given} if given and same_host(address, image.host) else {}
+            answer = self._send(image, method, address, {**(headers or {}), **ours}, content)
+            if answer.status != 401 or anew:
+                break
+            with self._guard:
+                if self._tokens.get(key, "") == given:
+                    self._tokens[key] = self._authorised(image, answer, push)
+        for _ in range(5):
+            if answer.status not in {301, 302, 303, 307, 308} or method not in {"GET", "HEAD"}:
+                return answer
+            address = urljoin(address, answer.headers.get("location", ""))
+            if not safe(address, image):
+                raise unusable(image, "it redirects to an address that is not encrypted")
+            answer = self._send(image, method, address, headers or {}, None)
+        raise unusable(image, "it redirects without end")
+
+    def _send(
+        self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
+    ) -> Answer:
+        """The answer to one request, asked again while the registry is busy or out of reach."""
+        pause, trouble = 0.5, ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._sleep(min(pause, LONGEST_PAUSE))
+                pause *= 3
+            try:
+                answer = self._once(image, method, address, headers, content)
+            except httpx2.TransportError as error:
+                trouble = reason(error)
+                continue
+            except (httpx2.HTTPError, httpx2.InvalidURL):
+                raise unusable(image, "it doesn't speak HTTP") from None
+            if answer.status not in _BUSY:
+                return answer
+            trouble = f"it answers {answer.status}"
+            asked = whole(answer.headers.get("retry-after", "").strip())
+            pause = float(asked) if asked is not None else pause
+        raise InputError(
+            Finding(
+                "GPU960",
+                "error",
+                f"{image}: the registry {image.host} can't be asked: {trouble}",
+                why=f"it was tried {ATTEMPTS} times",
+                remedy="try again later, or mend the way there (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE are looked at)",
+            )
+        )
+
+    def _once(
+        self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
+    ) -> Answer:
+        with self._http.stream(method, address, headers=dict(headers), content=content) as response:
+            parts, size = [], 0
+            for part in response.iter_raw():
+                size += len(part)
+                if size > MOST:
+                    raise unusable(image, f"it answers with more than {MOST // 1024 // 1024} MiB")
+                parts.append(part)
+            known = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status_code, known, b"".join(parts))
+
+    def _authorised(self, image: Reference, answer: Answer, push: bool) -> str:
+        """The header that the challenge in ANSWER asks for."""
+        challenge = answer.headers.get("www-authenticate", "")
+        login = self._credentials.of(image)
+        scheme = challenge.partition(" ")[0].lower()
+        if scheme == "basic" and login:
+            return login.basic
+        if scheme != "bearer":
+            raise refused(image, login)
+        said = dict(_PARAMETER.findall(challenge))
+        realm = said.get("realm", "")
+        if not safe(realm, image):
+            raise unusable(image, f"its token service {realm!r} is not encrypted")
+        scope = f"repository:{image.repository}:{'pull,push' if push else 'pull'}"
+        return f"Bearer {self._token(image, realm, {'service': said.get('service', ''), 'scope': scope}, login)}"
+
+    def _token(self, image: Reference, realm: str, asked: dict[str, str], login: Login | None) -> str:
+        asked = {name: value for name, value in asked.items() if value}
+        if login and login.identity:
+            form = {**asked, "grant_type": "refresh_token", "client_id": "gpustack", "refresh_token": login.identity}
+            content = str(httpx2.QueryParams(form)).encode()
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            answer = self._send(image, "POST", realm, headers, content)
+        else:
+            address = str(httpx2.URL(realm).copy_merge_params(asked))
+            answer = self._send(image, "GET", address, {"Authorization": login.basic} if login else {}, None)
+        if answer.status in {400, 401, 403}:
+            raise refused(image, login)
+        found = as_json(answer.content)
+        token = (found.get("token") or found.get("access_token")) if isinstance(found, dict) else None
+        if answer.status != 200 or not isinstance(token, str) or not re.fullmatch(r"[\x21-\x7e]+", token):
+            raise unusable(image, f"its token service gives no token (status {answer.status})")
+        return token
+
+    @staticmethod
+    def _expect(image: Reference, answer: Answer, good: set[int]) -> None:
+        if answer.status in {401, 403}:
+            raise refused(image, None)
+        if answer.status not in good:
+            raise unusable(image, f"it answers {answer.status}{said_by(answer)}")
+
+
+def digest_of(content: bytes) -> str:
+    """CONTENT as the API names it."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def same_host(address: str, host: str) -> bool:
+    """Whether ADDRESS is of the registry HOST, so that it may see our token."""
+    return urlsplit(address).netloc == host
+
+
+def safe(address: str, image: Reference) -> bool:
+    """Whether ADDRESS may be asked on behalf of the registry of IMAGE: encrypted, or both are on this machine."""
+    parts = urlsplit(address)
+    return parts.scheme == "https" or (parts.scheme == "http" and image.loopback and is_loopback(parts.netloc))
+
+
+def as_json(content: bytes) -> Any:
+    """CONTENT as JSON, None where it is none."""
+    import json
+
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def said_by(answer: Answer) -> str:
+    """The code of the error that ANSWER has in it."""
+    found = as_json(answer.content)
+    errors = found.get("errors") if isinstance(found, dict) else None
+    codes = [str(each.get("code", ""))[:40] for each in errors if isinstance(each, dict)] if errors else []
+    return f" ({', '.join(filter(None, codes))})" if any(codes) else ""
+
+
+def reason(error: httpx2.TransportError) -> str:
+    """What went wrong on the way, without addresses of proxies, which may hold passwords."""
+    return "no answer in time" if isinstance(error, httpx2.TimeoutException) else str(error) or type(error).__name__
+
+
+def missing(image: Reference) -> InputError:
+    """The error for an image that isn't there."""
+    remedy = "correct its name and tag in the policy, or copy it there: gpustack images --format list"
+    return InputError(Finding("GPU962", "error", f"{image} is not in its registry", remedy=remedy))
+
+
+def refused(image: Reference, login: Login | None) -> InputError:
+    """The error for a registry that doesn't let us in."""
+    who = "the login that is kept for it" if login else "who asks without a login"
+    remedy = f"docker login {image.host}, with a user who may do it"
+    return InputError(
+        Finding(
+            "GPU961",
+            "error",
+            f"{image}: the registry {image.host} refuses {who}",
+            why="registries say that also of an image that doesn't exist",
+            remedy=remedy,
+        )
+    )
+
+
+def unusable(image: Reference, what: str) -> InputError:
+    """The error for an answer that can't be used."""
+    remedy = "see what answers at that address: a proxy, or a registry of an old kind?"
+    return InputError(
+        Finding("GPU963", "error", f"{image}: the answer of {image.host} can't be used: {what}", remedy=remedy)
+    )

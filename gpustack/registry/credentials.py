@@ -1,0 +1,166 @@
+"""Who asks a registry: what `docker login`, `podman login` and credential helpers keep, read the way they do.
+
+Passwords stay here and in one header: they are in no message, and no object prints them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model import Finding, InputError
+from .reference import DOCKER_HUB, Reference
+
+_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SECONDS = 60
+_HUB_KEYS = ("index.docker.io", "docker.io", DOCKER_HUB)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user with a password, or an identity token that is exchanged for others."""
+
+    user: str = field(repr=False)
+    password: str = field(repr=False)
+    identity: str = field(default="", repr=False)
+
+    @property
+    def basic(self) -> str:
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+class Credentials:
+    """What the user's files and ENVIRONMENT say about registries, read when a registry asks for it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._known: list[tuple[str, dict[str, Any]]] | None = None
+
+    def of(self, image: Reference) -> Login | None:
+        """The login for the registry of IMAGE; None where nobody logged in. Raises InputError."""
+        for where, config in self._configs():
+            if found := _in_config(config, image, where):
+                return found
+        return None
+
+    def _configs(self) -> list[tuple[str, dict[str, Any]]]:
+        if self._known is None:
+            self._known = list(self._read())
+        return self._known
+
+    def _read(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if inline := self._environment.get("DOCKER_AUTH_CONFIG"):
+            yield "DOCKER_AUTH_CONFIG", _parsed(inline, "the variable DOCKER_AUTH_CONFIG")
+        for path in self._files():
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, UnicodeDecodeError) as error:
+                raise _unusable(f"{path} can't be read: {getattr(error, 'strerror', None) or 'no UTF-8'}") from None
+            yield str(path), _parsed(text, str(path))
+
+    def _files(self) -> Iterator[Path]:
+        known = self._environment
+        home = known.get("HOME", "")
+        if known.get("REGISTRY_AUTH_FILE"):
+            yield Path(known["REGISTRY_AUTH_FILE"])
+        if known.get("XDG_RUNTIME_DIR"):
+            yield Path(known["XDG_RUNTIME_DIR"]) / "containers" / "auth.json"
+        if known.get("DOCKER_CONFIG"):
+            yield Path(known["DOCKER_CONFIG"]) / "config.json"
+        elif home:
+            yield Path(home) / ".docker" / "config.json"
+
+
+def _parsed(text: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _unusable(f"{where} is no JSON document that `docker login` would write")
+    return found
+
+
+def _in_config(config: Mapping[str, Any], image: Reference, where: str) -> Login | None:
+    keys = _HUB_KEYS if image.host == DOCKER_HUB else (image.host,)
+    helpers = config.get("credHelpers")
+    for key in keys:
+        if isinstance(helpers, dict) and isinstance(helpers.get(key), str):
+            return _helped(helpers[key], key, where)
+    if found := _in_auths(config.get("auths"), [f"{key}/{image.repository}" for key in keys], where):
+        return found
+    store = config.get("credsStore")
+    if isinstance(store, str) and store:
+        asked = "https://index.docker.io/v1/" if image.host == DOCKER_HUB else image.host
+        return _helped(store, asked, where)
+    return None
+
+
+def _in_auths(auths: Any, wanted: list[str], where: str) -> Login | None:
+    """The entry of AUTHS for the longest beginning of one of WANTED (podman has some for paths)."""
+    best: tuple[int, Login] | None = None
+    for key, entry in auths.items() if isinstance(auths, dict) else ():
+        place = re.sub(r"^https?://", "", key).removesuffix("/v1/").removesuffix("/v2/").rstrip("/")
+        if any(each == place or each.startswith(f"{place}/") for each in wanted) and isinstance(entry, dict):
+            login = _login(entry, where)
+            if login and (best is None or len(place) > best[0]):
+                best = (len(place), login)
+    return best[1] if best else None
+
+
+def _login(entry: Mapping[str, Any], where: str) -> Login | None:
+    token = entry.get("identitytoken")
+    if isinstance(token, str) and token:
+        return Login("", "", token)
+    if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str):
+        return Login(entry["username"], entry["password"])
+    if not isinstance(entry.get("auth"), str) or not entry["auth"]:
+        return None
+    try:
+        user, colon, password = base64.b64decode(entry["auth"], validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        colon = ""
+    if not colon:
+        raise _unusable(f"{where} has an `auth` that is not user:password in base64")
+    return Login(user, password.rstrip("\0"))
+
+
+def _helped(name: str, registry: str, where: str) -> Login | None:
+    """What the credential helper NAME knows about REGISTRY."""
+    program = f"docker-credential-{name}"
+    if not _HELPER.fullmatch(name):
+        raise _unusable(f"{where} names the credential helper {name!r}, which can't be a program's name")
+    try:
+        done = subprocess.run(
+            [program, "get"], input=registry.encode(), capture_output=True, check=False, timeout=_SECONDS
+        )
+    except OSError as error:
+        raise _unusable(f"{where} names {program}, which can't be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise _unusable(f"{program}, which {where} names, gives no answer in {_SECONDS} seconds") from None
+    if done.returncode:
+        if b"credentials not found" in done.stdout + done.stderr:
+            return None
+        raise _unusable(f"{program}, which {where} names, fails for {registry} (exit code {done.returncode})")
+    try:
+        found = json.loads(done.stdout)
+        user, secret = str(found["Username"]), str(found["Secret"])
+    except (ValueError, KeyError, TypeError):
+        raise _unusable(f"{program}, which {where} names, doesn't print what a credential helper prints") from None
+    return Login("", "", secret) if user == "<token>" else Login(user, secret)
+
+
+def _unusable(what: str) -> InputError:
+    why = "the registry asks who wants the image"
+    return InputError(
+        Finding("GPU964", "error", what, why=why, remedy="mend or remove it, or log in anew: docker login")
+    )

@@ -1,0 +1,206 @@
+"""The client against a strict registry on this machine: what it keeps was checked, and nobody else sees a password."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from gpustack.model import GpustackError, InputError
+from gpustack.registry.client import ATTEMPTS, MOST, Client
+from gpustack.registry.credentials import Credentials
+from gpustack.registry.reference import Reference, parse
+from gpustack.registry.resolve import resolve
+from tests.loopback_registry import Registry, digest_of, strict
+
+PASSWORD = "s3cret-w0rd"  # noqa: S105 - nobody's
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    """The strict registry."""
+    with strict() as found:
+        yield found
+
+
+def client(environment: dict[str, str] | None = None, pauses: list[float] | None = None) -> Client:
+    """A client that doesn't really wait."""
+    return Client(Credentials(environment or {}), sleep=(pauses if pauses is not None else []).append)
+
+
+def named(registry: Registry, text: str = "nvidia/driver:1") -> Reference:
+    """An image of REGISTRY."""
+    found = parse(f"{registry.host}/{text}")
+    assert found
+    return found
+
+
+def login(registry: Registry, entry: dict[str, str] | None = None) -> dict[str, str]:
+    """An environment with a login for REGISTRY."""
+    auth = {"auth": base64.b64encode(f"me:{PASSWORD}".encode()).decode()} if entry is None else entry
+    return {"DOCKER_AUTH_CONFIG": json.dumps({"auths": {registry.host: auth}})}
+
+
+def refusal(error: GpustackError) -> str:
+    """The rule of the one finding of ERROR, which must hold no password."""
+    (finding,) = error.findings
+    assert PASSWORD not in repr(finding)
+    return finding.rule
+
+
+def test_an_index(registry: Registry) -> None:
+    """The index's digest pins all platforms; those of GPU nodes are listed, attestations are no platform."""
+    digest, platforms = registry.index("nvidia/driver", "1")
+    with client() as asking:
+        found = resolve(asking, named(registry))
+    assert (found.digest, dict(found.platforms)) == (digest, platforms)
+
+
+def test_an_image_of_one_platform(registry: Registry) -> None:
+    """Of a single manifest the configuration says the platform."""
+    digest = registry.image("nvidia/driver", "1", "arm64")
+    with client() as asking:
+        found = resolve(asking, named(registry))
+    assert (found.digest, dict(found.platforms)) == (digest, {"linux/arm64": digest})
+
+
+def test_an_image_for_other_machines(registry: Registry) -> None:
+    """An image that no GPU node can run is refused."""
+    registry.image("nvidia/driver", "1", "s390x")
+    with client() as asking, pytest.raises(InputError, match="no image for linux/amd64") as caught:
+        resolve(asking, named(registry))
+    assert refusal(caught.value) == "GPU963"
+
+
+def test_a_busy_registry_is_asked_again(registry: Registry) -> None:
+    """It is asked again after the time that it says; for ever busy, it is given up with the reason."""
+    registry.image("nvidia/driver", "1")
+    pauses: list[float] = []
+    registry.busy, registry.busy_status = ATTEMPTS - 1, 429
+    with client(pauses=pauses) as asking:
+        asking.manifest(named(registry))
+    assert pauses == [1.0] * (ATTEMPTS - 1)
+    registry.busy = 99
+    with client() as asking, pytest.raises(InputError, match="answers 429") as caught:
+        asking.manifest(named(registry))
+    assert refusal(caught.value) == "GPU960"
+
+
+def test_nobody_answers() -> None:
+    """A registry that is out of reach is an error that names it."""
+    image = parse("127.0.0.1:1/a:1")
+    assert image
+    with client() as asking, pytest.raises(InputError, match=r"127\.0\.0\.1:1 can't be asked") as caught:
+        asking.manifest(image)
+    assert refusal(caught.value) == "GPU960"
+
+
+def test_bytes_that_are_not_the_digests(registry: Registry) -> None:
+    """A registry, or a proxy before it, that changes bytes is found out."""
+    registry.image("nvidia/driver", "1")
+    registry.lies = True
+    with client() as asking, pytest.raises(InputError, match="its bytes are") as caught:
+        asking.manifest(named(registry))
+    assert refusal(caught.value) == "GPU963"
+
+
+def test_an_endless_answer() -> None:
+    """More than any manifest has is not read to its end."""
+    served = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=httpx2.ByteStream(b"x" * (MOST + 1))))
+    image = parse("r.example.com/a:1")
+    assert image
+    with Client(Credentials({}), transport=served) as asking, pytest.raises(InputError, match="more than 4 MiB"):
+        asking.manifest(image)
+
+
+def test_not_there(registry: Registry) -> None:
+    """A tag that doesn't exist is told apart from a registry that refuses."""
+    with client() as asking, pytest.raises(InputError) as caught:
+        asking.manifest(named(registry))
+    assert refusal(caught.value) == "GPU962"
+
+
+def test_a_token(registry: Registry) -> None:
+    """The token service gets the login, the registry the token alone, and the token serves further requests."""
+    registry.index("nvidia/driver", "1")
+    registry.user = ("me", PASSWORD)
+    with client(login(registry)) as asking:
+        asking.manifest(named(registry))
+        asking.manifest(named(registry))
+    words = [(path.split("?")[0], given.split(" ")[0]) for _, path, given in registry.asked]
+    manifest = "/v2/nvidia/driver/manifests/1"
+    assert words == [(manifest, ""), ("/token", "Basic"), (manifest, "Bearer"), (manifest, "Bearer")]
+
+
+def test_an_identity_token(registry: Registry) -> None:
+    """An identity token of a helper is exchanged, never sent to the registry."""
+    registry.image("nvidia/driver", "1")
+    registry.user = ("me", PASSWORD)
+    with client(login(registry, {"identitytoken": "idt"})) as asking:
+        asking.manifest(named(registry))
+    assert ("POST", "/token", "") in registry.asked
+
+
+def test_basic(registry: Registry) -> None:
+    """A registry without tokens gets user and password."""
+    registry.image("nvidia/driver", "1")
+    registry.user, registry.basic = ("me", PASSWORD), True
+    with client(login(registry)) as asking:
+        asking.manifest(named(registry))
+
+
+@pytest.mark.parametrize("basic", [True, False])
+def test_refused(registry: Registry, basic: bool) -> None:
+    """Without a login, and with a wrong one, the registry refuses; no password is in the message."""
+    registry.image("nvidia/driver", "1")
+    registry.user, registry.basic = ("somebody", "else"), basic
+    for environment in ({}, login(registry)):
+        with client(environment) as asking, pytest.raises(InputError) as caught:
+            asking.manifest(named(registry))
+        assert refusal(caught.value) == "GPU961"
+
+
+def test_a_token_service_that_is_not_encrypted() -> None:
+    """A registry can't make us send a password in the clear, nor to this machine."""
+    for realm in ("http://r.example.com/token", "http://127.0.0.1:1/token", "ftp://x", ""):
+        header = {"WWW-Authenticate": f'Bearer realm="{realm}"'}
+        challenge = functools.partial(httpx2.Response, 401, headers=header, stream=httpx2.ByteStream(b""))
+        served = httpx2.MockTransport(lambda _, challenge=challenge: challenge())
+        image = parse("r.example.com/a:1")
+        assert image
+        known = {"DOCKER_AUTH_CONFIG": json.dumps({"auths": {"r.example.com": {"username": "a", "password": "b"}}})}
+        with Client(Credentials(known), transport=served) as asking, pytest.raises(InputError) as caught:
+            asking.manifest(image)
+        assert refusal(caught.value) == "GPU963"
+
+
+def test_redirects_get_no_token(registry: Registry) -> None:
+    """Where a blob lies elsewhere, the token stays with the registry."""
+    registry.image("nvidia/driver", "1")
+    registry.user = ("me", PASSWORD)
+    with strict() as elsewhere:
+        elsewhere.image("nvidia/driver", "1")
+        registry.redirect = f"http://{elsewhere.host}/v2/{{repository}}/blobs/{{digest}}"
+        with client(login(registry)) as asking:
+            resolve(asking, named(registry))
+        assert [given for _, _, given in elsewhere.asked] == [""]
+
+
+def test_blobs_are_written_once(registry: Registry) -> None:
+    """What is there isn't uploaded anew."""
+    with client() as asking:
+        for _ in range(2):
+            assert asking.put_blob(named(registry), b"content") == digest_of(b"content")
+    assert [method for method, _, _ in registry.asked] == ["HEAD", "POST", "PUT", "HEAD"]
+
+
+def test_no_file_of_credentials_is_needed(tmp_path: Path) -> None:
+    """Nobody has to have logged in anywhere."""
+    image = parse("r.example.com/a:1")
+    assert image
+    assert Credentials({"HOME": str(tmp_path)}).of(image) is None

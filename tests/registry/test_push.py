@@ -1,0 +1,219 @@
+"""gpustack push: the artifact that Flux and Argo CD unpack, the same bytes everywhere, and only what was rendered."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpustack.registry.artifact import archive, artifact, stored
+from gpustack.registry.client import Client
+from gpustack.registry.credentials import Credentials
+from gpustack.registry.reference import parse
+from tests.project import Project, Ran
+
+GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
+    f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+FLUX = "application/vnd.cncf.flux.content.v1.tar+gzip"
+OCI = "application/vnd.oci.image.layer.v1.tar+gzip"
+TARGET = "oci://r.example.com/gpu/one:v1"
+
+
+def git(project: Project, *words: str) -> str:
+    """Run git in the project."""
+    done = subprocess.run(
+        ["git", *words], cwd=project.folder, env={**os.environ, **GIT}, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def rendered(project: Project) -> Project:
+    """A project with the cluster `one` rendered and committed, whose remote has a token in its address."""
+    project.policy("one")
+    assert project.run("render").code == 0
+    git(project, "init", "-q")
+    git(project, "remote", "add", "origin", "https://ci:tok3n@git.example.com/team/gpu.git")
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "one")
+    return project
+
+
+def dry(project: Project, *words: str) -> Any:
+    """What a push would write."""
+    ran = project.run("push", TARGET, *words, "--dry-run", "--format", "json", env=GIT)
+    assert ran.code == 0, ran.err
+    return ran.json
+
+
+def pull(reference: str) -> tuple[dict[str, Any], bytes]:
+    """The manifest of REFERENCE and its layer, as an engine gets them."""
+    image = parse(reference)
+    assert image
+    with Client(Credentials({})) as client:
+        manifest = json.loads(client.manifest(image).content)
+        (layer,) = manifest["layers"]
+        content = client.blob(image, layer["digest"])
+        assert len(content) == layer["size"]
+        assert client.blob(image, manifest["config"]["digest"]) == b"{}"
+    return manifest, content
+
+
+@pytest.mark.parametrize(
+    ("words", "layer", "config"),
+    [
+        ((), FLUX, "application/vnd.cncf.flux.config.v1+json"),
+        (("--for", "argocd"), OCI, "application/vnd.oci.empty.v1+json"),
+    ],
+)
+def test_pushed_and_pulled(rendered: Project, host: str, words: tuple[str, ...], layer: str, config: str) -> None:
+    """What an engine pulls is the cluster's folder, file by file, in one layer of the media type that it takes; the
+    annotations say from where, without the token.
+    """
+    ran = rendered.run("push", f"oci://{host}/gpu/one:v1", "one", *words, env=GIT)
+    assert ran.code == 0, ran.err
+    manifest, content = pull(f"{host}/gpu/one:v1")
+    assert (manifest["layers"][0]["mediaType"], manifest["config"]["mediaType"]) == (layer, config)
+    assert manifest["annotations"] == {
+        "org.opencontainers.image.source": "https://git.example.com/team/gpu.git",
+        "org.opencontainers.image.revision": f"sha1:{git(rendered, 'rev-parse', 'HEAD')}",
+    }
+    assert "tok3n" not in ran.out
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(content))) as tar:
+        found = {entry.name: tar.extractfile(entry) for entry in tar if entry.isfile()}
+        unpacked = {name: file.read() for name, file in found.items() if file}
+    folder = rendered.dist / "one"
+    assert unpacked == {name: (folder / name).read_bytes() for name in unpacked}
+    assert set(unpacked) == {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")}
+
+
+def test_again_is_the_same(rendered: Project, host: str) -> None:
+    """The same folder pushed twice is the same digest, which --dry-run knows beforehand."""
+    first = rendered.run("push", f"oci://{host}/gpu/one:v1", "--format", "json", env=GIT).json
+    second = rendered.run("push", f"oci://{host}/gpu/one:v2", "--format", "json", env=GIT).json
+    assert first["digest"] == second["digest"] == dry(rendered)["digest"]
+
+
+def test_other_times_and_modes(rendered: Project) -> None:
+    """When and how a file was written is no part of the artifact."""
+    before = dry(rendered)
+    for path in (rendered.dist / "one").rglob("*.yaml"):
+        os.utime(path, (1, 1))
+    assert dry(rendered) == before
+
+
+def test_commits_that_do_not_concern_the_cluster(rendered: Project) -> None:
+    """A later commit elsewhere changes neither revision nor digest: no engine has anything to do."""
+    before = dry(rendered)
+    rendered.policy("two")
+    rendered.run("render")
+    git(rendered, "add", "-A")
+    git(rendered, "commit", "-q", "-m", "two")
+    assert dry(rendered, "one") == before
+
+
+def refused(project: Project, *words: str) -> Ran:
+    """A push that must not ask any registry."""
+    return project.run("push", TARGET, *words, env=GIT)
+
+
+def test_what_was_edited_is_not_pushed(rendered: Project) -> None:
+    """Neither a file that was changed by hand, nor a folder where one is missing."""
+    path = next((rendered.dist / "one").rglob("*.yaml"))
+    text = path.read_bytes()
+    path.write_bytes(text + b"# mine\n")
+    assert (refused(rendered).code, "GPU967" in refused(rendered).err) == (3, True)
+    path.unlink()
+    assert "GPU967" in refused(rendered).err
+    path.symlink_to("/etc/hostname")
+    assert "GPU967" in refused(rendered).err
+
+
+def test_what_is_not_committed(rendered: Project) -> None:
+    """A revision that doesn't hold what is pushed would be a lie; --revision says one's own."""
+    rendered.policy("one", validator={"version": "v1"})
+    rendered.run("render")
+    ran = refused(rendered)
+    assert (ran.code, "GPU968" in ran.err) == (3, True)
+    said = dry(rendered, "--revision", "build-7", "--source", "https://u:p@x.example.com/y")["annotations"]
+    assert list(said.values()) == ["https://x.example.com/y", "build-7"]
+
+
+def test_files_of_others_stay_here(rendered: Project) -> None:
+    """What somebody else put into the folder is said, and not pushed."""
+    rendered.write("dist/one/base/mine.yaml", "a: b\n")
+    git(rendered, "add", "-A")
+    git(rendered, "commit", "-q", "-m", "mine")
+    ran = rendered.run("push", TARGET, "--dry-run", "--format", "json", env=GIT)
+    assert "mine.yaml" in ran.err
+    assert "base/mine.yaml" not in ran.json["files"]
+
+
+def test_without_git(project: Project) -> None:
+    """A folder that is in no repository is pushed without annotations."""
+    project.policy("one")
+    project.run("render")
+    ran = project.run(
+        "push", TARGET, "--dry-run", "--format", "json", env={"GIT_CEILING_DIRECTORIES": str(project.folder.parent)}
+    )
+    assert ran.json["annotations"] == {}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "r.example.com/a:1",
+        "oci://",
+        "oci://r.example.com/A:1",
+        "oci://r.example.com/a@sha256:" + "0" * 64,
+        "https://r/a",
+    ],
+)
+def test_no_place(rendered: Project, target: str) -> None:
+    """What is no repository of a registry is refused with an example."""
+    ran = rendered.run("push", target)
+    assert (ran.code, "GPU966" in ran.err) == (4, True)
+
+
+def test_which_cluster(rendered: Project) -> None:
+    """An artifact is one cluster: of several, one has to be named, and it must exist."""
+    rendered.policy("two")
+    rendered.run("render")
+    assert "GPU033" in refused(rendered).err
+    assert "GPU021" in refused(rendered, "thre").err
+
+
+def test_long_names_and_no_files() -> None:
+    """Names of any length that an object may have fit, and nothing at all is an archive as well."""
+    name = f"operands/{'x' * 253}.yaml"
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(stored(archive({name: b"a"}))))) as tar:
+        assert tar.getnames() == ["operands", name]
+    assert gzip.decompress(stored(b"")) == b""
+    assert gzip.decompress(stored(b"x" * 200_000)) == b"x" * 200_000
+
+
+def test_the_digest_for_ever() -> None:
+    """Other versions of Python and of its libraries make these bytes too: a digest that was written down stays."""
+    made = artifact({"base/a.yaml": b"a: 1\n"}, "flux", {})
+    assert stored(b"abc").hex() == "1f8b08000000000000ff010300fcff616263c241243503000000"
+    assert made.digest == artifact({"base/a.yaml": b"a: 1\n"}, "flux", {}).digest
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made.layer))) as tar:
+        assert [(e.name, e.mode, e.mtime, e.uid, e.gid, e.uname, e.gname) for e in tar] == [
+            ("base", 0o755, 0, 0, 0, "", ""),
+            ("base/a.yaml", 0o644, 0, 0, 0, "", ""),
+        ]
+
+
+def test_folders_come_first(tmp_path: Path) -> None:
+    """Folders are entries of their own, before their files, so that whoever unpacks needs to make none."""
+    with tarfile.open(fileobj=io.BytesIO(archive({"b/c/d": b"", "a": b""}))) as tar:
+        assert tar.getnames() == ["a", "b", "b/c", "b/c/d"]
+        tar.extractall(tmp_path, filter="data")
