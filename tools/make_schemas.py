@@ -18,7 +18,8 @@ A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the fi
 
 What differs from the API's own description, always in the direction of what the API server's decoder does:
 null is refused (rendered objects hold none), unknown fields are refused, a quantity must be one, []byte must be base64,
-and a whole object needs apiVersion, kind and metadata.name. Formats are dropped: readers of schemas disagree on them.
+and a whole object needs apiVersion, kind and metadata.name. Of what the API server asks besides, kubernetes_words.py
+has the words that fields take, and what must be there. Formats are dropped: readers of schemas disagree on them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ sys.path.insert(0, str(ROOT))  # the environment of this tool has its pinned pac
 from gpustack.catalog.kubernetes import MINORS, file_name  # noqa: E402  after the path above
 from tools.argocd_schemas import ARGOCD  # noqa: E402  as above
 from tools.dra_schemas import DRA  # noqa: E402  as above
+from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
 from tools.openshift_schemas import OPENSHIFT  # noqa: E402  as above
@@ -128,8 +130,11 @@ class Definitions:
         if name == API + "JSONSchemaProps":
             return PROPS
         if name not in self.done:
-            self.done[name] = self.convert(self.raw[name])
+            self.done[name] = self.definition(name)
         return self.done[name]
+
+    def definition(self, name: str) -> Schema:
+        return told(name, self.convert(self.raw[name]))
 
     def convert(self, raw: Schema) -> Schema:
         """Reduce RAW to structure, without null, and close it."""
@@ -159,7 +164,7 @@ class Definitions:
         name = self.kinds.get((api_version, kind))
         if name is None:
             return None
-        schema = whole(self.convert(self.raw[name]), api_version, kind, self.inline(META + "ObjectMeta"))
+        schema = whole(self.definition(name), api_version, kind, self.inline(META + "ObjectMeta"))
         if kind == "CustomResourceDefinition":
             schema["definitions"] = {"JSONSchemaProps": self.convert(self.raw[API + "JSONSchemaProps"])}
         return schema

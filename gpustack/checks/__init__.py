@@ -48,6 +48,7 @@ RULE_MODULES = (
     "twice",
     "pods",
     "api_server",
+    "pod_templates",
     "security_context",
     "nulls",
     "workloads",

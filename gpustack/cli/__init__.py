@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
@@ -106,7 +107,7 @@ NOWHERE = Finding(
 def no_folder() -> bool:
     """Whether the folder that we run in was removed: whatever asks for a path then fails, each in its own words."""
     try:
-        os.getcwd()
+        Path.cwd()
     except OSError:
         return True
     return False

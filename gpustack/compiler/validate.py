@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import jsonschema_rs
     from jsonschema.exceptions import ValidationError
 
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+"""Patterns that the schemas have for names and labels (tools/kubernetes_words.py)."""
 SHOWN = 12
 """A finding lists the allowed fields up to this number, above it the nearest ones."""
 
@@ -166,10 +169,22 @@ def _wrong_value(keyword: str, rule: Any, value: object, shown: str) -> tuple[st
         wanted = " or ".join(_TYPES.get(name, f"a {name}") for name in names)
         return f"must be {wanted}, not {shown}", "", _retyped(value, names)
     if keyword == "enum":
-        return f"must not be {shown}", f"allowed: {', '.join(map(str, rule))}", "write one of the allowed values"
+        allowed = ", ".join(str(word) for word in rule if word != "")  # "" is absence to the API server
+        return f"must not be {shown}", f"allowed: {allowed}", "write one of the allowed values"
+    if keyword == "minItems":
+        return "is empty", "the API server takes no empty list here", "write what belongs into it"
     if keyword == "pattern":
         if "[KMGTPE]i" in rule:
             return f"is {shown}, which is no quantity", "a quantity reads 500m, 2, 1.5 or 8Gi", "write a quantity"
+        if rule == DNS_LABEL:
+            return (
+                f"is {shown}, which is no DNS label",
+                "",
+                "write lower-case letters, digits and '-', 63 characters at most",
+            )
+        if rule == LABEL_VALUE:
+            remedy = "write letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            return f"is {shown}, which is no label value", "63 characters at most", remedy
         if rule.startswith("^[A-Za-z0-9+/="):
             return f"is {shown}, which is not base64", "", "encode it, or use stringData in a Secret"
         return f"is {shown}", f"it must match {rule}", "write a value of that form"

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from .base import Section, items, mapping, section
 from .forms import Form, refuse
-from .types import Annotations, AtLeast0, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
+from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
 
 PROFILE_PATH = Form(
     "profile_path",
@@ -24,6 +24,14 @@ SYSCTL = Form(
     "lower-case words joined by '.' or '/', such as net.core.somaxconn",
     r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*",
     253,
+)
+
+WINDOWS_USER = Form(
+    "windows_user",
+    "Windows user",
+    "a name of at most 104 characters, with a domain and '\\' before it where there is one, without other signs",
+    r"(?:[^\s\x00-\x1f\x7f\\/:*?\"<>|.][^\s\x00-\x1f\x7f\\/:*?\"<>|]{0,255}\\)?"
+    r"(?![. ]+$)[^\x00-\x1f\x7f\"/\\:;|=,+*?<>@\[\]]{1,104}",
 )
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
@@ -117,11 +125,11 @@ class WindowsOptions(Section):
 
     gmsaCredentialSpec: Text | None = None
     """The content of a group-managed service account's credential specification. Absent: none."""
-    gmsaCredentialSpecName: Text | None = None
+    gmsaCredentialSpecName: DnsSubdomain | None = None
     """Name of such a specification. Absent: none."""
     hostProcess: bool | None = None
     """Whether the containers run as host processes. Absent: false."""
-    runAsUserName: Text | None = None
+    runAsUserName: Annotated[str, WINDOWS_USER] | None = None
     """Windows user that runs the containers. Absent: the image's."""
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gpustack.catalog import kubernetes
 from gpustack.model import InputError, MissingToolError
+from tools.kubernetes_words import FILLED, NEEDED, WORDS
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "schemas"
@@ -183,11 +184,29 @@ def _parts(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         yield from _parts(part, path)
 
 
+def test_words_are_of_fields_that_there_are() -> None:
+    """Each field that the tool knows more about is one of the newest version, and the schemas have what it knows."""
+    every = [part for file in FILES for _, part in _parts(json.loads(file.read_bytes()))]
+    known = {
+        (name, str(field.get("enum") or field.get("items", {}).get("enum")))
+        for part in every
+        for name, field in part.get("properties", {}).items()
+        if isinstance(field, dict)
+    }
+    for fields in WORDS.values():
+        for name, words in fields.items():
+            assert (name, str(["", *sorted(words.split())])) in known
+    needed = {name for part in every for name in part.get("required", ())}
+    assert {name for names in NEEDED.values() for name in names} <= needed
+    filled = {name for part in every for name, field in part.get("properties", {}).items() if field.get("minItems")}
+    assert {name for names in FILLED.values() for name in names} <= filled
+
+
 def test_schemas_are_strict_and_hold_structure_only() -> None:
     """Every mapping says which fields it has; no prose, no formats, no null; references stay inside their file."""
     allowed = {
         "$ref", "$schema", "additionalProperties", "anyOf", "definitions", "enum", "items", "maxItems", "maxLength",
-        "maxProperties", "maximum", "minLength", "minimum", "pattern", "properties", "required", "type",
+        "maxProperties", "maximum", "minItems", "minLength", "minimum", "pattern", "properties", "required", "type",
     }  # fmt: skip
     open_ended = set()
     for file in FILES:

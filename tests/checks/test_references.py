@@ -80,12 +80,13 @@ def binding(kind: str, role: str, name: str, *accounts: tuple[str, str]) -> Body
 
 
 TEMPLATE = {"metadata": {"labels": {"app": "t"}}, "spec": pod(serviceAccountName="x")["spec"]}
+ENDING = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
 WORKLOADS = [
     pod(serviceAccountName="x"),
     named("Deployment", "w", "apps/v1", spec={"selector": {"matchLabels": {"app": "t"}}, "template": TEMPLATE}),
     named("DaemonSet", "w", "apps/v1", spec={"selector": {"matchLabels": {"app": "t"}}, "template": TEMPLATE}),
-    named("Job", "w", "batch/v1", spec={"template": TEMPLATE}),
-    named("CronJob", "w", "batch/v1", spec={"schedule": "@daily", "jobTemplate": {"spec": {"template": TEMPLATE}}}),
+    named("Job", "w", "batch/v1", spec={"template": ENDING}),
+    named("CronJob", "w", "batch/v1", spec={"schedule": "@daily", "jobTemplate": {"spec": {"template": ENDING}}}),
 ]
 """Everything that has a pod in it."""
 

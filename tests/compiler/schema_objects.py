@@ -70,6 +70,7 @@ DEEP: dict[str, Any] = {
 }
 
 GOOD: dict[str, Body] = {
+    "words left empty": daemonset({"imagePullPolicy": ""}, {"dnsPolicy": "", "nodeSelector": {"a": ""}}),
     "daemonset": daemonset(),
     "quantities as numbers and strings": daemonset(
         {"resources": {"limits": {"cpu": 0.5, "memory": "1e9", "nvidia.com/gpu": 1, "ephemeral-storage": "1G"}}}
@@ -116,6 +117,27 @@ GOOD: dict[str, Body] = {
 }
 
 BAD: dict[str, tuple[Body, str]] = {
+    "a word that a field does not take": (daemonset(pod={"dnsPolicy": "Clusterfirst"}), "spec.template.spec.dnsPolicy"),
+    "a word in a list that it does not take": (
+        obj("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}, "policyTypes": ["ingress"]}),
+        "spec.policyTypes[0]",
+    ),
+    "a subject that is no subject": (
+        obj(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRoleBinding",
+            roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "a"},
+            subjects=[{"kind": "serviceaccount", "name": "a", "namespace": "b"}],
+        ),
+        "subjects[0].kind",
+    ),
+    "no containers": (daemonset(pod={"containers": []}), "spec.template.spec.containers"),
+    "a container without an image": (
+        daemonset(pod={"containers": [{"name": "a"}]}),
+        "spec.template.spec.containers[0].image",
+    ),
+    "a container's name": (daemonset({"name": "My_Main"}), "spec.template.spec.containers[0].name"),
+    "a label to select nodes by": (daemonset(pod={"nodeSelector": {"a": "b c"}}), "spec.template.spec.nodeSelector.a"),
     "misspelt field": (
         daemonset({"resources": {"requets": {"cpu": "1"}}}),
         "spec.template.spec.containers[0].resources.requets",

@@ -170,6 +170,16 @@ MISTAKES: list[Mistake] = [
         ("daemonsets", "podSecurityContext", "sysctls", 0, "name"),
         "kernel parameter",
     ),
+    (
+        {"daemonsets": {"podSecurityContext": {"windowsOptions": {"gmsaCredentialSpecName": "http://a/"}}}},
+        ("daemonsets", "podSecurityContext", "windowsOptions", "gmsaCredentialSpecName"),
+        "object name",
+    ),
+    (
+        {"daemonsets": {"podSecurityContext": {"windowsOptions": {"runAsUserName": "example.com/a"}}}},
+        ("daemonsets", "podSecurityContext", "windowsOptions", "runAsUserName"),
+        "Windows user",
+    ),
     # clusters and pools
     ({"cluster": {"kubernetesVersion": "latest"}}, ("cluster", "kubernetesVersion"), "Kubernetes version"),
     ({"cluster": {"containerRuntime": "podman"}}, ("cluster", "containerRuntime"), "container runtime"),
