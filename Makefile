@@ -40,6 +40,10 @@ test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those th
 test-control-plane: venv-dev control-plane ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
 	$(BIN)/pytest -q tests/control_plane $(ARGS)
 
+.PHONY: test-browser
+test-browser: venv-dev chromium ## Test the pages in Chromium without a window (as root, installs Debian's where there is none)
+	$(BIN)/pytest -q tests/browser $(ARGS)
+
 .PHONY: lint
 lint: venv-dev ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check --quiet
@@ -71,7 +75,7 @@ clean: ## Remove everything that was made here, but not dist/
 	rm -rf .venv .tools .cache build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane go
+.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane chromium go
 venv-runtime venv-dev venv-schemas: venv-%:
 	@tools/venv.sh $*
 
@@ -80,6 +84,9 @@ kubeconform: # the second opinion of `gpustack validate`
 
 control-plane: # what tests/control_plane starts
 	@tools/control_plane.sh
+
+chromium: # what tests/browser starts
+	@tools/chromium.sh
 
 go: # tests read what we wrote with Kubernetes' own YAML reader
 	@tools/go.sh >/dev/null

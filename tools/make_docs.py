@@ -53,13 +53,14 @@ IMPACT_HEAD = """\
 <!-- Made from gpustack/review/impact/ by tools/make_docs.py. -->
 # What a change does
 
-`gpustack diff` and `gpustack report` say what a change does to nodes and workloads, not only which fields are others. A
-**danger** is what takes something away from running workloads or nodes, gives somebody more rights, or what a sync can't do; a
-**note** is the rest of what is worth knowing. An id has one meaning, for ever. `routine` stands on a change in which everything
-is known to be harmless: it begins with what a monitoring object says, and ends before anything that restarts a pod.
+`gpustack diff` and `gpustack report` say what a change does to nodes and workloads, not only which fields are others.
+A **danger** is what takes something away from running workloads or nodes, gives somebody more rights, or what a sync
+can't do; a **note** is the rest of what is worth knowing. An id has one meaning, for ever. A change is **routine**
+where everything in it is known to be harmless: what a monitoring object says is, what restarts a pod is not.
 
-Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about excludes
-no pool. Two folders have no policies: their dangers come without numbers, and what nodes advertise is not compared.
+Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about
+excludes no pool. Two folders have no policies: their dangers come without numbers, and what nodes advertise is not
+compared.
 """
 FAMILIES = {
     "1": "Driver pods",

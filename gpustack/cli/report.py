@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..review.report import frame
 
-    parts = [*fleet(options), *changes(options)]
+    parts = [*changes(options), *fleet(options)]
     page = frame.page(options.title, f"As of {options.today.isoformat()}", parts)
     if options.file == "-":
         print(page, end="")

@@ -17,7 +17,7 @@ GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
     f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
 }
 ODD_NAMES = ("with space", "ünï", "a'b", 'a"b', "-x", "a[1]", "star*", "tab\there", "new\nline", "$(x)", ":x", "#x")
-CHANGED = {"daemonsets": {"labels": {"example.com/team": "b"}}}
+CHANGED: dict[str, Any] = {"daemonsets": {"labels": {"example.com/team": "b"}}}
 """What differs from SMALL in a label of the validator's DaemonSet."""
 
 
@@ -286,7 +286,7 @@ def test_secrets_are_hidden_in_every_format(merged: Project) -> None:
         }
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"password": value}}
 
-    sides = []
+    sides: list[Path] = []
     for value in ("b25lLXNlY3JldA==", "dHdvLXNlY3JldA==", None):
         folder = merged.folder.parent / f"side-{len(sides)}"
         (folder / "one" / "base").mkdir(parents=True)

@@ -57,9 +57,12 @@ def pace(spec: ClusterPolicySpec | None, body: Body | None) -> str:
     """How the nodes of the driver DaemonSet BODY follow its template, in words; "" where the policy isn't known."""
     if spec is None:
         return ""
-    pools = pools_of(spec, body)
-    said = dict.fromkeys(_pace(spec, pool) for pool in pools) or {_pace(spec, None): None}
-    return "; or, by pool, ".join(said)
+    said: dict[str, list[str]] = {}
+    for pool in pools_of(spec, body):
+        said.setdefault(_pace(spec, pool), []).append(pool.name)
+    if len(said) < 2:
+        return next(iter(said), _pace(spec, None))
+    return "; ".join(f"pool {', '.join(names)}: {pace}" for pace, names in said.items())
 
 
 def by_hand(spec: ClusterPolicySpec | None) -> str:

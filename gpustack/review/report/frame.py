@@ -154,7 +154,8 @@ caption { text-align: start; color: var(--soft); padding-bottom: .25rem }
 th, td { padding: .3rem .7rem; border: 1px solid var(--line); text-align: start; vertical-align: top;
   white-space: nowrap }
 thead th { background: var(--panel) }
-tbody th { font-weight: 600 }
+td { max-width: 20rem; white-space: normal; overflow-wrap: break-word }
+tbody th { font-weight: 600; position: sticky; left: 0; background: var(--ground) }
 .prose { display: block; min-width: 18rem; max-width: 32rem; white-space: normal }
 td strong::before { content: "\\2260\\a0" }
 .effect { margin: .75rem 0; padding: .5rem 1rem; background: var(--panel); border-inline-start: 5px solid var(--line) }
