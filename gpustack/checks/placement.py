@@ -1,20 +1,25 @@
-"""The rule about pods of the stack that taints keep away from GPU nodes."""
+"""Rules about taints: pods of the stack that they keep away from GPU nodes, tolerations that the API server refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ..model import dotted
 from ..policy.reconciler import runs
 from ..policy.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
-from .pods import FOREIGN
+from .pods import FOREIGN, pod_steps
+from .references import pod_template
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
     from ..model import Resource
+    from ..policy.daemonsets import Toleration
     from ..policy.node_pools import NodePool, Taint
+    from ..policy.spec import ClusterPolicySpec
     from .subjects import Render
 
+COMPARING = "TaintTolerationComparisonOperators"
 BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrivers": "spec.drivers"}
 
 
@@ -83,3 +88,42 @@ def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
         "the pods stay away from these nodes without an event, and what stands on them waits",
         f"add {toleration_of(taint)} to {path}",
     )
+
+
+def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:
+    """The tolerations that SPEC gives pods, with their places."""
+    yield "spec.daemonsets.tolerations", spec.daemonsets.tolerations
+    yield "spec.nfd.worker.tolerations", spec.nfd.worker.tolerations
+    if spec.gpuCluster and spec.gpuCluster.daemonsets.tolerations != spec.daemonsets.tolerations:
+        yield "spec.gpuCluster.daemonsets.tolerations", spec.gpuCluster.daemonsets.tolerations
+    if spec.reconciler:
+        yield "spec.reconciler.tolerations", spec.reconciler.tolerations
+    for index, driver in enumerate(spec.drivers):
+        yield f"spec.drivers[{index}].tolerations", driver.tolerations
+    for index, body in enumerate(spec.extraObjects):
+        pod = (pod_template(body) or {}).get("spec")
+        if isinstance(pod, dict):
+            place = dotted(("spec", "extraObjects", index, *pod_steps(body), "tolerations"))
+            yield place, tolerations_of(pod)
+
+
+@rule("GPU819", "error")
+def comparing_toleration(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A toleration with operator Lt or Gt.
+
+    No API server takes one so far unless its feature gate TaintTolerationComparisonOperators is on: it is alpha, and
+    off, in Kubernetes 1.35 to 1.37, and unknown before. Waive this rule for clusters that have switched it on.
+
+    Bad:
+        daemonsets: {tolerations: [{key: sla, operator: Gt, value: "950", effect: NoSchedule}]}
+
+    Good:
+        daemonsets: {tolerations: [{key: sla, operator: Exists, effect: NoSchedule}]}
+    """
+    for place, tolerations in _tolerations(spec):
+        for index, toleration in enumerate(tolerations):
+            operator = toleration.get("operator") if isinstance(toleration, Mapping) else toleration.operator
+            if operator in ("Lt", "Gt"):
+                what = f"a toleration with operator {operator} needs the feature gate {COMPARING}"
+                why = f"it is off by default; without it, Kubernetes {spec.cluster.kubernetesVersion} refuses the pods"
+                yield Hit(f"{place}[{index}].operator", what, why, "write operator: Exists, or Equal and the value")

@@ -43,7 +43,7 @@ class Toleration(Section):
     key: TaintKey | None = None
     """Key of the taint. Absent or empty with operator Exists: every taint."""
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] | None = None
-    """How key and value are compared; Lt and Gt are new in Kubernetes 1.35. Absent or empty: Equal."""
+    """How key and value are compared; Lt and Gt need a feature gate, new in Kubernetes 1.35. Absent or empty: Equal."""
     value: LabelValue | None = None
     """Value of the taint, not with operator Exists. Absent: the empty value."""
     effect: Effect | None = None

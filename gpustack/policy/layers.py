@@ -208,9 +208,12 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
         return [[(part, item, (*own, index))] for index, item in enumerate(top)]
     first = len(stack) - 1
     while first > 0 and stack[first - 1][1]:  # an empty list says that there are no items, so nothing below it counts
+        lower = stack[first - 1]
+        if not _named(lower[1]):
+            if lower[0].text is None:  # a default, which nobody can give names: it is replaced, as other lists are
+                break
+            raise _nameless(lower, stack[-1], path)
         first -= 1
-        if not _named(stack[first][1]):
-            raise _nameless(stack[first], stack[-1], path)
     by_name: dict[tuple[Any, str], list[_Entry]] = {}
     for part, node, own in stack[first:]:
         for index, item in enumerate(node):

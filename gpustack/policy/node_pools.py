@@ -81,6 +81,14 @@ class Window(Section):
     timeZone: TimeZone | None = None
     """Time zone of `start`, such as Europe/Berlin. Absent: UTC."""
 
+    @model_validator(mode="after")
+    def _each_day_once(self) -> Window:
+        for index, day in enumerate(self.days):
+            if day in self.days[:index]:
+                error = refuse("days", f"{day} stands twice", "delete one of the two")
+                raise refuse_at(("days", index), error, day)
+        return self
+
 
 class PoolUpgrade(Section):
     """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout, by the

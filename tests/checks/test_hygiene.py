@@ -195,3 +195,30 @@ def test_strict_namespaces() -> None:
         ("b", "enforce", "baseline"),
     ):
         assert said("GPU805", "extraObjects: " + body % (name, mode, level)) == ()
+
+
+COMPARING = '[{key: sla, operator: %s, value: "950", effect: NoSchedule}]'
+
+
+@pytest.mark.parametrize("operator", ["Lt", "Gt", "Exists", "Equal"])
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("daemonsets: {tolerations: %s}\n", "spec.daemonsets.tolerations"),
+        ("gpuCluster: {daemonsets: {tolerations: %s}}\n", "spec.gpuCluster.daemonsets.tolerations"),
+        ("nfd: {worker: {tolerations: %s}}\n", "spec.nfd.worker.tolerations"),
+        ("reconciler: {image: a, tolerations: %s}\n", "spec.reconciler.tolerations"),
+        ("drivers: [{name: a, tolerations: %s}]\n", "spec.drivers[0].tolerations"),
+        (
+            "extraObjects: [{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {tolerations: %s}}]\n",
+            "spec.extraObjects[0].spec.tolerations",
+        ),
+    ],
+)
+def test_tolerations_that_compare(text: str, path: str, operator: str) -> None:
+    """Applied to API servers of 1.35 and 1.37, Lt and Gt are refused: told wherever pods get their tolerations."""
+    snippet = text % (COMPARING % operator)
+    if operator == "Exists":
+        snippet = snippet.replace(' value: "950",', "")
+    expected = [f"{path}[0].operator"] if operator in {"Lt", "Gt"} else []
+    assert paths("GPU819", snippet) == expected

@@ -222,6 +222,11 @@ MISTAKES: list[Mistake] = [
 ]
 
 COMBINATIONS: list[Mistake] = [
+    (
+        pool(upgrade={"windows": [{"days": ["mon", "tue", "mon"], "start": "01:00", "hours": 1}]}),
+        ("nodePools", 0, "upgrade", "windows", 0, "days", 2),
+        "twice",
+    ),
     # texts of a form that are more than the API holds
     ({"driver": {"resources": {"limits": {"cpu": "1e1000000"}}}}, ("driver", "resources", "limits", "cpu"), "quantity"),
     ({"driver": {"resources": {"limits": {"cpu": "9" * 5000}}}}, ("driver", "resources", "limits", "cpu"), "quantity"),

@@ -46,6 +46,12 @@ def fleet(tmp_path: Path) -> Fleet:
         ("driver.version: x", '["driver.version"]', "driver.version"),
         ("kubernetesVersion: x", "kubernetesVersion", "cluster.kubernetesVersion"),
         ("toolkit: {tolerations: []}", "toolkit.tolerations", "daemonsets.tolerations"),
+        # where a default has items of another kind (each mistake is told once, at its place)
+        (
+            "daemonsets: {tolerations: [{name: a, key: a, operator: Exists}]}",
+            "daemonsets.tolerations[0].name",
+            "daemonsets.podSecurityContext.sysctls[].name",
+        ),
         ("driver: {use_ocp_driver_toolkit: true}", "driver.use_ocp_driver_toolkit", "operator.use_ocp_driver_toolkit"),
         # names of the chart's values (facts/releases.yaml)
         ("driver: {nvidiaDriverCRD: {enabled: true}}", "driver.nvidiaDriverCRD", "driver.useNvidiaDriverCRD"),

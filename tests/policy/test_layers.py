@@ -100,6 +100,13 @@ def test_an_item_without_a_name_below_named_ones() -> None:
     assert merge([low, policy("spec: {nodePools: []}"), high]).spec == {"nodePools": [{"name": "b"}]}
 
 
+def test_defaults_without_names_below_named_items() -> None:
+    """Nobody can give names to the items of a default: a list with names replaces it, and is judged by itself."""
+    below = Part("release", "release v1", {"daemonsets": {"tolerations": [{"key": "a"}]}})
+    wrong = policy("spec:\n  daemonsets: {tolerations: [{name: b}]}\n")
+    assert merge([below, wrong]).spec == {"daemonsets": {"tolerations": [{"name": "b"}]}}
+
+
 def test_a_map_that_meets_something_else_names_both_places() -> None:
     """Two layers that disagree on what a value is can't be merged; the message has both places and both sorts."""
     low = policy("spec:\n  driver: {env: {a: 1}}\n", "low.yaml")
