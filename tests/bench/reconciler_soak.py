@@ -16,6 +16,7 @@ import tempfile
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from gpustack.reconciler import keys
@@ -69,7 +70,9 @@ def requests(stack: Stack, name: str) -> int:
     """How many requests a program has sent, by its metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{stack.ports[name]}/metrics") as answer:
         text = answer.read().decode()
-    return int(sum(float(count) for count in re.findall(r"^gpustack_reconciler_requests\S* (\S+)$", text, re.MULTILINE)))
+    return int(
+        sum(float(count) for count in re.findall(r"^gpustack_reconciler_requests\S* (\S+)$", text, re.MULTILINE))
+    )
 
 
 def start(stack: Stack, name: str) -> Program:
@@ -136,7 +139,8 @@ def main(nodes: int = 50, pods: int = 30) -> None:
             machines: list[Machine] = []
             while len(machines) < nodes:
                 machines += stack.add(min(BATCH, nodes - len(machines)), "free")
-                wait_for(lambda: ready(stack, len(machines), stack.newest()), "they are set up", 1800, every=1)
+                settled = partial(ready, stack, len(machines), stack.newest())
+                wait_for(settled, "they are set up", 1800, every=1)
             populate(stack, machines, pods)
             roll(stack, machines, upgraded, parallel)
         finally:

@@ -300,9 +300,10 @@ class Kubelets:
     def _done(self, key: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        if not task.cancelled() and (error := task.exception()) and not self._stopped.is_set():
-            if not self._of_removed_node(error):
-                self.errors.append(error)
+        if task.cancelled() or self._stopped.is_set():
+            return
+        if (error := task.exception()) and not self._of_removed_node(error):
+            self.errors.append(error)
 
     def _of_removed_node(self, error: BaseException) -> bool:
         """Whether something was still written on a node that `remove` took away: its programs end a little later."""
