@@ -292,10 +292,10 @@ class Kubelets:
 
     async def _cancel_all(self) -> None:
         current = asyncio.current_task()
-        tasks = [task for task in asyncio.all_tasks() if task is not current]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while tasks := [task for task in asyncio.all_tasks() if task is not current]:  # some start others at their end
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _done(self, key: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(key) is task:
