@@ -84,8 +84,9 @@ class Events:
     def _body(self, tell: Tell) -> dict[str, object]:
         at = self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         regarding = {"apiVersion": "v1", "kind": "Node", "name": tell.node, "uid": self.uid(tell.node)}
+        prefix = tell.node[:200].rstrip(".-")  # a name may not have a dot before the dash
         return {
-            "metadata": {"generateName": f"{tell.node[:200]}-", "namespace": NAMESPACE},
+            "metadata": {"generateName": f"{prefix}-", "namespace": NAMESPACE},
             "eventTime": at,
             "reportingController": f"{keys.DOMAIN}/reconciler",
             "reportingInstance": self.identity[:128],

@@ -102,14 +102,15 @@ class Elector:
 
     async def run(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
         """Campaign and renew until cancelled."""
+        led = False  # as last told: leadership is lost between two steps too, when this process stood still
         while True:
-            led = self.leading
             try:
                 await self.step()
             except ApiError as error:
                 self.log.warning("the Lease could not be read or renewed", error=str(error), status=error.status)
             if led != self.leading:
-                self.log.info("leading" if self.leading else "no longer leading", identity=self.identity)
+                led = self.leading
+                self.log.info("leading" if led else "no longer leading", identity=self.identity)
                 self.changed()
             await sleep(self.terms.retry * (0.8 + 0.4 * secrets.randbelow(1000) / 1000))
 

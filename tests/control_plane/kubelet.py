@@ -292,17 +292,18 @@ class Kubelets:
 
     async def _cancel_all(self) -> None:
         current = asyncio.current_task()
-        tasks = [task for task in asyncio.all_tasks() if task is not current]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while tasks := [task for task in asyncio.all_tasks() if task is not current]:  # some start others at their end
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _done(self, key: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        if not task.cancelled() and (error := task.exception()) and not self._stopped.is_set():
-            if not self._of_removed_node(error):
-                self.errors.append(error)
+        if task.cancelled() or self._stopped.is_set():
+            return
+        if (error := task.exception()) and not self._of_removed_node(error):
+            self.errors.append(error)
 
     def _of_removed_node(self, error: BaseException) -> bool:
         """Whether something was still written on a node that `remove` took away: its programs end a little later."""

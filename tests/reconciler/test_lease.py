@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -104,6 +105,28 @@ def test_a_paused_leader_finds_that_it_no_longer_leads(world: World) -> None:
         drive(a.step())
     drive(a.step())
     assert (a.leading, b.leading) == (False, True)
+
+
+def test_a_leader_that_stood_still_says_that_it_no_longer_leads(world: World) -> None:
+    """The log says so, and whoever waits for a change is told, also when leadership was lost between two steps."""
+    a, b = elector(world, "a"), elector(world, "b")
+    changes: list[bool] = []
+    a.changed = lambda: changes.append(a.leading)
+    naps = 0
+
+    async def nap(_: float) -> None:
+        nonlocal naps
+        naps += 1
+        if naps == 2:
+            raise asyncio.CancelledError
+        await b.step()
+        world.tick(60)
+        await b.step()
+
+    with pytest.raises(asyncio.CancelledError):
+        drive(a.run(nap))
+    assert b.leading
+    assert changes == [True, False]
 
 
 def test_a_renewal_that_happened_without_an_answer(world: World) -> None:

@@ -278,3 +278,14 @@ def test_many_connections_at_once_are_bounded() -> None:
     idle = [b"GET"] * 2
     answers = ask(*idle, b"GET /healthz HTTP/1.1\r\n\r\n", health=health)
     assert answers == [b"", b"", b""]
+
+
+def test_event_about_a_node_with_a_long_dotted_name(world: World) -> None:
+    """A node's name of 253 characters with a dot where the Event's name is cut is no reason for the API server, which
+    takes no dot before the dash, to refuse the Event.
+    """
+    sender = events(world)
+    drive(sender.tell([Tell(f"{'a' * 199}.{'b' * 53}", "Reason", "text")]))
+    (event,) = world.server.all(EVENTS)
+    assert event["metadata"]["name"].startswith(f"{'a' * 199}-")
+    assert not sender.metrics.events_dropped.values

@@ -7,6 +7,7 @@ history holds and what a test keeps stays as it was.
 from __future__ import annotations
 
 import copy
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from .rules import Document
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]
 
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?")
+"""What the API server takes as metadata.generateName: a name, or one with a dash behind it."""
 _WITHOUT_GENERATION = {"nodes", "leases", "events", "controllerrevisions"}
 _WITHOUT_STATUS = {"leases", "events", "controllerrevisions"}
 
@@ -154,6 +157,8 @@ class Server:
             raise ApiError(f"{kind.plural}: a namespace is required", 400, "BadRequest")
         self._uids += 1
         if "name" not in metadata and metadata.get("generateName"):
+            if not _PREFIX.fullmatch(metadata["generateName"]):
+                raise ApiError(f"{kind.name} is invalid: metadata.generateName", 422, "Invalid")
             metadata["name"] = f"{metadata['generateName']}{self._uids:05x}"
         if self.find(kind, metadata["name"], namespace) is not None:
             raise Conflict(f'{kind.plural} "{metadata["name"]}" already exists', 409, "AlreadyExists")

@@ -10,7 +10,9 @@ program's own token. `trouble` says what befalls the requests that it picks:
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ ERROR = (
 
 @dataclass
 class Trouble:
-    """What befalls the first `times` requests that `picks` picks. `met` counts them, `answers` has what they came to."""
+    """What befalls the first `times` requests that `picks` picks. `met` counts them; `answers`: what they came to."""
 
     kind: Literal["hold", "lose", "fail"]
     picks: Picks
@@ -43,6 +45,7 @@ class Trouble:
 
 
 class _Server(ThreadingHTTPServer):
+    proxy: Proxy
     daemon_threads = True
     request_queue_size = 128
     """A program that starts opens twenty connections at once."""
@@ -57,7 +60,8 @@ class Proxy:
         self.requests: list[tuple[str, str]] = []
         self._watches: set[http.client.HTTPConnection] = set()
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.proxy = self
         self._thread = threading.Thread(target=self._server.serve_forever, name="proxy", daemon=True)
 
     @property
@@ -88,8 +92,9 @@ class Proxy:
         with self._lock:
             watches = list(self._watches)
         for connection in watches:
-            if connection.sock is not None:
-                connection.sock.close()
+            if (sock := connection.sock) is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def _meets(self, method: str, path: str, body: bytes) -> Trouble | None:
         with self._lock:
@@ -101,75 +106,73 @@ class Proxy:
         return None
 
 
-def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            trouble = proxy._meets(self.command, self.path, body)
-            if trouble and trouble.kind == "hold":
-                trouble.free.wait()
-            connection = proxy.api.connect(300)
-            try:
-                connection.request(self.command, self.path, body or None, self.passed())
-                response = connection.getresponse()
-                if "watch=" in self.path and response.status == 200:
-                    self.stream(connection, response)
-                    return
-                said = response.read()
-            except (OSError, http.client.HTTPException):
-                self.close_connection = True
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        trouble = self.server.proxy._meets(self.command, self.path, body)
+        if trouble and trouble.kind == "hold":
+            trouble.free.wait()
+        connection = self.server.proxy.api.connect(300)
+        try:
+            connection.request(self.command, self.path, body or None, self.passed())
+            response = connection.getresponse()
+            if "watch=" in self.path and response.status == 200:
+                self.stream(connection, response)
                 return
-            finally:
-                connection.close()
-            self.end(response, said, trouble)
-
-        def end(self, response: http.client.HTTPResponse, said: bytes, trouble: Trouble | None) -> None:
-            if trouble:
-                trouble.answers.append(response.status)
-            if trouble and trouble.kind == "lose":
-                self.close_connection = True
-                return
-            status, said = (500, ERROR) if trouble and trouble.kind == "fail" else (response.status, said)
-            try:
-                self.send_response_only(status)
-                self.head(response)
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-            except OSError:
-                self.close_connection = True  # who asked is gone
-
-        def passed(self) -> dict[str, str]:
-            wanted = ("Authorization", "Accept", "Content-Type", "User-Agent")
-            return {name: self.headers[name] for name in wanted if name in self.headers}
-
-        def head(self, response: http.client.HTTPResponse) -> None:
-            for name in ("Content-Type", "Date", "Retry-After"):
-                if value := response.getheader(name):
-                    self.send_header(name, value)
-
-        def stream(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+            said = response.read()
+        except (OSError, http.client.HTTPException):
             self.close_connection = True
-            with proxy._lock:
-                proxy._watches.add(connection)
-            try:
-                self.send_response_only(200)
-                self.head(response)
-                self.send_header("Connection", "close")
-                self.end_headers()
-                for line in response:
-                    self.wfile.write(line)
-            except (OSError, ValueError, AttributeError, http.client.HTTPException):
-                return  # either side broke it off
-            finally:
-                with proxy._lock:
-                    proxy._watches.discard(connection)
+            return
+        finally:
+            connection.close()
+        self.end(response, said, trouble)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815  # names of the base class
+    def end(self, response: http.client.HTTPResponse, said: bytes, trouble: Trouble | None) -> None:
+        if trouble:
+            trouble.answers.append(response.status)
+        if trouble and trouble.kind == "lose":
+            self.close_connection = True
+            return
+        status, said = (500, ERROR) if trouble and trouble.kind == "fail" else (response.status, said)
+        try:
+            self.send_response_only(status)
+            self.head(response)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+        except OSError:
+            self.close_connection = True  # who asked is gone
 
-    return Handler
+    def passed(self) -> dict[str, str]:
+        wanted = ("Authorization", "Accept", "Content-Type", "User-Agent")
+        return {name: self.headers[name] for name in wanted if name in self.headers}
+
+    def head(self, response: http.client.HTTPResponse) -> None:
+        for name in ("Content-Type", "Date", "Retry-After"):
+            if value := response.getheader(name):
+                self.send_header(name, value)
+
+    def stream(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self.close_connection = True
+        with self.server.proxy._lock:
+            self.server.proxy._watches.add(connection)
+        try:
+            self.send_response_only(200)
+            self.head(response)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            for line in response:
+                self.wfile.write(line)
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            return  # either side broke it off
+        finally:
+            with self.server.proxy._lock:
+                self.server.proxy._watches.discard(connection)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815  # names of the base class

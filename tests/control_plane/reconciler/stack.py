@@ -26,7 +26,7 @@ from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
 from tests.control_plane.kubelet import STOP_ANNOTATION, Kubelets
 from tests.control_plane.machine import Machine
-from tests.control_plane.manifests import MANAGER, Manifest, apply_all, manifests, prepare
+from tests.control_plane.manifests import Manifest, apply_all, manifests, prepare
 from tests.control_plane.objects import is_ready, pod, ready_pods
 from tests.control_plane.process import Program
 
@@ -253,6 +253,3 @@ class Stack:
                     self.api.delete(kind, one["metadata"]["name"], space, grace=0)
         for one in self.api.list("gpustack.dev/v1alpha1/NodePolicy"):
             self.api.delete("gpustack.dev/v1alpha1/NodePolicy", one["metadata"]["name"])
-
-
-__all__ = ["MANAGER", "NEW_DRIVER", "NS", "Stack", "render"]

@@ -79,6 +79,7 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     cut = {"nvidia.com/mig-2g.20gb": "16", "nvidia.com/mig-3g.40gb": "8"}
     assert all(sight.offers in ({}, cut) for sight in witness.sights)
     assert offers(stack.node(plain)) == cut
+    recut_offers = {"nvidia.com/gpu": "56"}  # instances of one size: the rendered strategy is `single`
     witness.sights.clear()
     stack.shorten = {"deadlines": {"driver": 60, "mig": 60, "verifying": 12}}
     stack.kubelets.change(fails, mig_fails=True)
@@ -89,10 +90,10 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     stack.all_done(plain, fails)
     assert stack.last(plain)["kind"] == "driver+mig"
     assert witness.phases(plain.name).count("Held") == 1
-    assert offers(stack.node(plain)) == offers(stack.node(fails)) == {"nvidia.com/mig-1g.10gb": "56"}
+    assert offers(stack.node(plain)) == offers(stack.node(fails)) == recut_offers
     stack.reaches(lies, "Quarantine")
     assert stack.labels(lies)[keys.MIG_STATE] == "success"
     stack.kubelets.change(lies, mig_without_effect=False)
     stack.api.patch("Node", lies.name, {"metadata": {"annotations": {keys.RETRY: "now"}}})
     stack.all_done(lies)
-    assert offers(stack.node(lies)) == {"nvidia.com/mig-1g.10gb": "56"}
+    assert offers(stack.node(lies)) == recut_offers

@@ -35,10 +35,9 @@ def node(stack: Stack) -> str:
 def without(role: Body, resource: str, verb: str) -> Iterator[Body]:
     """The rules of a role, less one verb on one resource."""
     for rule in role["rules"]:
-        if resource in rule["resources"]:
-            rule = {**rule, "verbs": [one for one in rule["verbs"] if one != verb]}
-        if rule["verbs"]:
-            yield rule
+        verbs = [one for one in rule["verbs"] if one != verb or resource not in rule["resources"]]
+        if verbs:
+            yield {**rule, "verbs": verbs}
 
 
 def test_missing_right_stops_the_program(stack: Stack) -> None:
@@ -106,9 +105,7 @@ def is_refused(account: Api, node: str, change: Body) -> bool:
     try:
         account.patch("Node", node, change, dryRun="All")
     except ApiError as error:
-        assert error.status == 422, error
-        assert "gpustack-reconciler-nodes" in error.message
-        return True
+        return error.status == 422 and "gpustack-reconciler-nodes" in error.message
     return False
 
 

@@ -46,10 +46,13 @@ def _applied_again(stack: Stack, rendered: Path) -> None:
     """
     watched = ("Node", "gpustack.dev/v1alpha1/NodePolicy", "DaemonSet")
     before = {kind: {one["metadata"]["name"]: one for one in stack.api.list(kind)} for kind in watched}
-    for one in stack.applied:
+    for manifest in stack.applied:
         query = urlencode({"fieldManager": MANAGER, "fieldValidation": "Strict"})
         stack.api.request(
-            "PATCH", f"{stack.api.path(one.kind, one.name, one.namespace)}?{query}", one.text, content=APPLY
+            "PATCH",
+            f"{stack.api.path(manifest.kind, manifest.name, manifest.namespace)}?{query}",
+            manifest.text,
+            content=APPLY,
         )
     for kind in ("Node", "gpustack.dev/v1alpha1/NodePolicy"):
         for one in stack.api.list(kind):

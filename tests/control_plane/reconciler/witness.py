@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ class Sight:
     labels: dict[str, str]
     offers: dict[str, str]
     """What the kubelet offers of NVIDIA's resources."""
+    at: float
+    """When it was seen, by the steady clock."""
 
 
 class Witness:
@@ -53,6 +56,7 @@ class Witness:
                 keys.OPERATION in annotations and there,
                 labels,
                 offers(body),
+                time.monotonic(),
             )
         )
 
