@@ -92,13 +92,11 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "leave out one of both",
         )
     if given.engine == "flux" and repository.url and "://" not in repository.url:
-        user, _, rest = repository.url.partition("@")
-        host, _, path = rest.partition(":")
         yield Hit(
             "spec.gitops.repository.url",
             "Flux reads no address of this form",
             "it wants a scheme; git@host:path is Git's own short form",
-            f"write ssh://{user}@{host}/{path}",
+            "put ssh:// before it, and write '/' for the ':' behind the host",
         )
 
 
