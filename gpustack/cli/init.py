@@ -22,7 +22,9 @@ MORE = ".more"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to (default: here)")
+    parser.add_argument(
+        "folder", nargs="?", default=".", type=common.named, metavar="DIR", help="where to (default: here)"
+    )
     parser.add_argument(
         "--ci",
         choices=["github", "gitlab", "none"],
@@ -38,17 +40,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = Path(common.named(options.folder) if options.folder else ".")
-    files = made(options.ci)
+    folder, files = Path(options.folder), made(options.ci)
     refuse_existing(folder, files)
     for name, (text, mode) in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-        path.chmod(mode)
+        write(folder / name, text, mode)
     written = render(folder, options)
     print(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
     return 0
+
+
+def write(path: Path, text: str, mode: int) -> None:
+    """Write TEXT to PATH, which isn't there yet. Raises OutputError."""
+    from ..compiler.output import refused
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        path.chmod(mode)
+    except OSError as error:
+        raise refused(path, error) from error
 
 
 def render(folder: Path, options: argparse.Namespace) -> int:

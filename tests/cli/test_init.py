@@ -73,6 +73,8 @@ def test_nothing_is_written_over(project: Project, name: str) -> None:
     assert project.tree(project.folder / "new") == {name: b"mine"}
     project.write("file", "mine")
     assert "GPU970" in project.run("init", "file").err
+    project.write("odd/.github", "mine")
+    assert [project.run("init", each).code for each in ("file/new", "odd", "")] == [4, 4, 4]
 
 
 # --- what CI runs ----------------------------------------------------------------------------------------------------
