@@ -53,6 +53,7 @@ class Registry:
     busy_status: int = 503
     lies: bool = False
     redirect: str = ""
+    uploads: str = ""
     realm: str = ""
 
     def put(self, repository: str, tag: str, media_type: str, content: bytes) -> str:
@@ -222,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _blob(self, repository: str, name: str, query: dict[str, list[str]], body: bytes) -> None:
         registry = self.registry
         if self.command == "POST":
-            return self._send(202, b"", {"Location": f"/v2/{repository}/blobs/uploads/1?state=a"})
+            return self._send(202, b"", {"Location": f"{registry.uploads}/v2/{repository}/blobs/uploads/1?state=a"})
         if self.command == "PUT":
             (digest,) = query["digest"]
             if digest_of(body) != digest or query.get("state") != ["a"]:

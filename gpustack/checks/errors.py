@@ -110,5 +110,6 @@ RAISED: dict[str, str] = {
     "GPU966": "An image names no registry and repository",
     "GPU967": "A folder in dist/ isn't what was rendered",
     "GPU968": "A folder in dist/ isn't committed",
+    "GPU970": "A new repository would be written over something",
     "GPU999": "A defect of gpustack",
 }

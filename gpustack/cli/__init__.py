@@ -36,6 +36,8 @@ VERBS = {
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
+    "init": "make a repository of policies that renders, checks and passes as created",
+    "affected": "tell which clusters changed files concern",
     "images": "list the images that clusters use, and where they come from",
     "lock": "ask the registries for the digests of all images, or whether they are still the same",
     "push": "push a cluster's manifests to a registry, for Flux and Argo CD",

@@ -86,11 +86,10 @@ def locked_before(*, must: bool) -> dict[str, Locked] | None:
 
 def stale_layer(before: Mapping[str, Locked]) -> bool:
     """Whether the layer is there and says something else than the lock BEFORE."""
-    from ..policy.regular import read_regular
     from ..review.images import lock
 
     path = layer_file()
-    return os.path.lexists(path) and read_regular(path) != lock.layer(before).encode()
+    return os.path.lexists(path) and content(path) != lock.layer(before).encode()
 
 
 def asked(needed: Iterable[str]) -> dict[str, Locked]:
@@ -127,15 +126,25 @@ def one(client: Client, name: str) -> Locked | GpustackError:
 
 def write(path: Path, text: str) -> bool:
     """Write TEXT to PATH in one step unless it is there; returns whether it wasn't."""
-    from ..policy.regular import read_regular
+    from ..compiler.output import refused
 
-    if os.path.lexists(path) and read_regular(path) == text.encode():
+    if os.path.lexists(path) and content(path) == text.encode():
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text, encoding="utf-8", newline="\n")
-    fresh.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+        fresh.replace(path)
+    except OSError as error:
+        raise refused(path, error) from error
     return True
+
+
+def content(path: Path) -> bytes:
+    """What PATH holds. Raises InputError where it is no regular file."""
+    from ..policy.source import load_bytes
+
+    return load_bytes(path, str(path))
 
 
 def told(options: argparse.Namespace, difference: Difference, needed: int, layer: bool) -> int:

@@ -110,7 +110,7 @@ class Client:
             return digest
         started = self._ask(image, "POST", f"{image.base}/blobs/uploads/", push=True)
         self._expect(image, started, {202})
-        where = urljoin(f"{image.base}/", started.headers.get("location", ""))
+        where = joined(f"{image.base}/", started.headers.get("location", ""))
         if "location" not in started.headers or not safe(where, image):
             raise unusable(image, "it says no address to upload to that can be trusted")
         where += f"{'&' if '?' in where else '?'}digest={digest.replace(':', '%3A')}"
@@ -150,7 +150,7 @@ class Client:
         for _ in range(5):
             if answer.status not in {301, 302, 303, 307, 308} or method not in {"GET", "HEAD"}:
                 return answer
-            address = urljoin(address, answer.headers.get("location", ""))
+            address = joined(address, answer.headers.get("location", ""))
             if not safe(address, image):
                 raise unusable(image, "it redirects to an address that is not encrypted")
             answer = self._send(image, method, address, headers or {}, None)
@@ -170,8 +170,8 @@ class Client:
             except httpx2.TransportError as error:
                 trouble = reason(error)
                 continue
-            except (httpx2.HTTPError, httpx2.InvalidURL):
-                raise unusable(image, "it doesn't speak HTTP") from None
+            except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError):
+                raise unusable(image, "it doesn't speak HTTP, or names an address that is none") from None
             if answer.status not in _BUSY:
                 return answer
             trouble = f"it answers {answer.status}"
@@ -224,7 +224,7 @@ class Client:
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             answer = self._send(image, "POST", realm, headers, content)
         else:
-            address = str(httpx2.URL(realm).copy_merge_params(asked))
+            address = f"{realm}{'&' if '?' in realm else '?'}{httpx2.QueryParams(asked)}"
             answer = self._send(image, "GET", address, {"Authorization": login.basic} if login else {}, None)
         if answer.status in {400, 401, 403}:
             raise refused(image, login)
@@ -247,6 +247,14 @@ def digest_of(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
+def joined(base: str, address: str) -> str:
+    """ADDRESS as BASE means it; "" where it is none."""
+    try:
+        return urljoin(base, address)
+    except ValueError:
+        return ""
+
+
 def same_host(address: str, host: str) -> bool:
     """Whether ADDRESS is of the registry HOST, so that it may see our token."""
     return urlsplit(address).netloc == host
@@ -254,7 +262,10 @@ def same_host(address: str, host: str) -> bool:
 
 def safe(address: str, image: Reference) -> bool:
     """Whether ADDRESS may be asked on behalf of the registry of IMAGE: encrypted, or both are on this machine."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
     return parts.scheme == "https" or (parts.scheme == "http" and image.loopback and is_loopback(parts.netloc))
 
 

@@ -204,3 +204,40 @@ def test_no_file_of_credentials_is_needed(tmp_path: Path) -> None:
     image = parse("r.example.com/a:1")
     assert image
     assert Credentials({"HOME": str(tmp_path)}).of(image) is None
+
+
+def test_an_upload_elsewhere_gets_no_token(registry: Registry) -> None:
+    """Where a registry takes uploads at another host, the token stays with the registry."""
+    registry.user = ("me", PASSWORD)
+    with strict() as elsewhere:
+        registry.uploads = f"http://{elsewhere.host}"
+        with client(login(registry)) as asking:
+            asking.put_blob(named(registry), b"content")
+        assert [(method, given) for method, _, given in elsewhere.asked] == [("PUT", "")]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[", "https://[", "https://\x7f/", "//", "https://", "https://x:port/", "https://xn--/"]
+)
+def test_addresses_that_are_none(address: str) -> None:
+    """Whatever a registry names as a token service, a redirect or a place to upload to, is no defect of ours."""
+    image = parse("r.example.com/a:1")
+    assert image
+    for status, header in ((401, {"WWW-Authenticate": f'Bearer realm="{address}"'}), (307, {"Location": address})):
+
+        def answer(request: httpx2.Request, status: int = status, header: dict[str, str] = header) -> httpx2.Response:
+            if request.url.host == "r.example.com":
+                return httpx2.Response(status, headers=header, stream=httpx2.ByteStream(b""))
+            raise httpx2.ConnectError("no such host")
+
+        transport = httpx2.MockTransport(answer)
+        with Client(Credentials({}), transport=transport, sleep=lambda _: None) as asking, pytest.raises(InputError):
+            asking.manifest(image)
+    moved = {"Location": address}
+    served = httpx2.MockTransport(
+        lambda request: httpx2.Response(
+            {"HEAD": 404, "POST": 202}.get(request.method, 500), headers=moved, stream=httpx2.ByteStream(b"")
+        )
+    )
+    with Client(Credentials({}), transport=served, sleep=lambda _: None) as asking, pytest.raises(InputError):
+        asking.put_blob(image, b"content")

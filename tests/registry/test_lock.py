@@ -148,6 +148,17 @@ def test_a_layer_that_was_edited(project: Project, registry: Registry) -> None:
     assert "locked-images.yaml" in ran.err
 
 
+@pytest.mark.parametrize("name", ["images.lock", "policies/layers/locked-images.yaml"])
+def test_a_folder_in_its_place(project: Project, registry: Registry, name: str) -> None:
+    """What stands where a file is to be written is said, with exit code 4."""
+    project.policy("one", **mirrored(registry.host))
+    registry.index(VALIDATOR, "v26.7.0")
+    (project.folder / name).mkdir(parents=True)
+    for words in (["lock", "--layer"], ["lock", "--check", "--offline"]):
+        ran = quiet(project, *words)
+        assert (ran.code, name in ran.err) == (4, True), ran.err
+
+
 def test_offline_alone(project: Project) -> None:
     """Nothing can be locked without registries."""
     assert quiet(project, "lock", "--offline").code == 4

@@ -1,0 +1,259 @@
+"""gpustack init: what it makes renders, checks and passes; its CI comments once and trusts no fork."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.cli import VERBS
+from tests.project import ROOT, TODAY, Project
+
+ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
+    f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+
+
+@pytest.fixture
+def new(project: Project) -> Project:
+    """The project that init makes for GitHub."""
+    assert project.run("init", "new", "--today", TODAY).code == 0
+    return Project(project.folder / "new", project.cache)
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab", "none"])
+def test_it_passes_as_created(project: Project, ci: str) -> None:
+    """Nothing is stale, no rule warns, and a render changes nothing; only the CI that was asked for is there."""
+    ran = project.run("init", "new", "--ci", ci, "--today", TODAY)
+    assert ran.code == 0, ran.err
+    made = Project(project.folder / "new", project.cache)
+    assert f"{len(made.tree(made.folder))} files written" in ran.out
+    assert made.run("check").code == 0
+    assert made.run("lint", "--fail-on", "warning", "--today", TODAY).code == 0
+    assert made.run("render").out == "1 cluster rendered into dist, 0 changed\n"
+    there = {name for name in (".github", ".gitlab-ci.yml") if (made.folder / name).exists()}
+    assert there == {"github": {".github"}, "gitlab": {".gitlab-ci.yml"}, "none": set()}[ci]
+    assert not re.search(rb"@[A-Z]+@", b"".join(made.tree(made.folder).values()))
+
+
+def test_the_editors_schema(new: Project) -> None:
+    """The policies name the schema that lies there, and it is the one of this version."""
+    for path in (new.folder / "policies").rglob("*.yaml"):
+        named = re.search(r"\$schema=(\S+)", path.read_text(encoding="utf-8"))
+        assert named
+        assert json.loads((path.parent / named[1]).read_text(encoding="utf-8"))["title"] == "gpustack policy"
+
+
+def test_line_ends_and_folds(new: Project) -> None:
+    """Git keeps LF in what digests are about, folds the index away, and shows dist/ in reviews."""
+    subprocess.run(["git", "init", "-q"], cwd=new.folder, check=True, env={**os.environ, **ENVIRONMENT})
+    wanted = {"dist/example/base/a.yaml": "unspecified", "dist/.index/example.json": "true", "images.lock": "true"}
+    for path, folded in wanted.items():
+        words = ["git", "check-attr", "eol", "linguist-generated", "--", path]
+        said = subprocess.run(words, cwd=new.folder, check=True, capture_output=True, text=True).stdout
+        assert f"{path}: eol: lf\n{path}: linguist-generated: {folded}\n" == said
+
+
+@pytest.mark.parametrize("name", ["policies/a.yaml", "dist/a/b.yaml", "README.md", ".gitattributes"])
+def test_nothing_is_written_over(project: Project, name: str) -> None:
+    """Where something is that it would write, it writes nothing at all."""
+    project.write(f"new/{name}", "mine")
+    ran = project.run("init", "new")
+    assert (ran.code, "GPU970" in ran.err) == (4, True)
+    assert project.tree(project.folder / "new") == {name: b"mine"}
+    project.write("file", "mine")
+    assert "GPU970" in project.run("init", "file").err
+    project.write("odd/.github", "mine")
+    assert [project.run("init", each).code for each in ("file/new", "odd", "")] == [4, 4, 4]
+
+
+# --- what CI runs ----------------------------------------------------------------------------------------------------
+
+
+def review(new: Project, folder: Path, base: str = "HEAD") -> subprocess.CompletedProcess[str]:
+    """Run ci/review.sh of NEW with this gpustack on the PATH."""
+    shim = folder / "bin" / "gpustack"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gpustack "$@"\n', encoding="utf-8")
+    shim.chmod(0o755)
+    env = new.environment({**ENVIRONMENT, "PATH": f"{shim.parent}:{os.environ['PATH']}"})
+    return subprocess.run(
+        ["ci/review.sh", base, "report"], cwd=new.folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_review(new: Project, tmp_path: Path) -> None:
+    """A clean commit passes with a comment that says so; a policy that was not rendered fails, and the comment shows
+    what would change; a policy that can't be read fails with a comment as well.
+    """
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "new"]):
+        subprocess.run(["git", *words], cwd=new.folder, check=True, env={**os.environ, **ENVIRONMENT})
+    comment = new.folder / "report" / "comment.md"
+    ran = review(new, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "no difference in 1 cluster" in comment.read_text(encoding="utf-8")
+    assert (new.folder / "report" / "lint.xml").exists()
+    policy = new.folder / "policies" / "example.yaml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(f"{text}  gfd: {{enabled: false}}\n", encoding="utf-8")
+    assert review(new, tmp_path).returncode == 1
+    assert "gpu-feature-discovery" in comment.read_text(encoding="utf-8")
+    policy.write_text(f"{text}  nonsense: 1\n", encoding="utf-8")
+    assert review(new, tmp_path).returncode == 1
+    assert "could not be rendered" in comment.read_text(encoding="utf-8")
+
+
+class Site(BaseHTTPRequestHandler):
+    """As much of GitHub's and GitLab's API as a comment needs, two comments a page."""
+
+    comments: list[dict[str, Any]]
+    pulls: list[dict[str, Any]]
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the method that it replaces
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        found: Any = {"id": 7}
+        more = ""
+        if path.endswith("/pulls"):
+            found = self.pulls if "head=fork%3Ata%24x" in query else []
+        elif path.endswith(("/comments", "/notes")):
+            page = int((re.search(r"page=([0-9])$", query) or [0, 1])[1])
+            found = self.comments[2 * page - 2 : 2 * page]
+            if len(self.comments) > 2 * page:
+                more = f'<http://{self.headers["Host"]}{path}?page={page + 1}>; rel="next"'
+        self.answer(found, more)
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        body = json.loads(self.rfile.read(length))["body"]
+        if self.command == "POST":
+            author = {"user": {"type": "Bot"}, "author": {"id": 7}}
+            self.comments.append({"id": len(self.comments) + 1, "body": body, **author})
+        else:
+            self.comments[int(self.path.rpartition("/")[2]) - 1]["body"] = body
+        self.answer({}, "")
+
+    do_PATCH = do_PUT = do_POST  # noqa: N815 - the names are the server's
+
+    def answer(self, found: Any, more: str) -> None:
+        """Send FOUND, and where MORE of it is."""
+        content = json.dumps(found).encode()
+        self.send_response(200)
+        self.send_header("Link", more)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of the API, and the comments of its one request: two of people, one of whom pretends to be us."""
+    Site.comments = [
+        {"id": 1, "body": "<!-- gpustack -->\nI am not it", "user": {"type": "User"}, "author": {"id": 1}},
+        {"id": 2, "body": "well done", "user": {"type": "User"}, "author": {"id": 1}},
+    ]
+    Site.pulls = [{"number": 4, "head": {"sha": "old"}}, {"number": 5, "head": {"sha": "abc"}}]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", Site.comments
+    server.shutdown()
+    server.server_close()
+
+
+def comment(new: Project, where: str, text: str, api: str, sha: str = "abc") -> str:
+    """Run ci/comment.py of NEW."""
+    file = new.write("comment.md", text)
+    env = {
+        **new.environment({"NO_PROXY": "127.0.0.1", "http_proxy": None}),
+        "GITHUB_API_URL": api,
+        "GITHUB_REPOSITORY": "o/r",
+        "GITHUB_TOKEN": "t",
+        "HEAD_OWNER": "fork",
+        "HEAD_BRANCH": "ta$x",
+        "HEAD_SHA": sha,
+        "CI_API_V4_URL": api,
+        "CI_PROJECT_ID": "3",
+        "CI_MERGE_REQUEST_IID": "5",
+        "GPUSTACK_COMMENT_TOKEN": "t",
+    }
+    words = [sys.executable, "ci/comment.py", where, str(file)]
+    done = subprocess.run(words, cwd=new.folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("where", ["github", "gitlab"])
+def test_one_comment(new: Project, site: tuple[str, list[dict[str, Any]]], where: str) -> None:
+    """The first push makes the comment, later ones update it, wherever it stands, and nobody else's is touched."""
+    api, comments = site
+    comment(new, where, "first", api)
+    assert [each["body"] for each in comments[2:]] == ["<!-- gpustack -->\nfirst"]
+    comment(new, where, "x" * 100_000, api)
+    (ours,) = comments[2:]
+    assert len(ours["body"]) < 65_536
+    assert ours["body"].endswith("(cut here)")
+    assert comments[0]["body"].endswith("I am not it")
+
+
+def test_a_push_in_between(new: Project, site: tuple[str, list[dict[str, Any]]]) -> None:
+    """What was found out about a commit is not said about another one."""
+    api, comments = site
+    assert "later run" in comment(new, "github", "late", api, sha="gone")
+    assert len(comments) == 2
+
+
+def workflows(new: Project) -> dict[str, Any]:
+    """The workflows and the action, by file name."""
+    return {
+        path.name: yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - `on` stays a word
+        for path in (new.folder / ".github").rglob("*.yaml")
+    }
+
+
+def test_forks_get_no_rights(new: Project) -> None:
+    """What runs a pull request's code may only read and has no secret; what may write runs none of it. No script has a
+    value of the event in its text, where a branch's name would be run.
+    """
+    found = workflows(new)
+    looks, writes = found["gpustack.yaml"], found["gpustack-comment.yaml"]
+    assert looks["permissions"] == {"contents": "read"}
+    assert "pull_request" in looks["on"]
+    assert list(writes["on"]) == ["workflow_run"]
+    assert "pull_request_target" not in json.dumps(found)
+    assert "secrets." not in json.dumps(found)
+    (job,) = writes["jobs"].values()
+    assert all("ref" not in step.get("with", {}) and "repository" not in step.get("with", {}) for step in job["steps"])
+    jobs = [*looks["jobs"].values(), *writes["jobs"].values(), found["action.yaml"]["runs"]]
+    assert all("${{" not in step.get("run", "") for each in jobs for step in each["steps"])
+    assert writes["on"]["workflow_run"]["workflows"] == [looks["name"]]
+
+
+def test_gitlab(project: Project) -> None:
+    """The job that needs the token exists only where the token is; the comment comes from a file."""
+    project.run("init", "new", "--ci", "gitlab", "--today", TODAY)
+    jobs = yaml.safe_load((project.folder / "new" / ".gitlab-ci.yml").read_bytes())
+    assert all("$GPUSTACK_COMMENT_TOKEN" in rule["if"] for rule in jobs["gpustack-comment"]["rules"])
+    assert "TOKEN" not in json.dumps(jobs["gpustack"])
+    assert jobs["gpustack-comment"]["script"] == ["python3 ci/comment.py gitlab report/comment.md"]
+
+
+def test_hooks(new: Project) -> None:
+    """The hooks of this repository, and those of a new one, call verbs that exist, and see no file names."""
+    ours = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_bytes())
+    theirs = yaml.safe_load((new.folder / ".pre-commit-config.yaml").read_bytes())["repos"][0]["hooks"]
+    for hook in (*ours, *theirs):
+        program, verb = hook["entry"].split()[:2]
+        assert (program, verb in VERBS, hook["pass_filenames"]) == ("gpustack", True, False)
+    assert {hook["id"] for hook in ours} == {"gpustack-render", "gpustack-check", "gpustack-lint"}
