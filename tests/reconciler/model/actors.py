@@ -200,7 +200,7 @@ class Actors:
         """A node is deleted, and may come again under its name; or another one joins."""
         node = self._node(number)
         if number % 3 == 0 and len(self.world.machines) < 5:
-            self.world.add_node(f"n{len(self.world.machines) + 10 * self.versions}", POOL, "a")
+            self.world.add_node(f"m{self.world.server.version}", POOL, "a")
         elif node:
             self.world.remove_node(node)
             if number % 3 == 1:
