@@ -25,13 +25,18 @@ PHASES: dict[str, Phase] = {
     "node-maintenance-required": "Held",
     "pod-deletion-required": "Evicting",
     "drain-required": "Evicting",
-    "pod-restart-required": "Acting",
-    "post-maintenance-required": "Acting",
+    "pod-restart-required": "Evicting",
+    "post-maintenance-required": "Evicting",
     "validation-required": "Verifying",
     "uncordon-required": "Verifying",
     "upgrade-failed": "Quarantine",
 }
-"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet."""
+"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet.
+
+Its own pods may be back on a node whose driver it was about to restart, so that one is looked at first.
+"""
+TOUCHED = {"pod-restart-required", "post-maintenance-required"}
+"""States in which the driver may have been restarted: such a node must be seen to work before it is given back."""
 
 
 def left_behind(view: View) -> bool:
@@ -55,12 +60,11 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     finish = operation.finish
     seconds = {
         "Evicting": finish.podDeletion.timeoutSeconds,
-        "Acting": finish.driverSeconds,
         "Verifying": finish.verifySeconds,
         "Held": finish.wait.timeoutSeconds,
         "Quarantine": 0,
     }
-    changes: dict[str, Any] = {"step": "driver"} if phase in {"Acting", "Quarantine"} else {}
+    changes: dict[str, Any] = {"step": "driver"} if phase == "Quarantine" else {}
     patch = move(
         known,
         view,
@@ -69,7 +73,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         phase=phase,
         seconds=seconds[phase],
         labels=labels,
-        acted=known.now if phase in {"Acting", "Verifying", "Quarantine"} else None,
+        acted=known.now if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
         notBefore=known.now if phase == "Quarantine" else None,
         **changes,
     )

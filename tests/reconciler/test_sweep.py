@@ -36,7 +36,7 @@ def both(history: History) -> None:
 def start(nodes: int) -> History:
     """An installed cluster whose budget lets a third of its nodes go at a time."""
     history = History(nodes)
-    history.want.limits = 1 if nodes < 6 else 4
+    history.want.limits = 4
     history.sync(0)
     for _ in range(3):
         history.once()

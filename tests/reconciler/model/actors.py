@@ -22,7 +22,7 @@ LAYOUTS = ("", "halves", "small", "all-disabled")
 FAULTS = ("driver", "mig", "validator", "stuck")
 FOREIGN = ("false", "custom", "pre-installed", "paused-for-driver-upgrade", "")
 PARTS = ("driver", "device-plugin", "mig-manager", "operator-validator")
-LIMITS: Sequence[tuple[int, int | str]] = ((1, 1), (2, 1), (2, "50%"), (0, "25%"), (3, 2), (1, 0))
+LIMITS: Sequence[tuple[int, int | str]] = ((1, 1), (2, 1), (2, "50%"), (1, 3), (3, 2), (1, 0))
 
 
 @dataclass
@@ -49,7 +49,14 @@ class Want:
             upgrade["drain"] = {"enable": True, "force": True, "podSelector": "app=web"}
         if self.window:
             upgrade["windows"] = [{"start": "22:00", "hours": 3}]
-        made = {"mig": self.mig, "content": self.content, "version": self.version, "digest": self.digest}
+        times = {"driver": 900, "mig": 900, "verifying": 400}
+        made = {
+            "deadlines": times,
+            "mig": self.mig,
+            "content": self.content,
+            "version": self.version,
+            "digest": self.digest,
+        }
         return {**made, "upgrade": upgrade, "labels": dict(self.labels)}
 
 
@@ -200,7 +207,7 @@ class Actors:
         """A node is deleted, and may come again under its name; or another one joins."""
         node = self._node(number)
         if number % 3 == 0 and len(self.world.machines) < 5:
-            self.world.add_node(f"n{len(self.world.machines) + 10 * self.versions}", POOL, "a")
+            self.world.add_node(f"m{self.world.server.version}", POOL, "a")
         elif node:
             self.world.remove_node(node)
             if number % 3 == 1:
@@ -241,4 +248,7 @@ class Actors:
             states = ("pod-deletion-required", "pod-restart-required", "validation-required", "upgrade-done")
             self.world.cordon(node, number % 4 != 3)
             self.watcher.owners[node] = "operator"
+            if number >= 8:  # the user had cordoned it before
+                self.world.annotate(node, {"nvidia.com/gpu-driver-upgrade.node-initial-state.unschedulable": "true"})
+                self.watcher.owners[node] = "others"
             self.world.label(node, {m.UPSTREAM: states[number % 4]})

@@ -55,7 +55,7 @@ class History(Actors):
     # --- the program --------------------------------------------------------------------------------------------------
 
     def _begun(self, actor: str, known: Snapshot) -> None:
-        self.watcher.seen[actor] = known
+        self.watcher.saw(actor, known)
         self.plans += 1
         if self.plans % 8 == 0:  # I22: what is planned of a snapshot is what is done with it
             first, again = (engine.decide(copy.copy(known)) for known in (_frozen(known), _frozen(known)))
@@ -138,10 +138,11 @@ class History(Actors):
         nothing = {m.PAUSED: None, m.HOLD: None}
         self.world.server.edit(POLICIES, POOL, {"metadata": {"annotations": nothing}})
         add_workload(self.world, Workload("train", 1, max_unavailable=1, ends_after=12))
-        calm, moving = 0, True
+        calm, moving, idle = 0, True, 0
         for count in range(BOUND):
             wrote, changes = self.once(), self.watcher.changes
-            self.world.tick(5 if wrote or moving else 120)
+            idle = 0 if wrote else idle + 1
+            self.world.tick(5 if wrote or (moving and idle < 30) else 120)
             moving = changes != self.watcher.changes
             if count % 200 == 0:
                 self.retry(1)

@@ -6,6 +6,7 @@ Those that need a whole history (I5, I10, I11's end state, I12, I19, I22, I24 to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 from . import moment as m
 from .moment import Moment
@@ -109,8 +110,10 @@ def i7_empty_before_acting(now: Moment) -> Iterator[str]:
     """Acting is entered only where no pod uses a GPU, or nothing will be installed anew."""
     before, after = m.operation(now.before), m.operation(now.after)
     enters = after.get("phase") == "Acting" and before.get("phase") not in {"Acting", "Verifying"}
-    if enters and not after.get("restartOnly") and not now.taken_over and (pods := now.gpu_pods(now.name)):
+    if enters and not after.get("restartOnly") and (pods := now.gpu_pods(now.name)):
         yield f"{pods[0]['metadata']['name']} uses a GPU"
+    if enters and not {"install"} & set(after["acts"]) and not after.get("restartOnly") and now.empty_lists < 2:
+        yield f"seen empty {now.empty_lists} times"
 
 
 def i8_labels_kill(now: Moment) -> Iterator[str]:
@@ -140,7 +143,8 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
             machine = now.world.machines[now.name]
             if state in {"pending", "rebooting"} and machine.mig.stage:
                 yield f"{key} was going to be set by the MIG manager"
-            if machine.driver.stage == "pausing":
+            pod = now.world.operand("nvidia-driver-daemonset", now.name)
+            if machine.driver.stage == "pausing" and pod and pod["metadata"]["uid"] == machine.driver.pod:
                 yield f"{key} was going to be set by the driver manager"
         elif old.get(key) not in {None, "", "true"} or new.get(key) not in {None, "true"}:
             yield f"label {key} was {old.get(key)!r} and is {new.get(key)!r}"
@@ -180,7 +184,7 @@ def i16_outage_of_nfd(now: Moment) -> Iterator[str]:
         m.labels(now.after).get("nvidia.com/gpu.present")
         == "false"
         != m.labels(now.before).get("nvidia.com/gpu.present")
-    ) and (now.gone_since is None or now.world.elapsed - now.gone_since < 900):
+    ) and (now.gone_since is None or now.world.server.now - now.gone_since < timedelta(seconds=900)):
         yield "the GPU was not gone for long"
 
 

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -90,8 +91,10 @@ class Moment:
     known: Snapshot | None = None
     owner: str = ""
     """Who cordoned the node before this write: "us", "others" or nobody."""
-    gone_since: float | None = None
-    """Since when NFD has not seen the node's GPU."""
+    empty_lists: int = 0
+    """How many lists of the node's pods in a row had none that uses a GPU, for the writer."""
+    gone_since: datetime | None = None
+    """Since when NFD has not seen the node's GPU, by the API server's clock."""
 
     @property
     def ours(self) -> bool:

@@ -15,15 +15,23 @@ def _node(now: Moment) -> Document:
     return now.world.node(now.before["spec"]["nodeName"])
 
 
+def _seen_phase(now: Moment) -> str | None:
+    """The phase as the pass saw it: somebody may have taken the record away since."""
+    name = now.before["spec"]["nodeName"]
+    found = next((each for each in now.known.nodes if each.name == name), None) if now.known else None
+    text = found.annotations.get(m.OP) if found else None
+    return m.parsed(text).get("phase") if text else None
+
+
 def _app(now: Moment) -> str:
     return m.labels(now.before).get("app", "")
 
 
 def i6_driver_pods(now: Moment) -> Iterator[str]:
     """Pods of the driver are deleted in Acting alone."""
-    phase = m.operation(_node(now)).get("phase")
-    if _app(now) == "nvidia-driver-daemonset" and phase != "Acting":
-        yield f"a driver pod was removed in {phase}"
+    phases = {m.operation(_node(now)).get("phase"), _seen_phase(now)}
+    if _app(now) == "nvidia-driver-daemonset" and "Acting" not in phases:
+        yield f"a driver pod was removed in {phases}"
 
 
 def i8_how(now: Moment) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from gpustack.reconciler.snapshot import Snapshot
@@ -35,8 +36,10 @@ class Watcher:
     seen: dict[str, Snapshot] = field(default_factory=dict)
     writes: Counter[str] = field(default_factory=Counter)
     owners: dict[str, str] = field(default_factory=dict)
-    gone: dict[str, float] = field(default_factory=dict)
+    gone: dict[str, datetime] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
+    empty: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By writer and node: how many lists in a row showed no pod that uses a GPU."""
     changes: int = 0
     """Of nodes and pods, by anybody."""
     _request: tuple[str, Request] | None = None
@@ -92,6 +95,17 @@ class Watcher:
         del self._gates[actor]
         gate.set()
 
+    def saw(self, actor: str, known: Snapshot) -> None:
+        """What a pass of ACTOR decides on."""
+        before = self.seen.get(actor)
+        self.seen[actor] = known
+        if before is not None and before.pods is known.pods:
+            return
+        for node in self.world.machines:
+            listed = known.pods.get(node)
+            used = listed is None or any(pod.labels.get("uses-gpu") == "true" for pod in listed)
+            self.empty[actor, node] = 0 if used else self.empty.get((actor, node), 0) + 1
+
     def quiet(self) -> None:
         """No request is under way: what comes now is by others."""
         self._request = None
@@ -101,7 +115,15 @@ class Watcher:
         actor, request = self._request or ("", None)
         known = self.seen.get(actor)
         name = str((event.after or event.before or {})["metadata"]["name"])
-        now = Moment(self.world, event, request, known, self.owners.get(name, ""), self.gone.get(name))
+        now = Moment(
+            self.world,
+            event,
+            request,
+            known,
+            owner=self.owners.get(name, ""),
+            empty_lists=self.empty.get((actor, name), 0),
+            gone_since=self.gone.get(name),
+        )
         if now.ours and event.kind in {"nodes", "pods"}:
             for check in NODE_CHECKS if event.kind == "nodes" else POD_CHECKS:
                 for text in check(now):
@@ -144,4 +166,4 @@ class Watcher:
         if m.labels(now.after).get(m.PCI) == "true":
             self.gone.pop(name, None)
         else:
-            self.gone.setdefault(name, self.world.elapsed)
+            self.gone.setdefault(name, self.world.server.now)
