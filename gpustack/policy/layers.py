@@ -201,8 +201,12 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
             for key, value in node.items():
                 by_key.setdefault(key, []).append((part, value, (*own, key)))
         return by_key
-    if not isinstance(top, list):
-        return None
+    return _items(stack, path) if isinstance(top, list) else None
+
+
+def _items(stack: list[_Entry], path: Path) -> list[list[_Entry]]:
+    """As `_split`, for a list: items with names are merged by them, a list without is replaced whole."""
+    top = stack[-1][1]
     if not _named(top):
         part, _, own = stack[-1]
         return [[(part, item, (*own, index))] for index, item in enumerate(top)]
