@@ -69,8 +69,13 @@ class Git:
         done = self._run(["cat-file", "--batch", "--buffer"], "".join(f"{blob}\n" for blob in wanted).encode())
         data, position = done.stdout, 0
         for blob in wanted:
-            end = data.index(b"\n", position)
-            size = int(data[position:end].split()[2])
+            end = data.find(b"\n", position)
+            head = data[position:end].split()
+            if end < 0 or len(head) != 3:  # a clone without blobs that can't reach where they are, or a broken one
+                said = " ".join(os.fsdecode(done.stderr).split()) or "it is missing"
+                what = f"git can't read the content {blob[:10]}: {said}"
+                raise InputError(Finding("GPU022", "error", what, remedy="fetch it, or clone without --filter"))
+            size = int(head[2])
             yield blob, data[end + 1 : end + 1 + size]
             position = end + size + 2
 

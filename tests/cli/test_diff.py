@@ -190,6 +190,15 @@ def test_without_git(merged: Project, tmp_path: Path) -> None:
     assert bare.run("diff", env={"GIT_CEILING_DIRECTORIES": str(tmp_path)}).code == 4
 
 
+def test_a_clone_that_lacks_contents(merged: Project) -> None:
+    """A blob that isn't there, as in a clone with a filter and without its remote, is named; exit 4."""
+    merged.policy("two", **CHANGED)
+    blob = git(merged.folder, "rev-parse", "HEAD:policies/two.yaml").strip()
+    (merged.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    ran = merged.run("diff")
+    assert (ran.code, blob[:10] in ran.err, "Traceback" in ran.err) == (4, True, False)
+
+
 def test_a_repository_without_a_commit(project: Project) -> None:
     """There is nothing to compare with: bad input, and no traceback."""
     git(project.folder, "init", "-q")
@@ -265,6 +274,18 @@ def test_numbers_of_nodes(merged: Project) -> None:
     more = next(item for item in found["impact"] if item["rule"] == "IMP302")
     assert more["nodes"] == {"min": 3, "max": 3}
     assert more["what"].endswith("8 nvidia.com/gpu -> 16 nvidia.com/gpu")
+
+
+def test_a_layer_that_changes(merged: Project) -> None:
+    """A policy that is the same, byte for byte, has other numbers where its layer has."""
+    pool = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
+    on: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
+    merged.layer("base", nodePools=[pool])
+    merged.policy("one", extends=["base"], **on)
+    merged.run("render")
+    commit(merged)
+    merged.layer("base", nodePools=[{**pool, "sharing": {"timeSlicing": {"replicas": 2}}}])
+    assert "IMP302" in {item["rule"] for item in merged.run("diff", "--format", "json").json["impact"]}
 
 
 def test_unified(merged: Project) -> None:

@@ -79,6 +79,15 @@ def test_all_rules_at_once_fit_into_the_smallest_budget() -> None:
     assert all(f"**{rule.id} " in body for rule in all_rules() if rule.severity == "danger")
 
 
+def test_what_is_cut_is_counted() -> None:
+    """Changes that don't fit are left out from the end, whole, and the last line says how many there are."""
+    body = markdown.write(compared([], 900), budget=markdown.SMALLEST)
+    shown = body.count("<details>")
+    assert body.count("</details>") == shown
+    assert 0 < shown < 900
+    assert body.endswith(f"\n{900 - shown} of 900 changes are not shown here: the whole is in `gpustack diff`.\n")
+
+
 def test_what_fits_is_not_folded() -> None:
     """A danger has its reason, what to do, and where, as long as there is room."""
     body = markdown.write(

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..diff.fields import Path
+from ..diff.fields import FieldChange
 from ..diff.objects import ObjectChange
 
-HARMLESS: dict[str, tuple[Path, ...]] = {
-    "ServiceMonitor": (("spec", "endpoints"), ("metadata", "labels"), ("metadata", "annotations")),
-    "PrometheusRule": (("spec", "groups"), ("metadata", "annotations")),
-    "FlowSchema": (("metadata", "labels"), ("metadata", "annotations")),
-}
-"""Fields that start, stop and refuse nothing, by kind."""
-ANNOTATIONS = {"DaemonSet", "Deployment", "ConfigMap", "Service", "ServiceAccount", "Role", "ClusterRole"}
+MONITORS = {"ServiceMonitor", "PodMonitor"}
+PACE = {"interval", "scrapeTimeout"}
+"""How often something is scraped. What else a monitor says decides whether it is scraped at all."""
+ANNOTATIONS = {"DaemonSet", "Deployment", "ConfigMap", "Service", "ServiceAccount", "Role", "ClusterRole", "FlowSchema"}
 """Kinds whose own annotations nothing reads but those that gpustack and engines put there."""
 READ = ("gpustack.dev/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "openshift.io/", "security.")
 """Beginnings of annotations that somebody reads."""
@@ -31,11 +28,16 @@ def routine(changes: Iterable[ObjectChange]) -> bool:
 def _harmless(change: ObjectChange) -> bool:
     if change.what != "changed" or change.moved:
         return False
-    return all(_field(change.identity.kind, field.path) for field in change.fields)
+    return all(_field(change.identity.kind, field) for field in change.fields)
 
 
-def _field(kind: str, path: Path) -> bool:
-    if any(path[: len(prefix)] == prefix for prefix in HARMLESS.get(kind, ())):
-        return True
+def _field(kind: str, field: FieldChange) -> bool:
+    """Whether it is harmless that FIELD of an object of KIND changes."""
+    path = field.path
+    if kind in MONITORS:
+        added = field.op == "add" and path[:2] == ("metadata", "labels") and len(path) == 3
+        return added or (path[:1] == ("spec",) and path[-1] in PACE)
+    if kind == "PrometheusRule":
+        return field.op == "add" and path[:2] == ("spec", "groups")
     own = kind in ANNOTATIONS and path[:2] == ("metadata", "annotations") and len(path) == 3
     return own and not str(path[2]).startswith(READ)

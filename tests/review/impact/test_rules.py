@@ -232,6 +232,17 @@ def test_what_only_looks_like_a_danger(name: str) -> None:
     assert rules(told.dangers) == set()
 
 
+def test_a_right_that_a_wildcard_had_is_none_more() -> None:
+    """From `*` to one verb and one resource is less, by whatever name."""
+    side = {}
+    for name, verb in (("old", "*"), ("new", "get")):
+        entry = {"apiGroups": [verb.replace("get", "apps")], "resources": ["*"], "verbs": [verb]}
+        body = {"apiVersion": "v1", "kind": "Role", "metadata": {"name": "a"}, "rules": [entry]}
+        side[name] = objects({"a": body})
+    assert impact({"a": compare(side["old"], side["new"])}, {}).dangers == ()
+    assert rules(impact({"a": compare(side["new"], side["old"])}, {}).dangers) == {"IMP402"}
+
+
 def test_what_a_budget_allows_is_compared() -> None:
     """More nodes, a larger share, or no limit any more are more; what can't be compared counts as more."""
     assert all(more(*pair) for pair in [(1, 2), ("10%", "25%"), (1, 0), (1, None), (5, "25%")])
@@ -349,6 +360,9 @@ def test_routine_is_what_is_known_to_be_harmless() -> None:
     clusters = [path.name for path in (ROOT / "dist").iterdir() if path.is_dir()]
     cluster = next(name for name in sorted(clusters) if monitor in _rendered(name))
     assert found(cluster, put(f"{monitor}:spec|endpoints|0|interval", "61s")).routine
+    assert found(cluster, put(f"{monitor}:metadata|labels|x", "y")).routine
+    assert not found(cluster, put(f"{monitor}:metadata|labels|app", "other")).routine  # Prometheus selects by labels
+    assert not found(cluster, put(f"{monitor}:spec|endpoints|0|port", "other")).routine
     assert not found(cluster, drop(monitor)).routine
     assert not found(cluster, put(f"{PLUGIN}:{IMAGE}", "nvcr.io/nvidia/k8s-device-plugin:v0.20.1")).routine
     assert not found(cluster, put(f"{PLUGIN}:metadata|annotations", {"gpustack.dev/revision": "1"})).routine
