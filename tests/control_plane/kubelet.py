@@ -300,9 +300,8 @@ class Kubelets:
     def _done(self, key: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        if task.cancelled() or self._stopped.is_set():
-            return
-        if (error := task.exception()) and not self._of_removed_node(error):
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._stopped.is_set() and not self._of_removed_node(error):
             self.errors.append(error)
 
     def _of_removed_node(self, error: BaseException) -> bool:

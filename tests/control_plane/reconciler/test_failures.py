@@ -81,7 +81,7 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     assert offers(stack.node(plain)) == cut
     recut_offers = {"nvidia.com/gpu": "56"}  # instances of one size: the rendered strategy is `single`
     witness.sights.clear()
-    stack.shorten = {"deadlines": {"driver": 60, "mig": 60, "verifying": 12}}
+    stack.shorten = {"deadlines": {"driver": 60, "mig": 60, "verifying": 8}}
     stack.kubelets.change(fails, mig_fails=True)
     stack.kubelets.change(lies, mig_without_effect=True)
     stack.apply(recut)
