@@ -86,7 +86,8 @@ def test_namespaces() -> None:
 
 
 NAMESPACED = {
-    "ComputeDomain", "ComputeDomainClique", "ConfigMap", "CronJob", "DaemonSet", "Deployment",
+    "AppProject", "Application", "ApplicationSet", "ComputeDomain", "ComputeDomainClique", "ConfigMap", "CronJob",
+    "DaemonSet", "Deployment", "GitRepository", "Kustomization", "OCIRepository",
     "HorizontalPodAutoscaler", "HyperConverged", "Ingress", "Job", "KubeVirt", "Lease", "LimitRange", "NetworkPolicy",
     "NodeFeature", "NodeFeatureDiscovery",
     "NodeFeatureGroup", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodMonitor",

@@ -376,11 +376,11 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 def test_bombs_are_refused_before_they_go_off(text: str, word: str, tmp_path: Path) -> None:
     """Aliases that stand for too much, for themselves or in a long chain, and deep nesting end at once in an error."""
-    started = time.perf_counter()
+    started = time.process_time()
     found = refusal(text, tmp_path)
     assert found.rule == "GPU006"
     assert word in found.what
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

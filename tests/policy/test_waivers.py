@@ -148,9 +148,9 @@ def test_a_path_of_many_stars_takes_no_longer(tmp_path: Path) -> None:
     """No pattern keeps the program busy."""
     stars = "*" * 3000 + "*a" * 30 + "z"
     waiver = read(tmp_path, GOOD.replace("spec.nodePools[*].kernel", f'"{stars}"'))[0]
-    started = time.perf_counter()
+    started = time.process_time()
     assert not waiver.covers("demo", Finding("GPU130", "error", "x", path="a" * 200))
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_two_waivers_for_the_same(tmp_path: Path) -> None:
