@@ -81,11 +81,9 @@ def nudges(known: Snapshot, view: View, operation: Operation) -> list[Evict]:
     """Make a validator run again that nobody has restarted."""
     pods = [pod for pod in known.validators.get(view.name, ()) if not pod.terminating]
     stale = [pod for pod in pods if pod.ready and not fresh(pod, operation)] if validates(view, operation) else []
-    waited = known.seen.since(view.node.uid, "validator-stale", known.now, holds=bool(stale))
-    if not stale or waited < STALE_FOR:
-        return []
     return [
         Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, "to validate the node anew")
         for pod in stale
-        if known.backoff.get(pod.uid, known.now) <= known.now
+        if known.seen.since(pod.uid, "validator-stale", known.now) >= STALE_FOR
+        and known.backoff.get(pod.uid, known.now) <= known.now
     ]

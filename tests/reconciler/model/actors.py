@@ -227,8 +227,11 @@ class Actors:
             self.world.server.edit(NODES, node, {"spec": {"taints": None if spec.get("taints") else taints}})
 
     def fault(self, number: int) -> None:
-        """Something no longer works on a machine, or works again."""
-        if node := self._node(number):
+        """Something no longer works on a machine or on all, or works again."""
+        if number >= 9:
+            for machine in self.world.machines.values():
+                machine.faults ^= {FAULTS[number % 4]}
+        elif node := self._node(number):
             self.world.machines[node].faults ^= {FAULTS[number % 4]}
 
     def workload(self, number: int) -> None:

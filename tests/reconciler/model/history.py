@@ -34,12 +34,12 @@ BOUND = 700
 class History(Actors):
     """A cluster of NODES nodes and one replica of the program."""
 
-    def __init__(self, nodes: int = 3, *, installed: bool = True) -> None:
+    def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0) -> None:
         self.world = World(Server(history_limit=200))
         self.watcher = Watcher(self.world)
         self.replica = Replica(self.world, lambda: self.watcher.client("one"), lambda known: self._begun("one", known))
         self.other = Replica(self.world, lambda: self.watcher.client("two"), lambda known: self._begun("two", known))
-        self.want, self.versions, self.plans, self.by_hand = Want(), 1, 0, False
+        self.want, self.versions, self.plans, self.by_hand = Want(limits=limits), 1, 0, False
         self.world.install_stack("1")
         self.sync(0)
         for number in range(nodes):
@@ -214,5 +214,5 @@ STEPS: dict[str, Step] = {
     ).split()
 }
 """By name; the number goes to the step."""
-WEIGHTS: dict[str, int] = {"go": 30, "once": 6, "kill": 4, "driver": 3, "mig": 3, "tick": 3}
+WEIGHTS: dict[str, int] = {"go": 30, "once": 6, "kill": 4, "stall": 3, "fault": 2, "driver": 3, "mig": 3, "tick": 3}
 """How often a step comes, 1 where it isn't here."""

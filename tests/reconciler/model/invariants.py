@@ -94,7 +94,9 @@ def i4_owned_cordon(now: Moment) -> Iterator[str]:
         yield f"the mark is {mark}, the record says {found.get('id')}, cordon {found.get('cordon', False)}"
     if not found and m.cordoned(now.after) and now.owner == "us":
         yield "no record, and still cordoned by us"
-    if m.labels(now.after).get("gpustack.dev/phase", "") != found.get("phase", ""):
+    before = m.operation(now.before), m.labels(now.before).get("gpustack.dev/phase", "")
+    phase = m.labels(now.after).get("gpustack.dev/phase", "")
+    if phase != found.get("phase", "") and before != (found, phase):
         yield "the label does not say the phase of the record"
 
 
