@@ -1,7 +1,8 @@
 """gpustack affected: which clusters changed files concern, so that CI looks at these alone.
 
 A policy concerns its cluster, a layer the clusters that extend it, `waivers.yaml` all clusters, and what lies in dist/
-the cluster whose folder that is, its engine's objects included. A file that is gone counts as well. What lies elsewhere concerns no cluster.
+the cluster whose folder that is, its engine's objects included. A file that is gone counts as well. What lies elsewhere
+concerns no cluster.
 """
 
 from __future__ import annotations
