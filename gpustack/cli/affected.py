@@ -1,7 +1,8 @@
 """gpustack affected: which clusters changed files concern, so that CI looks at these alone.
 
 A policy concerns its cluster, a layer the clusters that extend it, `waivers.yaml` all clusters, and what lies in dist/
-the cluster whose folder that is. A file that is gone counts as well. What lies elsewhere concerns no cluster.
+the cluster whose folder that is, its engine's objects included. A file that is gone counts as well. What lies elsewhere
+concerns no cluster.
 """
 
 from __future__ import annotations
@@ -47,15 +48,18 @@ def affected(changed: Sequence[str], out: Path) -> set[str]:
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)}
         own |= {out / INDEX / f"{cluster}.json"}
-        if files & {absolute(each) for each in own} or below(files, out / cluster):
+        if files & {absolute(each) for each in own} or below(files, out, cluster):
             found.add(cluster)
     for cluster in clusters_in(out):
         gone = index_source(out, cluster)
-        if (gone and absolute(gone) in files and not os.path.lexists(gone)) or below(files, out / cluster):
+        if (gone and absolute(gone) in files and not os.path.lexists(gone)) or below(files, out, cluster):
             found.add(cluster)
     return found
 
 
-def below(files: set[str], folder: Path) -> bool:
-    """Whether one of FILES lies in FOLDER."""
-    return any(name.startswith(absolute(folder) + os.sep) for name in files)
+def below(files: set[str], out: Path, cluster: str) -> bool:
+    """Whether one of FILES lies in the folder of CLUSTER in OUT, or in that of its engine's objects."""
+    from ..gitops.place import ENGINES, FOLDER
+
+    folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
+    return any(name.startswith(tuple(absolute(folder) + os.sep for folder in folders)) for name in files)

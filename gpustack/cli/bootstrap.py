@@ -56,9 +56,11 @@ def document(plan: Plan, cluster: str) -> str:
     from ..gitops.plan import folder, roots
 
     where = "the cluster in which Argo CD runs" if plan.engine == "argocd" else f"the cluster {cluster}"
-    what = plan.path(folder(plan, cluster))
+    what = plan.url if plan.oci else plan.path(folder(plan, cluster))
+    pushed = "is pushed" if plan.oci else "is committed and pushed"
+    often = "once, and again when it changes" if plan.oci else "once"
     head = (
-        f"# Syncs {what}, once that is committed and pushed. To be applied once, to {where}:\n"
+        f"# Syncs {what}, once that {pushed}. To be applied {often}, to {where}:\n"
         f"#   gpustack bootstrap{f' {cluster}' if cluster else ''} | kubectl apply --server-side -f -\n"
     )
     return head + "---\n".join(emit(body) for body in roots(plan, cluster))
@@ -71,12 +73,8 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
     first = next(iter(plans.values()))
     if len(plans) == 1:
         return first
-    shared = {
-        (argocd.namespace_of(plan), plan.settings.repository.model_dump_json())
-        for plan in plans.values()
-        if plan.engine == "argocd" and not argocd.runs_inside(plan)
-    }
-    if len(shared) > 1 or any(plan.engine == "flux" or argocd.runs_inside(plan) for plan in plans.values()):
+    shared = {(argocd.namespace_of(plan), plan.settings.repository.model_dump_json()) for plan in plans.values()}
+    if len(shared) > 1 or any(plan.engine == "flux" or plan.oci or argocd.runs_inside(plan) for plan in plans.values()):
         raise InputError(several(plans))
     return first
 
@@ -100,7 +98,7 @@ def several(plans: Mapping[str, Plan]) -> Finding:
         "GPU039",
         "error",
         f"{len(names)} clusters have no root in common",
-        why="Flux, and an Argo CD in its own cluster, serve one cluster each; clusters of one Argo CD share a root "
-        "when they share its namespace and the repository",
+        why="Flux, an Argo CD in its own cluster, and an artifact serve one cluster each; clusters of one Argo CD "
+        "share a root when they share its namespace and the repository",
         remedy=f"name one of them: {', '.join(names[:12])}{' and more' if len(names) > 12 else ''}",
     )

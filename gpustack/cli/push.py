@@ -116,7 +116,8 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     if not found:
         what = f"{out / index.INDEX / cluster}.json lists no file"
         raise StaleError(Finding("GPU967", "error", what, remedy="run `gpustack render`"))
-    for name in sorted(common.foreign_files(out, cluster))[:10]:
+    inside = (name for name in common.foreign_files(out, cluster) if not name.startswith("../"))
+    for name in sorted(inside)[:10]:
         print(printable(f"not ours, and not pushed: {out / cluster / name}"), file=sys.stderr)
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..catalog import texts
 from ..catalog.rendered_kinds import rendered_kinds
 from ..model import Body
-from ..policy.gitops import ArgoCd, is_oci, revision
+from ..policy.gitops import ArgoCd, revision
 from . import marks
 from .plan import Kind, Plan, folder
 
@@ -38,6 +38,8 @@ def roots(plan: Plan, cluster: str) -> list[Body]:
     """What a person applies once: the Application that syncs the others, of CLUSTER or of all of them, its project, and
     the part of Argo CD's configuration that tells the health of NodePolicies.
     """
+    if plan.oci:
+        return [*objects(plan, cluster), _health(plan)]
     name = f"root-{ROOT}-{cluster}" if cluster else f"root-{ROOT}"
     namespace = namespace_of(plan)
     project = {
@@ -58,17 +60,25 @@ def roots(plan: Plan, cluster: str) -> list[Body]:
             "retry": RETRY,
         },
     }
-    health = {
+    return [
+        _object("AppProject", name, plan, project),
+        _object("Application", name, plan, spec, COMPARE),
+        _health(plan),
+    ]
+
+
+def _health(plan: Plan) -> Body:
+    """The part of Argo CD's configuration by which it tells the health of a NodePolicy."""
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "name": "argocd-cm",
-            "namespace": namespace,
+            "namespace": namespace_of(plan),
             "labels": {"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"},
         },
         "data": {HEALTH_KEY: texts.argocd_health()},
     }
-    return [_object("AppProject", name, plan, project), _object("Application", name, plan, spec, COMPARE), health]
 
 
 def namespace_of(plan: Plan) -> str:
@@ -91,8 +101,7 @@ def _object(kind: str, name: str, plan: Plan, spec: Body, annotations: dict[str,
 def _source(plan: Plan) -> Body:
     """The repository and what of it; the path comes on top."""
     kind, name = revision(plan.settings.repository)
-    tag = kind == "tag" and not is_oci(plan.settings.repository)
-    return {"repoURL": plan.url, "targetRevision": f"refs/tags/{name}" if tag else name}
+    return {"repoURL": plan.url, "targetRevision": f"refs/tags/{name}" if kind == "tag" and not plan.oci else name}
 
 
 def _destination(settings: ArgoCd) -> dict[str, str]:
@@ -136,7 +145,7 @@ def _application(plan: Plan, cluster: str) -> Body:
         }
     spec = {
         "project": settings.project or f"{ROOT}-{cluster}",
-        "source": {**_source(plan), "path": plan.path(cluster), "directory": {"recurse": True}},
+        "source": {**_source(plan), "path": plan.cluster_path(cluster), "directory": {"recurse": True}},
         "destination": _destination(settings),
         "syncPolicy": policy,
     }

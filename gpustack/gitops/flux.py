@@ -11,7 +11,7 @@ Nothing has `postBuild`, so no variable is replaced anywhere; objects with a `${
 from __future__ import annotations
 
 from ..model import Body, Stage
-from ..policy.gitops import is_oci, revision
+from ..policy.gitops import revision
 from .marks import PRUNE
 from .plan import Plan, folder
 
@@ -36,6 +36,8 @@ def roots(plan: Plan, cluster: str) -> list[Body]:
     """What a person applies once: the source, and the Kustomization that syncs all others. Deleting that one leaves
     them, and so the cluster, as they are.
     """
+    if plan.oci:
+        return objects(plan, cluster)
     spec = {**_common(plan, plan.path(folder(plan, cluster))), "deletionPolicy": "Orphan"}
     return [*_source(plan), _object(KUSTOMIZE, "Kustomization", ROOT, plan, spec)]
 
@@ -61,7 +63,7 @@ def _source(plan: Plan) -> list[Body]:
 
 
 def _source_kind(plan: Plan) -> str:
-    return "OCIRepository" if is_oci(plan.settings.repository) else "GitRepository"
+    return "OCIRepository" if plan.oci else "GitRepository"
 
 
 def _common(plan: Plan, path: str) -> Body:
@@ -84,7 +86,7 @@ def _common(plan: Plan, path: str) -> Body:
 
 
 def _stage(plan: Plan, cluster: str, stage: Stage) -> Body:
-    spec = _common(plan, plan.path(cluster, stage))
+    spec = _common(plan, plan.cluster_path(cluster, stage))
     before = [each for each in plan.stages[: plan.stages.index(stage)] if each != "reconciler"]
     if before:
         spec["dependsOn"] = [{"name": f"{ROOT}-{before[-1]}"}]

@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
+ENGINES = ("argocd", "flux")
+
 FOLDER = ".gitops"
 """No cluster can be called so, and no engine syncs it along with a cluster."""

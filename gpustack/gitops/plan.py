@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from ..model import STAGES, Body, Resource, Stage
-from ..policy.gitops import Engine, GitOps
+from ..policy.gitops import Engine, GitOps, is_oci
 from .place import FOLDER
 
 if TYPE_CHECKING:
@@ -54,10 +54,23 @@ class Plan(BaseModel):
         """The repository, which a rule sees to."""
         return self.settings.repository.url or ""
 
+    @property
+    def oci(self) -> bool:
+        """Whether the cluster comes as an OCI artifact of its own (gpustack push): its root is the cluster's folder."""
+        return is_oci(self.settings.repository)
+
     def path(self, *below: str) -> str:
-        """The folder BELOW the render in the repository."""
-        root = self.settings.repository.path or DEFAULT_PATH
-        return "/".join([*([] if root == "." else [root]), *below])
+        """The folder BELOW the render in a Git repository."""
+        return joined(self.settings.repository.path or DEFAULT_PATH, *below)
+
+    def cluster_path(self, cluster: str, *below: str) -> str:
+        """The folder BELOW that of CLUSTER, in the repository or in the cluster's artifact."""
+        return joined(self.settings.repository.path or ".", *below) if self.oci else self.path(cluster, *below)
+
+
+def joined(*parts: str) -> str:
+    """PARTS as one path; `.` is where it starts."""
+    return "/".join(part for part in parts if part != ".") or "."
 
 
 def plan_of(spec: ClusterPolicySpec, resources: Iterable[Resource]) -> Plan | None:
@@ -89,7 +102,10 @@ def objects(plan: Plan, cluster: str) -> list[Body]:
 
 
 def roots(plan: Plan, cluster: str = "") -> list[Body]:
-    """What a person applies once, so that the engine syncs CLUSTER; without one all clusters."""
+    """What a person applies once, so that the engine syncs CLUSTER; without one all clusters.
+
+    An artifact holds the cluster's objects alone, so of that it is all that the engine has.
+    """
     from . import argocd, flux
 
     return argocd.roots(plan, cluster) if plan.engine == "argocd" else flux.roots(plan, cluster)

@@ -79,13 +79,14 @@ class Repository(Section):
     """Where the engine finds `dist/`."""
 
     url: Annotated[str, REPOSITORY_URL] | None = None
-    """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of an OCI artifact with the
-    same folders (oci://). Has no default."""
+    """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI
+    artifact, as `gpustack push` makes it (oci://). Has no default."""
     revision: Annotated[str, REVISION] | None = None
     """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag. Absent:
     main; of an OCI artifact `latest`."""
     path: Annotated[str, REPOSITORY_PATH] | None = None
-    """Folder of the render in the repository. Absent: dist."""
+    """Folder of the render in the repository; in an OCI artifact the cluster's folder. Absent: dist; in an artifact its
+    root."""
 
 
 class Destination(Section):

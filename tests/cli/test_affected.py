@@ -29,6 +29,8 @@ def fleet(project: Project) -> Project:
         ("policies/waivers.yaml", "a b c"),
         ("dist/c/base/x.yaml", "c"),
         ("dist/.index/c.json", "c"),
+        ("dist/.gitops/flux/c/x.yaml", "c"),
+        ("dist/.gitops/flux/cc/x.yaml", ""),
         ("dist/cc/base/x.yaml", ""),
         ("README.md", ""),
         ("policies/new.yaml", ""),

@@ -60,8 +60,9 @@ def test_one_argo_cd_for_all(project: Project) -> None:
         argocd(server=HERE),
         {**argocd(name="b"), "repository": {"url": "https://git.example.com/other.git"}},
         {**argocd(name="b"), "argocd": {"destination": {"name": "b"}, "namespace": "gitops"}},
+        {**argocd(name="b"), "repository": {"url": "oci://registry.example.com/b"}},
     ],
-    ids=["flux", "inside", "repository", "namespace"],
+    ids=["flux", "inside", "repository", "namespace", "artifact"],
 )
 def test_no_root_in_common(project: Project, other: dict[str, Any]) -> None:
     """Where one root can't serve all, the person is told which names there are."""

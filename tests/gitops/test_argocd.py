@@ -78,7 +78,8 @@ def test_every_field_has_an_effect(store: Store) -> None:
     source = application(planned(store, repository={"revision": "refs/tags/v1", "path": "."}))["source"]
     assert (source["targetRevision"], source["path"]) == ("refs/tags/v1", "prod")
     oci = {"url": "oci://registry.example.com/gpu", "revision": "v1"}
-    assert application(planned(store, repository=oci))["source"]["targetRevision"] == "v1"
+    artifact = application(planned(store, repository=oci))["source"]
+    assert (artifact["targetRevision"], artifact["path"]) == ("v1", "."), "its root is the cluster's folder"
 
 
 def test_the_project_permits_what_is_rendered_and_no_more(store: Store) -> None:
@@ -132,6 +133,13 @@ def test_roots(store: Store, cluster: str) -> None:
     assert "clusterResourceWhitelist" not in project
     health = found["ConfigMap/argocd-cm"]["data"]
     assert health.keys() == {"resource.customizations.health.gpustack.dev_NodePolicy"}
+
+
+def test_root_of_an_artifact(store: Store) -> None:
+    """An artifact holds the cluster's objects alone, so the person applies Application and project themselves."""
+    made = planned(store, repository={"url": "oci://registry.example.com/gpu"})
+    found = named(roots(made, "prod"))
+    assert found.keys() == {"AppProject/gpustack-prod", "Application/gpustack-prod", "ConfigMap/argocd-cm"}
 
 
 def test_names_never_meet(store: Store) -> None:

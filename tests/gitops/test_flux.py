@@ -121,6 +121,8 @@ def test_oci(store: Store) -> None:
     found = named(objects(made, "prod"))
     assert found["OCIRepository/gpustack"]["spec"]["ref"] == {"tag": "v7"}
     assert {spec["sourceRef"]["kind"] for spec in specs(made).values()} == {"OCIRepository"}
+    assert specs(made)["base"]["path"] == "./base", "the artifact's root is the cluster's folder"
+    assert roots(made, "prod") == objects(made, "prod"), "the artifact has no objects of the engine"
     latest = named(objects(planned(store, repository={"url": "oci://registry.example.com/gpu"}), "prod"))
     assert latest["OCIRepository/gpustack"]["spec"]["ref"] == {"tag": "latest"}
 

@@ -62,7 +62,7 @@ def go_reader() -> GoReader:
 
     Safe to call from several processes at once. Raises GoReaderError with the remedy where it can't be built.
     """
-    return GoReader(_built(_SOURCE, _TOOLS / "yaml-reader"))
+    return GoReader(built(_SOURCE, _TOOLS / "yaml-reader"))
 
 
 def find_go(source: Path = _SOURCE) -> str:
@@ -86,7 +86,11 @@ def find_go(source: Path = _SOURCE) -> str:
     raise GoReaderError(f"Tests read our YAML with Kubernetes' own reader; no Go to build it was found{why}. {remedy}")
 
 
-def _built(source: Path, program: Path) -> Path:
+def built(source: Path, program: Path) -> Path:
+    """PROGRAM, built first where it is missing or older than its sources in SOURCE: go.mod, go.sum and main.go.
+
+    Raises GoReaderError with the remedy.
+    """
     stamp = program.with_name(f".{program.name}.stamp")
     digest = _digest(source)
     if _current(program, stamp, digest):
@@ -116,8 +120,8 @@ def _build(source: Path, program: Path) -> None:
     done = _run([go, "build", "-trimpath", "-buildvcs=false", "-o", str(new), "."], source)
     if done.returncode != 0:
         raise GoReaderError(
-            f"`{go} build` of Kubernetes' YAML reader in {source} failed:\n{done.stderr.strip()}\n"
-            "The first build fetches three modules, so it needs the Go module proxy; later ones need no network."
+            f"`{go} build` in {source} failed:\n{done.stderr.strip()}\n"
+            "The first build fetches modules, so it needs the Go module proxy; later ones need no network."
         )
     new.replace(program)
 

@@ -65,12 +65,12 @@ def test_a_change_of_any_source_builds_again(monkeypatch: pytest.MonkeyPatch, tm
     for name in ("go.mod", "go.sum", "main.go"):
         (tmp_path / name).write_text("1")
     program = tmp_path / "bin" / "reader"
-    harness._built(tmp_path, program)
-    harness._built(tmp_path, program)
+    harness.built(tmp_path, program)
+    harness.built(tmp_path, program)
     assert built == ["reader"]
     for count, name in enumerate(("go.mod", "go.sum", "main.go"), 2):
         (tmp_path / name).write_text("2")
-        harness._built(tmp_path, program)
+        harness.built(tmp_path, program)
         assert len(built) == count
 
 
@@ -110,4 +110,4 @@ def test_a_build_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("GOFLAGS", "-mod=bogus")
     for _ in range(2):
         with pytest.raises(GoReaderError, match="undefined: nonsense"):
-            harness._built(tmp_path, tmp_path / "bin" / "reader")
+            harness.built(tmp_path, tmp_path / "bin" / "reader")
