@@ -45,10 +45,14 @@ class Gap(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """What is missing: objects and keys that are named, and things that are selected by their labels."""
+    """What is missing: objects and keys that are named, and things that are selected by their labels.
+
+    `idle` are the positions of references that nothing names.
+    """
 
     named: list[Gap]
     selected: list[Needed]
+    idle: Sequence[int] = ()
 
 
 @rule("GPU201", "error", over="render")
@@ -164,6 +168,30 @@ def nothing_selected(render: Render) -> Iterator[Hit]:
         )
 
 
+@rule("GPU205", "note", over="render")
+def reference_without_use(render: Render) -> Iterator[Hit]:
+    """An entry of `references` that nothing in the render names.
+
+    It may be misspelt, or left over. What tenants' manifests name (`gpustack lint --workloads`) may stand there too.
+
+    Bad:
+        toolkit: {imagePullSecrets: [registry]}
+        references: [{kind: Secret, name: registry}, {kind: Secret, name: registry-old}]
+
+    Good:
+        toolkit: {imagePullSecrets: [registry]}
+        references: [{kind: Secret, name: registry}]
+    """
+    for position in render.gaps.idle:
+        reference = render.spec.references[position]
+        yield Hit(
+            f"spec.references[{position}]",
+            f"nothing names the {reference.kind} {reference.name!r}",
+            "an entry says that something which is named exists; this one changes nothing",
+            "correct its kind, name or namespace, or leave it out",
+        )
+
+
 def missing(
     have: Iterable[Provided], need: Iterable[Needed], references: Iterable[Mapping[str, Any]], namespace: str
 ) -> Gaps:
@@ -179,6 +207,7 @@ def missing(
         else:
             exact[there.kind, there.namespace, there.name] = there.keys
     unseen: set[tuple[str, str]] = set()
+    references, need = list(references), list(need)
     for reference in references:
         own = reference.get("namespace") or namespace
         unseen.add((SELECTABLE.get(reference["kind"], ""), own))
@@ -198,7 +227,17 @@ def missing(
     for (identity, key), named_by in absent.items():
         by = named_by[0] + (f" (and {len(named_by) - 1} more)" if len(named_by) > 1 else "")
         named.append(Gap(*identity, by, key, exact.get(identity) or ()))
-    return Gaps(named, unselected)
+    used = {(item.kind, item.name, item.namespace) for item in need}
+    idle = [
+        position
+        for position, reference in enumerate(references)
+        if reference["kind"] not in SELECTABLE
+        and not {
+            (reference["kind"], reference["name"], where) for where in (reference.get("namespace") or namespace, "")
+        }
+        & used
+    ]
+    return Gaps(named, unselected, idle)
 
 
 def built_in(item: Needed) -> bool:

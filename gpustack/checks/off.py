@@ -87,10 +87,22 @@ def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
         yield from (Off(path, why, "say it in spec.drivers") for path in DESCRIBED_ELSEWHERE)
     if not on_openshift(spec.cluster):
         yield Off(("operator", "use_ocp_driver_toolkit"), "the cluster is not OpenShift", "set spec.cluster.openshift")
+    elif toolkit_runs_the_driver(spec):
+        why = "OpenShift's driver toolkit starts the driver by a command of its own, as with the operator"
+        yield Off(("driver", "args"), why, "set spec.operator.use_ocp_driver_toolkit: false")
     if not spec.cluster.monitoring:
         for path in MONITORED:
             why = "nobody says that the Prometheus operator is in the cluster, so there is no ServiceMonitor"
             yield Off(path, why, "set spec.cluster.monitoring: true")
+
+
+def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
+    """Whether every driver of the nodes runs with OpenShift's driver toolkit (operator.md 3): all pools say their
+    RHCOS."""
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    if not images or spec.operator.use_ocp_driver_toolkit is False or spec.driver.usePrecompiled:
+        return False
+    return bool(spec.nodePools) and all(pool.ostreeVersion for pool in spec.nodePools)
 
 
 def _virtual_machines(spec: ClusterPolicySpec) -> Iterator[Off]:

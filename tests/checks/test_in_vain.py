@@ -16,6 +16,10 @@ from tests.checks.snippets import loaded
 KATA = "sandboxWorkloads: {enabled: true, mode: kata}\n"
 KUBEVIRT = "sandboxWorkloads: {enabled: true}\n"
 DRIVERS = "driver: {useNvidiaDriverCRD: true%s}\ndrivers: [{name: stable, default: true%s}]\n"
+OPENSHIFT = (
+    "cluster: {openshift: {version: 4.18.22, driverToolkitImages: {418.94.1-0: registry.example.com/toolkit:1}}}\n"
+    "nodePools: [{name: p, os: rhcos4.18, ostreeVersion: 418.94.1-0}]\n"
+)
 DRA = "gpuCluster: {}\ndrivers: [{name: default, default: true}]\n"
 
 
@@ -62,6 +66,11 @@ def paths(rule: str, snippet: str) -> list[str]:
             "cluster.monitoring",
         ),
         ("operator: {use_ocp_driver_toolkit: true}", "operator.use_ocp_driver_toolkit", "cluster.openshift"),
+        (
+            OPENSHIFT + "driver: {args: [init, --verbose]}",
+            "driver.args",
+            "operator.use_ocp_driver_toolkit: false",
+        ),
     ],
 )
 def test_settings_of_what_is_off(snippet: str, path: str, remedy: str) -> None:

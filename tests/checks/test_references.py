@@ -229,6 +229,23 @@ def test_keys_of_references(store: Store, body: Body) -> None:
     assert findings(store, body, references=[{**reference, "keys": ["a"]}]) == ["GPU202 Secret 'x' has no key 'k'"]
 
 
+def test_a_reference_that_nothing_names(store: Store) -> None:
+    """It is noted at its place: one that is named, if only as optional or in a namespace of its own, is not."""
+    names = [{"secretRef": {"name": "a"}}, {"secretRef": {"name": "c", "optional": True}}]
+    used = container(envFrom=[*names, {"configMapRef": {"name": "b", "optional": True}}])
+    references = [
+        {"kind": "Secret", "name": "a"},
+        {"kind": "ConfigMap", "name": "b"},
+        {"kind": "Secret", "name": "old"},
+        {"kind": "Secret", "name": "c", "namespace": "elsewhere"},
+        {"kind": "DaemonSet", "name": "whose-pods-a-service-may-select"},
+    ]
+    wanted = policy([used], references)
+    stack = compile_stack(wanted, digest(wanted.model_dump_json()), store)
+    told = [finding.path for finding in stack.findings if finding.rule == "GPU205"]
+    assert told == ["spec.references[2]", "spec.references[3]"]
+
+
 def test_one_finding_for_many(store: Store) -> None:
     """What many pods name is said once, with their number."""
     pods = [{**volume(secret={"secretName": "x"}), "metadata": {"name": f"p{number}"}} for number in range(4)]
