@@ -37,7 +37,7 @@ test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those th
 	$(BIN)/pytest -q -n 2 $(ARGS)
 
 .PHONY: test-control-plane
-test-control-plane: venv-dev control-plane ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
+test-control-plane: venv-dev control-plane go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
 	$(BIN)/pytest -q tests/control_plane $(ARGS)
 
 .PHONY: test-browser
