@@ -185,6 +185,8 @@ class Waiting(Slim, kw_only=True):
     count: int
     nodes: list[str] = []
     """Up to 20 of them."""
+    message: str = ""
+    """Of the first of them: which pod, which disruption budget, until when."""
 
 
 class Breaker(Slim, kw_only=True):

@@ -63,12 +63,10 @@ def breaker(known: Snapshot, policy: NodePolicy, views: Iterable[View], reset: s
 
 def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
     """The status of POLICY."""
-    grouped: dict[str, list[str]] = {}
+    grouped: dict[str, list[Wait]] = {}
     for wait in tally.waits:
-        grouped.setdefault(wait.kind, []).append(wait.node)
-    waiting = [
-        Waiting(reason=kind, count=len(nodes), nodes=sorted(nodes)[:NAMES]) for kind, nodes in sorted(grouped.items())
-    ]
+        grouped.setdefault(wait.kind, []).append(wait)
+    waiting = [_waiting(kind, waits) for kind, waits in sorted(grouped.items())]
     made = Status(
         observedGeneration=policy.metadata.generation,
         nodes=tally.nodes,
@@ -82,6 +80,13 @@ def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -
         _kept(policy, known.now, condition) for condition in _conditions(known, policy, tally, switch, waiting)
     ]
     return made
+
+
+def _waiting(kind: str, waits: Sequence[Wait]) -> Waiting:
+    """What nodes wait for that wait for the same kind of thing; in the words of the first by name."""
+    ordered = sorted(waits, key=lambda wait: wait.node)
+    names = [wait.node for wait in ordered]
+    return Waiting(reason=kind, count=len(names), nodes=names[:NAMES], message=ordered[0].message)
 
 
 def _conditions(
