@@ -6,7 +6,6 @@ Those that need a whole history (I5, I10, I11's end state, I12, I19, I22, I24 to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 
 from . import moment as m
 from .moment import Moment
@@ -182,12 +181,12 @@ def i15_labels_stay(now: Moment) -> Iterator[str]:
 
 def i16_outage_of_nfd(now: Moment) -> Iterator[str]:
     """A GPU counts as gone only after the grace."""
-    if (
-        m.labels(now.after).get("nvidia.com/gpu.present")
-        == "false"
-        != m.labels(now.before).get("nvidia.com/gpu.present")
-    ) and (now.gone_since is None or now.world.server.now - now.gone_since < timedelta(seconds=900)):
-        yield "the GPU was not gone for long"
+    key = "nvidia.com/gpu.present"
+    if m.labels(now.after).get(key) == "false" != m.labels(now.before).get(key):
+        server, elapsed = now.gone_since or (now.world.server.now, now.world.elapsed)
+        passed = max((now.world.server.now - server).total_seconds(), now.world.elapsed - elapsed)
+        if passed < 900:
+            yield f"the GPU was gone for {passed:.0f} s"
 
 
 def i17_proof(now: Moment) -> Iterator[str]:

@@ -93,8 +93,8 @@ class Moment:
     """Who cordoned the node before this write: "us", "others" or nobody."""
     empty_lists: int = 0
     """How many lists of the node's pods in a row had none that uses a GPU, for the writer."""
-    gone_since: datetime | None = None
-    """Since when NFD has not seen the node's GPU, by the API server's clock."""
+    gone_since: tuple[datetime, float] | None = None
+    """Since when NFD has not seen the node's GPU, by the API server's clock and by the time that has passed."""
 
     @property
     def ours(self) -> bool:
@@ -144,16 +144,17 @@ class Moment:
         return next((each for each in policies if each.uid == uid), None)
 
     def owner_of(self, node: Document) -> str:
-        """UID of the policy whose budget a node counts in."""
+        """UID of the policy whose budget a node counts in, of those that the pass saw."""
         found, seen = operation(node), labels(node)
-        if found and self.policy(found.get("policy", "")):
+        policies = self.known.policies if self.known else ()
+        if found and self.seen_policy(found.get("policy", "")):
             return str(found["policy"])
         if not found and seen.get(PCI) != "true" and seen.get("nvidia.com/gpu.present") != "true":
             return ""
         matching = [
-            each["metadata"]["uid"]
-            for each in self.policies()
-            if all(seen.get(key) == value for key, value in each["spec"]["nodeSelector"].items())
+            each.uid
+            for each in policies
+            if all(seen.get(key) == value for key, value in each.spec.nodeSelector.items())
         ]
         return matching[0] if len(matching) == 1 or (matching and found) else ""
 

@@ -36,7 +36,7 @@ class Watcher:
     seen: dict[str, Snapshot] = field(default_factory=dict)
     writes: Counter[str] = field(default_factory=Counter)
     owners: dict[str, str] = field(default_factory=dict)
-    gone: dict[str, datetime] = field(default_factory=dict)
+    gone: dict[str, tuple[datetime, float]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
     empty: dict[tuple[str, str], int] = field(default_factory=dict)
     """By writer and node: how many lists in a row showed no pod that uses a GPU."""
@@ -166,4 +166,4 @@ class Watcher:
         if m.labels(now.after).get(m.PCI) == "true":
             self.gone.pop(name, None)
         else:
-            self.gone.setdefault(name, self.world.server.now)
+            self.gone.setdefault(name, (self.world.server.now, self.world.elapsed))

@@ -1,0 +1,126 @@
+"""Rollouts as people see them: what is begun, what is left alone, and what stops them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpustack.reconciler.cluster import POLICIES
+from tests.reconciler.model import moment as m
+from tests.reconciler.model.actors import POOL
+from tests.reconciler.model.history import History
+
+
+def phases(history: History) -> dict[str, str]:
+    """The phase of each node on which an operation is open."""
+    found = {name: m.operation(history.world.node(name)).get("phase", "") for name in history.world.machines}
+    return {name: phase for name, phase in found.items() if phase}
+
+
+def status(history: History) -> dict[str, Any]:
+    """The status of the pool's policy."""
+    return dict(history.world.server.get(POLICIES, POOL)["status"])
+
+
+def go(history: History, passes: int, seconds: float = 10.0) -> None:
+    """Some passes."""
+    for _ in range(passes):
+        history.once()
+        history.world.tick(seconds)
+
+
+def test_a_hundred_bare_nodes_are_set_up_without_a_cordon() -> None:
+    """As a cluster autoscaler adds them (A4): outside the budget of one, fifty at a time."""
+    history = History(1)
+    for number in range(100):
+        history.world.add_node(f"new-{number}")
+    most = 0
+    for _ in range(60):
+        history.once()
+        assert not any(history.world.cordoned(name) for name in history.world.machines)
+        most = max(most, len(phases(history)))
+        history.world.tick(10)
+    assert most == 50
+    assert history.problems() == []
+    assert status(history)["current"] == 101
+
+
+def test_the_breaker_stops_a_rollout_until_it_is_reset() -> None:
+    """Two nodes fail, and two stop it (the model's policies say so), though the budget would let a third go."""
+    history = History(4, limits=3)
+    for machine in history.world.machines.values():
+        machine.faults.add("driver")
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 350)
+    assert sorted(phases(history).values()) == ["Quarantine", "Quarantine"]
+    assert status(history)["breaker"]["open"] is True
+    for machine in history.world.machines.values():
+        machine.faults.clear()
+    history.retry(1)
+    go(history, 400)
+    assert phases(history) == {}
+    assert history.problems() == []
+    assert not status(history)["breaker"].get("open")
+
+
+def test_a_pause_and_a_hold_begin_nothing_and_say_so() -> None:
+    """Paused, the status says who waits and why; Ready stays true, or Flux would hold the next commit (A7)."""
+    history = History(2)
+    history.pause(1)
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 10)
+    assert phases(history) == {}
+    assert [(each["reason"], each["count"]) for each in status(history)["waiting"]] == [("paused", 2)]
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in status(history)["conditions"]}
+    assert conditions["Ready"][0] == "True"
+    assert conditions["RolledOut"] == ("False", "Paused")
+    history.pause(1)
+    history.hold(0)
+    go(history, 120)
+    assert [wait.node for wait in history.replica.decided.waits if wait.kind == "hold"] == ["n0"]
+    assert history.world.machines["n1"].loaded == "digest-2"
+
+
+def test_a_window_gates_what_begins() -> None:
+    """It is nine in the morning, and the window is at 22:00."""
+    history = History(2)
+    history.want.version, history.want.window = "2", True
+    history.sync(0)
+    go(history, 10)
+    assert phases(history) == {}
+    assert {wait.kind for wait in history.replica.decided.waits} == {"window"}
+    go(history, 52, 900)
+    assert phases(history) != {}, "13 hours later"
+    go(history, 150)
+    assert history.problems() == []
+
+
+def test_what_the_operator_left_is_gone_on_with() -> None:
+    """Its cordon becomes ours; a node that the user had cordoned before stays cordoned (A6)."""
+    history = History(2)
+    history.operator(0)
+    history.operator(9)
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 200)
+    assert [history.world.machines[name].loaded for name in ("n0", "n1")] == ["digest-2", "digest-2"]
+    assert [history.world.cordoned(name) for name in ("n0", "n1")] == [False, True]
+    for name in ("n0", "n1"):
+        assert m.UPSTREAM not in history.world.labels(name)
+        assert not any("gpu-driver-upgrade." in key for key in history.world.annotations(name))
+
+
+def test_a_node_whose_pods_cannot_be_evicted_is_not_cordoned() -> None:
+    """The trial says so before anything happens, and names the budget."""
+    history = History(2)
+    history.workload(4)
+    for _ in range(3):
+        history.world.tick()
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 10)
+    blocked = [wait for wait in history.replica.decided.waits if wait.kind == "blocked"]
+    assert blocked
+    assert "train" in blocked[0].message
+    assert not any(history.world.cordoned(wait.node) for wait in blocked)
