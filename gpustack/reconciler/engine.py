@@ -170,6 +170,7 @@ def _look(found: Pass, view: View) -> None:
         text = f"several NodePolicies match it: {names}" if names else "no NodePolicy matches it"
         found.wait(view, "membership", f"{text}; its labels stay as they are")
     elif takeover.left_behind(view):
+        found.taken_over += [view] if takeover.in_hand(view) else []
         found.actions.append(takeover.take_over(known, view, view.policy))
     else:
         _idle(found, view, view.policy)

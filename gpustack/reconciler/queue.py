@@ -28,6 +28,8 @@ class Pass:
     tells: list[Tell] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
+    taken_over: list[View] = field(default_factory=list)
+    """Nodes that this pass takes over from the operator: they count before anybody else begins."""
     tallies: dict[str, status.Tally] = field(default_factory=dict)
     statuses: dict[str, Status] = field(default_factory=dict)
     again: float = 300.0
@@ -47,6 +49,8 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     """
     known = found.known
     budget = Budget(found.views, known.policies, known.admitting)
+    for view in found.taken_over:
+        budget.take(view)
     taken: list[Candidate] = []
     found.candidates.sort(key=lambda each: _order(budget, each))
     for candidate in found.candidates:

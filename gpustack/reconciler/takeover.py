@@ -44,6 +44,11 @@ def left_behind(view: View) -> bool:
     return keys.UPGRADE_STATE in view.labels or any(key in view.annotations for key in keys.UPSTREAM_ANNOTATIONS)
 
 
+def in_hand(view: View) -> bool:
+    """Whether the operator has begun with the node, so that an operation of ours goes on with it."""
+    return PHASES.get(view.labels.get(keys.UPGRADE_STATE, "")) not in {None, "Quarantine"}
+
+
 def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     """The write that makes the operator's upgrade ours, or that drops what is left of it."""
     state = view.labels.get(keys.UPGRADE_STATE, "")
