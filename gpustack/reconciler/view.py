@@ -124,13 +124,13 @@ def views(known: Snapshot) -> list[View]:
 def view(known: Snapshot, node: Node) -> View:
     """NODE with its policies and records."""
     policies = tuple(each for each in known.policies if selects(each.spec.nodeSelector, node.metadata.labels))
-    annotations = node.metadata.annotations
+    annotations, operation = node.metadata.annotations, None
     try:
         operation = read(Operation, annotations.get(keys.OPERATION))
         last = read(Last, annotations.get(keys.LAST)) or Last()
         memory = read(Memory, annotations.get(keys.MEMORY)) or Memory()
     except Unreadable as why:
-        return View(node, policies, unreadable=str(why))
+        return View(node, policies, operation, unreadable=str(why))  # an operation that can be read holds its slot
     drivers = tuple(_drivers(known.driver_sets, policies[0], node)) if len(policies) == 1 else ()
     return View(node, policies, operation, last, memory, drivers=drivers)
 

@@ -225,8 +225,9 @@ def i20_deadlines(now: Moment) -> Iterator[str]:
 
 
 def i21_unreadable(now: Moment) -> Iterator[str]:
-    """A node whose record can't be read is left alone."""
-    if m.operation(now.before).get("unreadable"):
+    """A node whose record can't be read is left alone; a fence against a late admission may come there (A1)."""
+    fenced = m.annotations_of(now.before).get(m.FENCE) != m.annotations_of(now.after).get(m.FENCE)
+    if m.operation(now.before).get("unreadable") and not fenced:
         yield "written, though its record can't be read"
 
 

@@ -21,6 +21,7 @@ from gpustack.reconciler.testing.server import Event
 from gpustack.reconciler.testing.world import World
 
 OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))
+FENCE = "gpustack.dev/fence"
 HOLD, PAUSED = "gpustack.dev/hold", "gpustack.dev/paused"
 DEPLOY = "nvidia.com/gpu.deploy."
 UPSTREAM = "nvidia.com/gpu-driver-upgrade-state"
