@@ -7,7 +7,7 @@ from typing import Any
 from gpustack.reconciler.cluster import POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
-from tests.reconciler.model.history import History
+from tests.reconciler.model.history import STEPS, History
 
 
 def phases(history: History) -> dict[str, str]:
@@ -125,3 +125,12 @@ def test_a_node_whose_pods_cannot_be_evicted_is_not_cordoned() -> None:
     assert blocked
     assert "train" in blocked[0].message
     assert not any(history.world.cordoned(wait.node) for wait in blocked)
+
+
+def test_a_node_that_is_taken_over_holds_its_slot_at_once() -> None:
+    """The operator's half-done upgrade counts in the very pass that takes it over: nobody else begins beside it."""
+    steps = [("go", 5), ("operator", 8), ("driver", 10), ("tick", 2), ("go", 1)]
+    history = History(2, installed=False, limits=3)
+    for name, number in steps:
+        STEPS[name](history, number)
+    assert len(phases(history)) == 1
