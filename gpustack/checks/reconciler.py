@@ -245,14 +245,14 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
     parallel = 1 if limits.maxParallelUpgrades is None else limits.maxParallelUpgrades
     for index, pool in enumerate(spec.nodePools if runs(spec) and not in_charge(spec) else ()):
         own = pool.upgrade
-        for name, asked, field, most in (
-            ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None),
-            ("maxUnavailable", own and own.maxUnavailable, "maxUnavailable", limits.maxUnavailable),
+        for name, asked, field, most, what in (
+            ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None, "in an operation"),
+            ("maxUnavailable", own and own.maxUnavailable, "maxUnavailable", limits.maxUnavailable, "out of service"),
         ):
             if isinstance(asked, int) and isinstance(most, int) and asked > most:
                 yield Hit(
                     f"spec.nodePools[{index}].upgrade.{name}",
-                    f"pool {pool.name} may have {asked} nodes, and the whole cluster {most}",
+                    f"pool {pool.name} may have {asked} nodes {what} at a time, and the whole cluster {most}",
                     f"driver.upgradePolicy.{field} holds over all pools together, and the smaller number wins",
                     f"set spec.driver.upgradePolicy.{field} to {asked} or more",
                 )

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..compiler.cache import Store, own_digest, private_store
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, MissingToolError, whole
+from .revisions import revision_remedy
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -268,7 +269,7 @@ def git(reference: str, *words: str) -> str:
     if done.returncode:
         said = " ".join(os.fsdecode(done.stderr).split())
         what = f"git can't compare with {reference!r}: {said}"
-        raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit that this clone has"))
+        raise InputError(Finding("GPU022", "error", what, remedy=revision_remedy(said)))
     return os.fsdecode(done.stdout)
 
 

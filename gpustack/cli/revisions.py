@@ -10,6 +10,13 @@ from pathlib import Path
 from ..model import Finding, InputError, MissingToolError
 
 
+def revision_remedy(said: str) -> str:
+    """What to do where Git can't compare, by what it SAID."""
+    if "not a git repository" in said:
+        return "run it in a clone; in a new folder, `git init` and a first commit give something to compare with"
+    return "give a branch, tag or commit that this clone has"
+
+
 class Git:
     """The repository that the current folder is in. `why` tells what Git is asked for, where it is missing."""
 
@@ -23,9 +30,7 @@ class Git:
         if done.returncode:
             said = " ".join(os.fsdecode(done.stderr).split())
             what = f"git can't read {about!r}: {said}" if about else f"git: {said}"
-            raise InputError(
-                Finding("GPU022", "error", what, remedy="give a branch, tag or commit that this clone has")
-            )
+            raise InputError(Finding("GPU022", "error", what, remedy=revision_remedy(said)))
         return os.fsdecode(done.stdout)
 
     def _run(self, words: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:

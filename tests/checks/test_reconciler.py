@@ -174,6 +174,9 @@ def test_budgets() -> None:
     assert paths("GPU831", {"maxParallel": 2}, {"maxParallelUpgrades": 0}) == []
     assert paths("GPU831", {"maxUnavailable": 3}, {"maxUnavailable": 2}) == [f"{own}.maxUnavailable"]
     assert paths("GPU831", {"maxUnavailable": 3}, {"maxUnavailable": "25%"}) == []
+    wide = spec(nodePools=[{**POOL, "upgrade": {"maxParallel": 2}}], reconciler=IMAGE)
+    (told,) = found("GPU831", wide)
+    assert "2 nodes in an operation at a time" in told.what
 
 
 @pytest.mark.parametrize(("reconciler", "vain"), [("", True), ('reconciler: {image: "r.example/r:1"}', False)])

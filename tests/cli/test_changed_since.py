@@ -166,6 +166,7 @@ def test_outside_of_a_repository(project: Project) -> None:
     done = project.run("render", "--changed-since", "main", env={"GIT_CEILING_DIRECTORIES": str(project.folder.parent)})
     assert done.code == 4
     assert "not a git repository" in done.err
+    assert "git init" in done.err
     done = project.run("render", "--changed-since", "main", env={"PATH": "/no/such"})
     assert (done.code, "git is not on the PATH" in done.err) == (5, True)
 

@@ -1,8 +1,8 @@
 """Changes as lines that people read, the same for a terminal, Markdown and HTML.
 
 Values of Secrets are never shown, nor anything derived from them: that they changed is what a reviewer may know. A text
-with several lines, a script or an embedded configuration, is shown as a diff of its lines. One value that changes in
-the same way in several objects, an image for example, is one line with the objects behind it.
+with several lines, a script or an embedded configuration, is shown as a diff of its lines. What changes in the same way
+in several objects, an image or a toleration for example, is one block with the objects behind it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .fields import FieldChange, Item, written
+from .fields import FieldChange, Item, Path, written
 from .groups import Group
 from .objects import Identity, ObjectChange
 
@@ -63,8 +63,15 @@ def count(group: Group) -> str:
     return ", ".join(parts)
 
 
+def _end(path: Path) -> str:
+    """The end of PATH that says what it is about: an item with its list, and a variable's value with its name."""
+    if path and isinstance(path[-1], Item):
+        return written(path[-2:])
+    return written(path[-3:] if path[-1:] == ("value",) else path[-1:])
+
+
 def _same(field: FieldChange) -> str:
-    return json.dumps([written(field.path[-1:]), field.op, field.before, field.after], sort_keys=True, default=str)
+    return json.dumps([_end(field.path), field.op, field.before, field.after], sort_keys=True, default=str)
 
 
 def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, FieldChange]]]:
@@ -72,7 +79,9 @@ def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, F
     for change in changes:
         if change.what == "changed" and change.identity.kind != "Secret":
             for field in change.fields:
-                if field.op == "replace" and not isinstance(field.after, (dict, list)):
+                if field.op in {"add", "remove"} or (
+                    field.op == "replace" and not isinstance(field.after, (dict, list))
+                ):
                     found.setdefault(_same(field), []).append((change.identity, field))
     return {key: rows for key, rows in found.items() if len({identity for identity, _ in rows}) >= TOGETHER}
 
@@ -80,7 +89,7 @@ def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, F
 def _together(rows: Sequence[tuple[Identity, FieldChange]]) -> Block:
     field = rows[0][1]
     objects = list(dict.fromkeys(str(identity) for identity, _ in rows))
-    title = f"{written(field.path[-1:])} in {len(objects)} objects"
+    title = f"{_end(field.path)} in {len(objects)} objects"
     lines = [*_values(field, hidden=False), Line(" ", ", ".join(objects))]
     return Block("~", title, tuple(lines))
 

@@ -39,22 +39,24 @@ def other_nodes(subject: Subject) -> Iterator[Hit]:
         narrower = [field for field in below(change, *POD, "nodeSelector") if field.op != "remove"]
         wanted = at(change.new, "spec", "template", "spec", "nodeSelector")
         if (narrower and wanted) or below(change, *AFFINITY):
-            yield hit(subject, change, "driver pods on nodes that it selects no longer are deleted at once")
+            yield hit(subject, change, "driver pods are deleted at once from nodes that it no longer selects")
 
 
 @rule("IMP102", "danger")
 def tolerates_less(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet tolerates less.
 
-    Driver pods on nodes with a taint that is tolerated no longer are deleted at once, or never return after their next
-    restart, whatever the update strategy says (reconciler.md L38, A12).
+    Where a node has a taint that the driver no longer tolerates, its driver pod is deleted at once, or never returns
+    after its next restart, whatever the update strategy says (reconciler.md L38, A12).
 
     Do: look which taints the nodes have (`kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`)
     and keep a toleration for each.
     """
     for change in changed(subject):
         if any(field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")):
-            yield hit(subject, change, "driver pods whose node has a taint that is tolerated no longer go at once")
+            yield hit(
+                subject, change, "driver pods are deleted at once from nodes with a taint that it no longer tolerates"
+            )
 
 
 @rule("IMP103", "danger")
@@ -181,7 +183,8 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
     for change, full in template_changes(subject):
         if full and not nodes.by_hand(subject.after):
             pace = nodes.pace(subject.after, change.new)
-            yield hit(subject, change, "its nodes get a new driver one after the other" + (f": {pace}" if pace else ""))
+            what = "its nodes get a new driver one after the other" + (f": {pace}" if pace else "")
+            yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
 
 
 @rule("IMP111", "note")
@@ -200,7 +203,8 @@ def driver_restarts(subject: Subject) -> Iterator[Hit]:
             more = (
                 "; the image is precompiled, so the driver may be loaded anew all the same" if precompiled_one else ""
             )
-            yield hit(subject, change, f"its pods restart one after the other, workloads stay{more}")
+            what = f"its pods restart one after the other, workloads stay{more}"
+            yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
 
 
 @rule("IMP112", "note")
@@ -210,7 +214,8 @@ def driver_waits(subject: Subject) -> Iterator[Hit]:
     With OnDelete a pod keeps the old template until somebody deletes it. A node that reboots, or a pod that is evicted,
     takes the new one then, outside every budget.
 
-    Do: set `reconciler: {enabled: true}` and `autoUpgrade`, or delete driver pods node by node, after a drain.
+    Do: set `reconciler.image` and `driver.upgradePolicy.autoUpgrade`, or delete driver pods node by node, after a
+    drain.
     """
     for change, _ in template_changes(subject):
         why = nodes.by_hand(subject.after)

@@ -53,6 +53,17 @@ def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:
     return number(pools_of(spec, body))
 
 
+def kept(before: ClusterPolicySpec | None, after: ClusterPolicySpec | None, body: Body | None) -> Range | None:
+    """On how many nodes pods of the DaemonSet BODY are that some pool has afterwards as well: those of a pool that goes
+    are managed by nobody, so nothing new reaches them.
+    """
+    if before is None or after is None or of(before, body) is None:
+        return of(before, body)
+    names = {pool.name for pool in after.nodePools}
+    selectors = [pool.nodeSelector for pool in after.nodePools]
+    return number([pool for pool in pools_of(before, body) if pool.name in names or pool.nodeSelector in selectors])
+
+
 def pace(spec: ClusterPolicySpec | None, body: Body | None) -> str:
     """How the nodes of the driver DaemonSet BODY follow its template, in words; "" where the policy isn't known."""
     if spec is None:

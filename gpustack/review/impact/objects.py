@@ -56,19 +56,31 @@ HEAVY = {
 }
 
 
+def guarded(body: Body | None) -> str:
+    """What keeps an engine from pruning BODY without asking, as the end of a sentence; "" where nothing does."""
+    notes = mapping(at(body, "metadata", "annotations"))
+    options = {each.strip() for each in str(notes.get("argocd.argoproj.io/sync-options", "")).split(",")}
+    if notes.get("kustomize.toolkit.fluxcd.io/prune") == "disabled":
+        return "; Flux doesn't prune it, so that is once somebody deletes it by hand"
+    if "Prune=false" in options:
+        return "; Argo CD doesn't prune it, so that is once somebody deletes it by hand"
+    return "; the sync of Argo CD waits until somebody confirms it" if "Prune=confirm" in options else ""
+
+
 @rule("IMP503", "danger")
 def heavy_removal(subject: Subject) -> Iterator[Hit]:
     """An object that others live by is removed.
 
     A Namespace takes all that is in it along, a CustomResourceDefinition every object of its kind, in every namespace.
-    New pods that name a RuntimeClass or PriorityClass that is gone are refused.
+    New pods that name a RuntimeClass or PriorityClass that is gone are refused. Without its NodePolicy a node keeps the
+    driver, the MIG layout and the labels that it has, and gets no other ones.
 
     Do: guard such objects against pruning, and remove them by hand when nothing uses them.
     """
     for change in gone(subject):
         identity = change.was or change.identity
         if identity.kind in HEAVY:
-            yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}")
+            yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}")
 
 
 @rule("IMP504", "note")
@@ -198,3 +210,21 @@ def changes_stage(subject: Subject) -> Iterator[Hit]:
     for change in subject.changes:
         if change.moved and change.moved[0].partition("/")[0] != change.moved[1].partition("/")[0]:
             yield Hit(str(change.identity), f"{change.moved[0]} -> {change.moved[1]}")
+
+
+@rule("IMP509", "danger")
+def engine_changes(subject: Subject) -> Iterator[Hit]:
+    """Another engine syncs the cluster, or none.
+
+    The former engine's objects for this cluster leave the render; when it stops by that depends on what else its root
+    syncs. The new engine begins when its own root is applied. In between nobody syncs the cluster, or both do.
+
+    Do: stop the former engine for this cluster, without deleting what it synced; then apply what `gpustack bootstrap`
+    prints, if there is a new one.
+    """
+    if subject.before is None or subject.after is None:
+        return
+    old, new = subject.before.gitops, subject.after.gitops
+    was, now = (each.engine if each else None for each in (old, new))
+    if was and was != now:
+        yield Hit("gitops.engine", f"{was} -> {now or 'none'}")

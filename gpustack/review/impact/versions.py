@@ -65,7 +65,7 @@ def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, i
             for name in sorted(old.keys() & new.keys()):
                 one, two = (split(side[name])[1].partition("-")[0] for side in (old, new))
                 if one != two and "driver" in name and "manager" not in name and numbers(one) and numbers(two):
-                    yield str(change.identity), one, two, nodes.of(subject.before, change.old)
+                    yield str(change.identity), one, two, nodes.kept(subject.before, subject.after, change.old)
 
 
 @rule("IMP703", "danger")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.model import Body
-from gpustack.review.diff import fields, groups, objects, ranges
+from gpustack.review.diff import fields, groups, objects, present, ranges
 from gpustack.review.diff.objects import Identity, Objects, Rendered
 
 NAMES = st.sampled_from("abcde")
@@ -117,6 +117,29 @@ def test_a_change_that_all_have_is_one_group() -> None:
     assert [(len(group.clusters), len(group.changes)) for group in found] == [(400, 1), (1, 1)]
     assert ranges.summary(found[0].clusters, 400) == "all 400 clusters"
     assert ranges.fold(by_cluster) == ["c0..399"]
+
+
+def test_what_several_objects_gain_or_lose_is_one_block() -> None:
+    """A toleration less and a variable's other value in four DaemonSets are one block each, which says what of."""
+
+    def side(value: str, *tolerations: str) -> Objects:
+        env = [{"name": "MIG_STRATEGY", "value": value}]
+        tolerated = [{"key": key, "operator": "Exists"} for key in ("kept", *tolerations)]
+        pod = {"tolerations": tolerated, "containers": [{"name": "c", "env": env}]}
+        bodies: list[Body] = [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": name},
+                "spec": {"template": {"spec": pod}},
+            }
+            for name in "abcd"
+        ]
+        return {Identity.of(body): Rendered(body, "d.yaml") for body in bodies}
+
+    (found,) = groups.group({"one": objects.compare(side("mixed", "gone"), side("single"))})
+    titles = [block.title for block in present.blocks(found)]
+    assert titles == ["tolerations[gone,Exists,None,None] in 4 objects", "env[MIG_STRATEGY].value in 4 objects"]
 
 
 def test_an_object_that_only_changed_its_name_is_a_rename() -> None:

@@ -267,11 +267,21 @@ def test_a_driver_rollout_says_how_many_nodes_and_how_fast() -> None:
     assert "windows" in told[0].what
 
 
+def test_a_pool_that_goes_gets_no_new_driver() -> None:
+    """Nobody manages its nodes any more, so they aren't counted among those that are taken out of service."""
+    stays = {"name": "a", "count": 12, "nodeSelector": {"x": "y"}}
+    goes = {"name": "b", "count": 4, "nodeSelector": {"x": "z"}}
+    before, after = (spec("lab-a100", nodePools=pools) for pools in ([stays, goes], [stays]))
+    told = found("lab-a100", CASES["IMP110"][0], before, after).dangers
+    assert [effect.nodes for effect in told if effect.rule == "IMP110"] == [(12, 12)]
+
+
 def test_without_a_reconciler_pods_stay_as_they_are() -> None:
     """Nothing deletes driver pods then: the change waits for whoever does (OnDelete)."""
     policy = spec("lab-a100").model_copy(update={"reconciler": None})
     told = found("lab-a100", lambda render: digest(render, "0123"), policy, policy)
     assert rules(told.notes) >= {"IMP112"}
+    assert "reconciler.image" in RULES["IMP112"].page.remedy  # the section has no `enabled`
     assert rules(told.dangers) == set()
 
 
@@ -409,5 +419,5 @@ def test_ids_are_in_order_and_every_danger_has_a_case() -> None:
     assert all(rule.id.startswith("IMP") and rule.id[3:].isdigit() for rule in all_rules())
     tried = {name.partition(" ")[0] for name in CASES}
     elsewhere = {"IMP301", "IMP304", "IMP305", "IMP501", "IMP507", "IMP601", "IMP701"}
-    elsewhere |= {"IMP114", "IMP406", "IMP508", "IMP604"}  # test_rules_elsewhere.py
+    elsewhere |= {"IMP114", "IMP406", "IMP508", "IMP509", "IMP604"}  # test_rules_elsewhere.py
     assert {rule.id for rule in RULES.values() if rule.severity == "danger"} == tried | elsewhere

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpustack.model import Body
+from gpustack.policy.gitops import GitOps
+from gpustack.policy.load import load
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import impact
+from tests.project import ROOT
 
 VGPU: Body = {
     "apiVersion": "apps/v1",
@@ -68,6 +73,42 @@ def test_alerts_that_go() -> None:
 def test_an_object_that_moves_to_another_stage() -> None:
     """An engine with an Application for each stage deletes it and makes it anew."""
     assert set(told(side(VGPU), side(VGPU, stage="driver"))) == {"IMP508"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({}, ""),
+        ({"kustomize.toolkit.fluxcd.io/prune": "disabled"}, "Flux doesn't prune it"),
+        ({"argocd.argoproj.io/sync-options": "Prune=false,Delete=confirm"}, "Argo CD doesn't prune it"),
+        ({"argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm"}, "waits until somebody confirms"),
+    ],
+)
+def test_an_object_that_goes_from_the_render_alone(annotations: dict[str, str], said: str) -> None:
+    """What an engine keeps until somebody deletes or confirms it isn't said to be gone with the sync."""
+    metadata = {"name": "infer", "annotations": annotations}
+    policy: Body = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "NodePolicy", "metadata": metadata}
+    what = told(side(RULE, policy), side(RULE))["IMP503"]
+    assert said in what if said else what == "it is removed: its nodes are frozen as they are"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("argocd", "flux", "argocd -> flux"),
+        ("flux", None, "flux -> none"),
+        ("flux", "flux", None),
+        (None, "flux", None),
+        (None, None, None),
+    ],
+)
+def test_another_engine(before: str | None, after: str | None, said: str | None) -> None:
+    """A cluster that leaves its engine is synced by nobody, or by two, until both roots are seen to."""
+    base = load(ROOT / "policies" / "lab-a100.yaml", root=ROOT).spec
+    engines = (GitOps.model_validate({"engine": each}) if each else None for each in (before, after))
+    specs = [base.model_copy(update={"gitops": engine}) for engine in engines]
+    found = impact({"a": compare(side(RULE), side(VGPU, RULE))}, {"a": (specs[0], specs[1])}).dangers
+    assert [effect.what for effect in found if effect.rule == "IMP509"] == ([said] if said else [])
 
 
 def test_what_has_no_body_on_one_side_is_survived() -> None:
