@@ -90,6 +90,8 @@ def steer(options: argparse.Namespace) -> int:
 
         what = "nodes and a policy are named"
         raise InputError(Finding("GPU026", "error", what, remedy="name NODE..., or --policy, one at a time"))
+    if options.action in {"hold", "unhold"} and not options.policy:
+        steer.nodes(options)  # refused before a cluster is asked for
     deeds: dict[str, Deed] = {
         "pause": steer.pause,
         "resume": steer.resume,

@@ -144,6 +144,23 @@ def test_files_that_cannot_be_used(project: Project, name: str, text: str, said:
     assert "  do: " in ran.err
 
 
+def test_an_installation_without_a_driver(project: Project) -> None:
+    """A new node whose platform brings the driver is installed, and to nothing in particular."""
+    labels = {"example.com/pool": "a", "feature.node.kubernetes.io/pci-10de.present": "true"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "new", "labels": labels}}
+    node["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+    project.policy(
+        "a",
+        cluster={"kubernetesVersion": "1.34", "platform": "eks-al2023", "containerRuntime": "containerd"},
+        reconciler={"image": "r.example/r:1"},
+        nodePools=[{"name": "a", "nodeSelector": {"example.com/pool": "a"}}],
+    )
+    assert project.run("render").code == 0
+    path = project.write("node.yaml", yaml.safe_dump(node))
+    ran = project.run("rollout", "plan", "--from", str(path), "--from", str(project.folder / "dist/a/reconciler"))
+    assert "1. new (a): install\n" in ran.out
+
+
 def test_no_such_file(project: Project) -> None:
     """Nor is a file looked for in a cluster."""
     assert "there is no file or folder nothing" in project.run("rollout", "plan", "--from", "nothing").err
@@ -345,6 +362,7 @@ def test_mistakes(cluster: Live, words: list[str], said: str) -> None:
 def test_no_cluster(project: Project, tmp_path: Path) -> None:
     """No file, a wrong one, one that leads nowhere: exit code 4 and what to do, as JSON too."""
     away = {"KUBECONFIG": None, "HOME": str(tmp_path)}
+    assert "neither a node nor a policy is named" in project.run("rollout", "hold", env=away).err
     ran = project.run("rollout", "status", env=away)
     assert (ran.code, "no kubeconfig is named" in ran.err, "--kubeconfig" in ran.err) == (4, True, True)
     for text in ("a: [", "x", ""):

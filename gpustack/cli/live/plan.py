@@ -128,7 +128,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield "under way"
     for each in found["underWay"]:
         why = f": {'; '.join(each['why'])}" if each["why"] else ""
-        yield f"  {each['node']}: {each['operation']} to {each['target']}, {each['phase']}{why}"
+        yield f"  {each['node']}: {aim(each)}, {each['phase']}{why}"
     known = {turn["node"] for turn in (*found["order"], *found["underWay"])}
     rest = [wait for wait in found["waits"] if wait["node"] not in known]
     if rest:
@@ -155,10 +155,16 @@ def budget_text(each: dict[str, Any]) -> str:
     return f"{each['of']}: {parallel}{down}: {counted(each['left'], 'more node')} may go"
 
 
+def aim(operation: dict[str, Any]) -> str:
+    """What is done, and to what end where there is one beyond it: an installation without a driver has none."""
+    target = operation["target"]
+    return f"{operation['operation']}" + ("" if target == "-" else f" to {target}")
+
+
 def turn_lines(number: int, turn: dict[str, Any]) -> Iterator[str]:
     """A node that has its turn."""
     how = ", restarts the driver and moves nobody" if turn["restartOnly"] else ""
-    yield f"  {number}. {turn['node']} ({turn['policy']}): {turn['operation']} to {turn['target']}{how}"
+    yield f"  {number}. {turn['node']} ({turn['policy']}): {aim(turn)}{how}"
     for wait in turn["waits"]:
         yield f"     waits ({wait['reason']}): {wait['message']}"
     if turn["waitsFor"]:

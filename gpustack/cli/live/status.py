@@ -128,7 +128,7 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
     for each in policy["operations"]:
         step = f" ({each['step']})" if each["step"] and each["step"] != each["operation"] else ""
         where = f"{each['phase']}{step} since {each['since']}, attempt {each['attempt']}"
-        yield f"  {each['node']}: {each['operation']} to {each['target']}: {where}"
+        yield f"  {each['node']}: {plan.aim(each)}: {where}"
         yield from (f"    {text}" for text in each["why"] if text)
         yield from (f"    do: {text}" for text in each["todo"])
     for each in policy["waiting"]:

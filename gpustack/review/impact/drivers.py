@@ -270,3 +270,22 @@ def vgpu_manager(subject: Subject) -> Iterator[Hit]:
             if gone or change.was or any(field.path[:2] == ("spec", "template") for field in change.fields):
                 what = "it is removed with all its pods" if gone else "its pods are replaced, without a drain"
                 yield hit(subject, change, what)
+
+
+RECONCILER = "gpustack-reconciler"
+"""The program's Deployment."""
+
+
+@rule("IMP115", "danger")
+def reconciler_goes(subject: Subject) -> Iterator[Hit]:
+    """The reconciler goes.
+
+    Nodes that it has in its hands stay cordoned, with its records; new nodes get no labels, so nothing of the stack
+    starts on them; drivers and MIG layouts follow no budget and no window any more.
+
+    Do: end what is under way (`gpustack rollout status`), and run `gpustack reconciler uninstall` once its pods are
+    gone; then label nodes yourself.
+    """
+    for change in subject.of("Deployment"):
+        if change.what == "removed" and change.identity.name == RECONCILER and not subject.whole:
+            yield Hit(str(change.identity), "it is removed: what it has begun on nodes stays as it is")

@@ -9,7 +9,7 @@ from typing import Any
 from ...model import Body
 from ..diff.objects import ObjectChange
 from .rule import Hit, rule
-from .subject import Subject, at, items, mapping
+from .subject import WORKLOADS, Subject, at, items, mapping
 
 CRD = "CustomResourceDefinition"
 
@@ -77,8 +77,11 @@ def heavy_removal(subject: Subject) -> Iterator[Hit]:
 
     Do: guard such objects against pruning, and remove them by hand when nothing uses them.
     """
-    for change in gone(subject):
-        identity = change.was or change.identity
+    removed = [(change, change.was or change.identity) for change in gone(subject)]
+    pods = {(identity.namespace, identity.name) for _, identity in removed if identity.kind in WORKLOADS}
+    for change, identity in removed:
+        if identity.kind == "PodDisruptionBudget" and (identity.namespace, identity.name) in pods:
+            continue  # its pods go, too
         if identity.kind in HEAVY:
             yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}")
 

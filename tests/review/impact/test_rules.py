@@ -148,6 +148,12 @@ CASES: dict[str, tuple[Edit, set[str]]] = {
     "IMP110": (lambda render: digest(render, "0123"), {"IMP110"}),
     "IMP113": (put("NodePolicy/training:spec|upgrade|maxParallel", 5), {"IMP113"}),
     "IMP113 no limit": (put("NodePolicy/training:spec|upgrade|maxParallel", 0), {"IMP113"}),
+    "IMP115": (drop("Deployment/gpustack-reconciler"), {"IMP115"}),
+    "IMP115 with its budget": (
+        lambda render: [drop(f"{kind}/gpustack-reconciler")(render) for kind in ("Deployment", "PodDisruptionBudget")],
+        {"IMP115"},
+    ),
+    "IMP503 budget": (drop("PodDisruptionBudget/gpustack-reconciler"), {"IMP503"}),
     "IMP203": (put("Deployment/gpustack-reconciler:spec|template|spec|hostNetwork", True), {"IMP203"}),
     "IMP203 path": (
         lambda render: pod(render, "Deployment/gpustack-reconciler").update(
