@@ -136,6 +136,14 @@ def role(*entries: dict[str, Any]) -> Edit:
 
 IMAGE = "spec|template|spec|containers|0|image"
 SELECTOR = "spec|template|spec|nodeSelector|example.com/pool"
+
+
+def reconciler_off(render: Render) -> None:
+    """Without the program, and so without its disruption budget."""
+    drop("Deployment/gpustack-reconciler")(render)
+    drop("PodDisruptionBudget/gpustack-reconciler")(render)
+
+
 CASES: dict[str, tuple[Edit, set[str]]] = {
     "IMP101": (put(f"{DRIVER}:{SELECTOR}", "a"), {"IMP101"}),
     "IMP102": (put(f"{DRIVER}:spec|template|spec|tolerations", []), {"IMP102"}),
@@ -149,10 +157,7 @@ CASES: dict[str, tuple[Edit, set[str]]] = {
     "IMP113": (put("NodePolicy/training:spec|upgrade|maxParallel", 5), {"IMP113"}),
     "IMP113 no limit": (put("NodePolicy/training:spec|upgrade|maxParallel", 0), {"IMP113"}),
     "IMP115": (drop("Deployment/gpustack-reconciler"), {"IMP115"}),
-    "IMP115 with its budget": (
-        lambda render: [drop(f"{kind}/gpustack-reconciler")(render) for kind in ("Deployment", "PodDisruptionBudget")],
-        {"IMP115"},
-    ),
+    "IMP115 with its budget": (reconciler_off, {"IMP115"}),
     "IMP503 budget": (drop("PodDisruptionBudget/gpustack-reconciler"), {"IMP503"}),
     "IMP203": (put("Deployment/gpustack-reconciler:spec|template|spec|hostNetwork", True), {"IMP203"}),
     "IMP203 path": (
