@@ -8,7 +8,20 @@ from ...policy.ownership import OWNER
 from ..diff.objects import ObjectChange
 from . import nodes
 from .rule import Hit, rule
-from .subject import DIGEST, POD, Subject, at, below, is_driver, is_vgpu_manager, items, labels, names_item, strategy
+from .subject import (
+    DIGEST,
+    POD,
+    Subject,
+    at,
+    below,
+    guarded,
+    is_driver,
+    is_vgpu_manager,
+    items,
+    labels,
+    names_item,
+    strategy,
+)
 
 AFFINITY = (*POD, "affinity", "nodeAffinity")
 
@@ -117,12 +130,11 @@ def driver_goes(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("DaemonSet"):
         if change.was and is_driver(change.old):
             was = str(change.was)
-            yield Hit(
-                was, f"it is called {change.identity.name} now: all its pods die", nodes.of(subject.before, change.old)
-            )
+            what = f"it is called {change.identity.name} now: all its pods die{guarded(change.old)}"
+            yield Hit(was, what, nodes.of(subject.before, change.old))
         elif change.what == "removed" and is_driver(change.old):
             rest = f"; new: {', '.join(new)}" if new else ", and no other driver DaemonSet comes"
-            yield hit(subject, change, f"it is removed with all its pods{rest}")
+            yield hit(subject, change, f"it is removed with all its pods{rest}{guarded(change.old)}")
 
 
 @rule("IMP106", "danger")
@@ -268,7 +280,8 @@ def vgpu_manager(subject: Subject) -> Iterator[Hit]:
         if change.what != "added" and is_vgpu_manager(body) and not subject.whole:
             gone = change.what == "removed"
             if gone or change.was or any(field.path[:2] == ("spec", "template") for field in change.fields):
-                what = "it is removed with all its pods" if gone else "its pods are replaced, without a drain"
+                removed = f"it is removed with all its pods{guarded(change.old)}"
+                what = removed if gone else "its pods are replaced, without a drain"
                 yield hit(subject, change, what)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...model import Body
 from ..diff.objects import ObjectChange
 from .rule import Hit, rule
-from .subject import WORKLOADS, Subject, at, items, mapping
+from .subject import WORKLOADS, Subject, at, guarded, items, mapping
 
 CRD = "CustomResourceDefinition"
 
@@ -23,7 +23,9 @@ def cluster_goes(subject: Subject) -> Iterator[Hit]:
     Do: if the cluster lives on, stop its Application or Kustomization first, without pruning.
     """
     if subject.whole == "gone":
-        yield Hit("", f"all {len(subject.changes)} objects are removed")
+        engine = subject.before.gitops and subject.before.gitops.engine if subject.before else None
+        left = f"; what is rendered for {engine} leaves them in the cluster" if engine else ""
+        yield Hit("", f"all {len(subject.changes)} objects are removed{left}")
 
 
 @rule("IMP502", "note")
@@ -54,17 +56,6 @@ HEAVY = {
     "PodDisruptionBudget": "its pods may be evicted all at once",
     "DeviceClass": "new claims that name it can't be allocated",
 }
-
-
-def guarded(body: Body | None) -> str:
-    """What keeps an engine from pruning BODY without asking, as the end of a sentence; "" where nothing does."""
-    notes = mapping(at(body, "metadata", "annotations"))
-    options = {each.strip() for each in str(notes.get("argocd.argoproj.io/sync-options", "")).split(",")}
-    if notes.get("kustomize.toolkit.fluxcd.io/prune") == "disabled":
-        return "; Flux doesn't prune it, so that is once somebody deletes it by hand"
-    if "Prune=false" in options:
-        return "; Argo CD doesn't prune it, so that is once somebody deletes it by hand"
-    return "; the sync of Argo CD waits until somebody confirms it" if "Prune=confirm" in options else ""
 
 
 @rule("IMP503", "danger")

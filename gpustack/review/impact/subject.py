@@ -56,6 +56,17 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def guarded(body: Body | None) -> str:
+    """What keeps an engine from pruning BODY without asking, as the end of a sentence; "" where nothing does."""
+    notes = mapping(at(body, "metadata", "annotations"))
+    options = {each.strip() for each in str(notes.get("argocd.argoproj.io/sync-options", "")).split(",")}
+    if notes.get("kustomize.toolkit.fluxcd.io/prune") == "disabled":
+        return "; Flux doesn't prune it, so that is once somebody deletes it by hand"
+    if "Prune=false" in options:
+        return "; Argo CD doesn't prune it, so that is once somebody deletes it by hand"
+    return "; the sync of Argo CD waits until somebody confirms it" if "Prune=confirm" in options else ""
+
+
 def template(body: Body | None) -> Mapping[str, Any]:
     """The pod template of a workload."""
     spec = mapping(mapping(body).get("spec"))

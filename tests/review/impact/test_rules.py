@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gpustack.model import Body
+from gpustack.policy.gitops import GitOps
 from gpustack.policy.load import load
 from gpustack.policy.spec import ClusterPolicySpec
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
@@ -347,6 +348,9 @@ def test_a_cluster_that_goes_is_one_danger() -> None:
     """All its objects are removed; saying what each of them was for helps nobody."""
     changes = compare(objects(rendered("lab-a100")), {})
     assert rules(impact({"a": changes}, {}, gone={"a"}).dangers) == {"IMP501"}
+    synced = spec("lab-a100").model_copy(update={"gitops": GitOps.model_validate({"engine": "argocd"})})
+    (told,) = impact({"a": changes}, {"a": (synced, None)}, gone={"a"}).dangers
+    assert told.what.endswith("removed; what is rendered for argocd leaves them in the cluster")
     changes = compare({}, objects(rendered("lab-a100")))
     assert rules(impact({"a": changes}, {}, new={"a"}).dangers) == set()
 

@@ -90,6 +90,13 @@ def test_an_object_that_goes_from_the_render_alone(annotations: dict[str, str], 
     policy: Body = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "NodePolicy", "metadata": metadata}
     what = told(side(RULE, policy), side(RULE))["IMP503"]
     assert said in what if said else what == "it is removed: its nodes are frozen as they are"
+    manager = {**VGPU, "metadata": {**VGPU["metadata"], "annotations": annotations}}
+    driver = {**manager, "metadata": {**metadata, "name": "nvidia-driver-daemonset"}}
+    driver["spec"] = {"template": {"metadata": {"labels": {"app": "nvidia-driver-daemonset"}}}}
+    for rule, body in (("IMP114", manager), ("IMP105", driver)):
+        what = told(side(RULE, body), side(RULE))[rule]
+        assert "it is removed with all its pods" in what
+        assert said in what
 
 
 @pytest.mark.parametrize(
