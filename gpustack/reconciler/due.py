@@ -196,7 +196,10 @@ def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -
         return None
     changed = bool(mig.digest) and view.memory.mig == mig.config and view.memory.mig_digest != mig.digest
     stuck = state in {"failed", "pending", "rebooting"}
-    return (mig.config, mig.digest) if current != mig.config or changed or stuck else None
+    touched = view.operation is not None and view.operation.acted is not None
+    # Commanded, and no answer was ever seen: an operation that failed has removed the state.
+    untold = not state and (touched or view.memory.mig != mig.config)
+    return (mig.config, mig.digest) if current != mig.config or changed or stuck or untold else None
 
 
 def manual_until(view: View) -> datetime | None:

@@ -198,7 +198,9 @@ def _heal(known: Snapshot, view: View, made: Edit) -> None:
 
 def paused_and_forgotten(known: Snapshot, view: View) -> list[str]:
     """Deploy labels that were paused longer ago than anybody who pauses them waits, while that party is idle."""
-    idle = _driver_idle(known, view) and view.labels.get(keys.MIG_STATE) not in {"pending", "rebooting"}
+    busy = view.labels.get(keys.MIG_STATE) in {"pending", "rebooting"}
+    asleep = known.seen.since(view.node.uid, "mig-busy", known.now, holds=busy) >= LONGEST_PAUSE  # M13
+    idle = _driver_idle(known, view) and (not busy or asleep)
     stuck = [
         (key, value)
         for key, value in view.labels.items()

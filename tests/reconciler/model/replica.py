@@ -68,6 +68,7 @@ class Replica:
         self.cluster = self.client()
         log = Log("error", io.StringIO())
         self.runner = Watched(self.cluster, NAMESPACE, f"{self.cluster.actor}-{self.number}", clock, log)
+        self.runner.sources.refusals.chance = lambda: 0.5  # a history is the same whenever it is played
         self.runner.begun = self.begun
         perform = self.runner.performer.perform
 
