@@ -24,6 +24,39 @@ NAMES = [name for name in STEPS for _ in range(WEIGHTS.get(name, 1))]
 OURS = (m.OP, m.LAST, m.MEMORY, m.CORDONED, "gpustack.dev/fence")
 
 
+FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
+    "a MIG manager fell asleep over a new node, and its components stayed paused": (
+        4,
+        True,
+        4,
+        [("replace", 10), ("go", 0), ("tick", 6), ("fault", 11), ("manual", 1), ("tick", 6), ("go", 8)],
+    ),
+    "a layout was commanded, nobody answered, and another driver was rendered": (
+        3,
+        True,
+        1,
+        [("mig", 5), ("limits", 10), ("go", 9), ("go", 1), ("go", 2), ("tick", 6), ("driver", 5)],
+    ),
+    "the clock went back, and the validator was evicted again and again": (
+        3,
+        True,
+        1,
+        [("mig", 5), ("operator", 10), ("go", 6), ("jump", 4), ("hold", 9), ("kill", 3), ("jump", 8)],
+    ),
+}
+"""Histories that once broke something: nodes, whether installed, budget, steps."""
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_found_histories(what: str) -> None:
+    """What was mended stays so."""
+    nodes, installed, limits, steps = FOUND[what]
+    history = History(nodes, installed=installed, limits=limits)
+    for name, number in steps:
+        STEPS[name](history, number)
+    history.settle()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_uninstall_from_anywhere(seed: int) -> None:
     """I25: no cordon, label or annotation of ours is left; cordons of others stay; whoever uses a GPU keeps it."""

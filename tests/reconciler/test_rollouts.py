@@ -134,34 +134,3 @@ def test_a_node_that_is_taken_over_holds_its_slot_at_once() -> None:
     for name, number in steps:
         STEPS[name](history, number)
     assert len(phases(history)) == 1
-
-
-def test_a_new_node_over_which_the_mig_manager_falls_asleep_is_healed() -> None:
-    """Its state stays pending and its components paused (M13), whoever set the layout."""
-    history = History(1, installed=False)
-    history.world.machines["n0"].faults.add("stuck")
-    for _ in range(20):
-        history.once()
-        history.world.tick(5)
-    history.world.label("n0", {"nvidia.com/mig.config": "halves"})
-    go(history, 10)
-    assert history.world.labels("n0")["nvidia.com/mig.config.state"] == "pending"
-    history.world.machines["n0"].faults.clear()
-    go(history, 200, 60)
-    assert history.problems() == []
-    assert history.world.machines["n0"].geometry[0] == "halves"
-
-
-def test_a_layout_that_was_commanded_and_never_answered_is_commanded_again() -> None:
-    """The MIG manager slept through the first command, and meanwhile another driver was rendered."""
-    history = History(1)
-    history.world.machines["n0"].faults.add("stuck")
-    history.want.version, history.want.digest, history.want.mig = "2", "digest-2", "halves"
-    history.sync(0)
-    while phases(history) != {"n0": "Quarantine"}:
-        go(history, 1, 30)
-    history.world.machines["n0"].faults.clear()
-    history.want.version, history.want.digest = "3", "digest-3"
-    history.sync(0)
-    go(history, 200, 30)
-    assert history.problems() == []
