@@ -26,7 +26,7 @@ OURS = (m.OP, m.LAST, m.MEMORY, m.CORDONED, "gpustack.dev/fence")
 
 FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
     "a MIG manager fell asleep over a new node, and its components stayed paused": (
-        4,
+        3,
         True,
         4,
         [("replace", 10), ("go", 0), ("tick", 6), ("fault", 11), ("manual", 1), ("tick", 6), ("go", 8)],
@@ -38,9 +38,9 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         [("mig", 5), ("limits", 10), ("go", 9), ("go", 1), ("go", 2), ("tick", 6), ("driver", 5)],
     ),
     "the clock went back, and the validator was evicted again and again": (
-        3,
+        2,
         True,
-        1,
+        0,
         [("mig", 5), ("operator", 10), ("go", 6), ("jump", 4), ("hold", 9), ("kill", 3), ("jump", 8)],
     ),
 }
