@@ -17,7 +17,7 @@ Anything else that escapes is a defect of ours (exit 70).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -124,12 +124,17 @@ def printable(line: str) -> str:
     )
 
 
-def dotted(path: Path) -> str:
-    """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes."""
+def dotted(path: Iterable[object]) -> str:
+    """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes.
+
+    A step that is neither a key nor an index writes itself.
+    """
     text = ""
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
+        elif not isinstance(step, str):
+            text += str(step)
         elif step and all(c.isalnum() or c in "_-" for c in step):
             text += f".{step}" if text else step
         else:

@@ -207,18 +207,3 @@ def _position(holder: Any, step: Step) -> Any:
         if step.matches(item):
             return position
     raise KeyError(str(step))
-
-
-def written(path: Path) -> str:
-    """PATH as people write it: spec.template.spec.containers[nvidia-driver-ctr].image."""
-    text = ""
-    for step in path:
-        if isinstance(step, Item):
-            text += str(step)
-        elif isinstance(step, int):
-            text += f"[{step}]"
-        elif step and all(c.isalnum() or c in "_-" for c in step):
-            text += f".{step}" if text else step
-        else:
-            text += f'["{step}"]'
-    return text

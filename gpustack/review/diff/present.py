@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .fields import FieldChange, Item, Path, written
+from ...model import dotted
+from .fields import FieldChange, Item, Path
 from .groups import Group
 from .objects import Identity, ObjectChange
 
@@ -66,8 +67,8 @@ def count(group: Group) -> str:
 def _end(path: Path) -> str:
     """The end of PATH that says what it is about: an item with its list, and a variable's value with its name."""
     if path and isinstance(path[-1], Item):
-        return written(path[-2:])
-    return written(path[-3:] if path[-1:] == ("value",) else path[-1:])
+        return dotted(path[-2:])
+    return dotted(path[-3:] if path[-1:] == ("value",) else path[-1:])
 
 
 def _same(field: FieldChange) -> str:
@@ -109,7 +110,7 @@ def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line
         yield from (Line(mark, text) for text in _summary(change.body or {}))
         return
     for field in fields:
-        yield Line("~", written(field.path) or "the whole object")
+        yield Line("~", dotted(field.path) or "the whole object")
         yield from _values(field, hidden=hides(change, field))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.model import Body
+from gpustack.model import Body, dotted
 from gpustack.review.diff import fields, groups, objects, present, ranges
 from gpustack.review.diff.objects import Identity, Objects, Rendered
 
@@ -96,7 +96,7 @@ def test_a_moved_container_is_an_order_and_no_rewrite() -> None:
     before = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}
     after = {"containers": [{"name": "b", "image": "y"}, {"name": "a", "image": "z"}]}
     made = fields.changes(before, after)
-    assert [(change.op, fields.written(change.path)) for change in made] == [
+    assert [(change.op, dotted(change.path)) for change in made] == [
         ("replace", "containers[a].image"),
         ("order", "containers"),
     ]
