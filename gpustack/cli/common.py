@@ -8,19 +8,24 @@ import datetime
 import difflib
 import fnmatch
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..compiler.cache import Store, own_digest, private_store
 from ..compiler.fleet import Progress, Project
-from ..model import Finding, InputError, MissingToolError, whole
-from .revisions import revision_remedy
+from ..model import Finding, InputError, whole
+from . import revisions
 
 POLICIES = "policies"
 MOST_JOBS = 512
 """Processes that somebody may ask for; each has an interpreter and perhaps a Node, 100 MB together."""
+
+
+def add_compiling(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that compiles."""
+    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +36,7 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
         metavar="CLUSTER|FILE",
         help="a cluster's name, a glob, or a policy file anywhere (default: all)",
     )
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
-    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
+    add_compiling(parser)
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +57,7 @@ def add_base(parser: argparse.ArgumentParser, *, default: str | None) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default="dist", help="where rendered manifests stand in Git (default: dist)"
     )
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
-    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
+    add_compiling(parser)
 
 
 def add_today(parser: argparse.ArgumentParser) -> None:
@@ -241,10 +244,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do."""
     from ..policy.load import layers_of
 
-    if reference.startswith("-") or not reference:
-        raise InputError(
-            Finding("GPU022", "error", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit")
-        )
+    revisions.refuse_option(reference)
     folders = sorted({str(path.parent) for path in fleet})
     top = Path(git(reference, "rev-parse", "--show-toplevel").removesuffix("\n"))
     differing = git(reference, "diff", "--name-only", "--no-renames", "--no-relative", "-z", reference, "--", *folders)
@@ -260,17 +260,8 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
 
 def git(reference: str, *words: str) -> str:
     """What Git answers to WORDS, which compare with REFERENCE. File names in WORDS are no patterns."""
-    try:
-        done = subprocess.run(["git", "--literal-pathspecs", *words], capture_output=True, check=False)
-    except FileNotFoundError as error:
-        why = "--changed-since asks Git which policies differ"
-        remedy = "install Git, or name the clusters to render"
-        raise MissingToolError(Finding("GPU029", "error", "git is not on the PATH", why=why, remedy=remedy)) from error
-    if done.returncode:
-        said = " ".join(os.fsdecode(done.stderr).split())
-        what = f"git can't compare with {reference!r}: {said}"
-        raise InputError(Finding("GPU022", "error", what, remedy=revision_remedy(said)))
-    return os.fsdecode(done.stdout)
+    why, remedy = "--changed-since asks Git which policies differ", "install Git, or name the clusters to render"
+    return revisions.answer(revisions.start(words, why, remedy), f"git can't compare with {reference!r}")
 
 
 def progress_line(options: argparse.Namespace) -> Progress:

@@ -31,10 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="github",
         help="whose CI looks at changes (default: github)",
     )
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
-    parser.add_argument(
-        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
-    )
+    common.add_compiling(parser)
     common.add_today(parser)
     parser.set_defaults(out="dist")
 

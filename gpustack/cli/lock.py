@@ -27,10 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layer", action="store_true", help="make the layer locked-images as well, by which manifests name digests"
     )
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
-    parser.add_argument(
-        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
-    )
+    common.add_compiling(parser)
     common.add_today(parser)
     parser.set_defaults(out="dist")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")

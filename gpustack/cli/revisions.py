@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..model import Finding, InputError, MissingToolError
@@ -17,6 +17,34 @@ def revision_remedy(said: str) -> str:
     return "give a branch, tag or commit that this clone has"
 
 
+def start(words: Sequence[str], why: str, remedy: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What Git does with WORDS and GIVEN on its standard input. File names in WORDS are no patterns.
+
+    Raises MissingToolError, with WHY and REMEDY, where there is no Git.
+    """
+    command = ["git", "--literal-pathspecs", "--no-pager", *words]
+    try:
+        return subprocess.run(command, input=given, capture_output=True, check=False)
+    except FileNotFoundError as error:
+        finding = Finding("GPU029", "error", "git is not on the PATH", why=why, remedy=remedy)
+        raise MissingToolError(finding) from error
+
+
+def answer(done: subprocess.CompletedProcess[bytes], what: str) -> str:
+    """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it."""
+    if done.returncode:
+        said = " ".join(os.fsdecode(done.stderr).split())
+        raise InputError(Finding("GPU022", "error", f"{what}: {said}", remedy=revision_remedy(said)))
+    return os.fsdecode(done.stdout)
+
+
+def refuse_option(reference: str) -> None:
+    """Refuse a REFERENCE that Git would take for an option, or for none at all."""
+    if not reference or reference.startswith("-"):
+        what = f"{reference!r} is not a Git revision"
+        raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit"))
+
+
 class Git:
     """The repository that the current folder is in. `why` tells what Git is asked for, where it is missing."""
 
@@ -26,32 +54,19 @@ class Git:
 
     def ask(self, *words: str, about: str = "") -> str:
         """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
-        done = self._run([*words], b"")
-        if done.returncode:
-            said = " ".join(os.fsdecode(done.stderr).split())
-            what = f"git can't read {about!r}: {said}" if about else f"git: {said}"
-            raise InputError(Finding("GPU022", "error", what, remedy=revision_remedy(said)))
-        return os.fsdecode(done.stdout)
+        return answer(self._run(words), f"git can't read {about!r}" if about else "git")
 
-    def _run(self, words: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                ["git", "--literal-pathspecs", "--no-pager", *words], input=given, capture_output=True, check=False
-            )
-        except FileNotFoundError as error:
-            finding = Finding("GPU029", "error", "git is not on the PATH", why=self._why, remedy=self._remedy)
-            raise MissingToolError(finding) from error
+    def _run(self, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return start(words, self._why, self._remedy, given)
 
     def base(self, reference: str) -> str:
         """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
 
         Where the two share no history, REFERENCE itself.
         """
-        if not reference or reference.startswith("-"):
-            what = f"{reference!r} is not a Git revision"
-            raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit"))
+        refuse_option(reference)
         commit = self.ask("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}", about=reference).strip()
-        merged = self._run(["merge-base", commit, "HEAD"], b"")
+        merged = self._run(["merge-base", commit, "HEAD"])
         return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
 
     def files(self, commit: str, folder: str) -> dict[str, str]:
