@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from . import keys
 from .objects import DaemonSet, Node, Pod, Taint
@@ -224,8 +223,3 @@ def uses_of(known: Snapshot, view: View) -> Uses:
 def policy_of(known: Snapshot, uid: str) -> NodePolicy | None:
     """The policy with that UID, if it is still there."""
     return next((each for each in known.policies if each.metadata.uid == uid), None)
-
-
-def later(left: datetime, right: datetime | None) -> bool:
-    """Whether LEFT is at or after RIGHT; never, where there is none."""
-    return right is not None and left >= right
