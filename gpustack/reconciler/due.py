@@ -21,6 +21,8 @@ FAILING_FOR = timedelta(minutes=10)
 """How long a driver pod must have failed outside of any operation before it is repaired."""
 MIG_PENDING_FOR = timedelta(minutes=45)
 """How long the MIG manager may be at work by itself, after a reboot for example."""
+REMNANTS_FOR = timedelta(minutes=15)
+"""How long pods that are older than their node are waited for, before they count as users of it after all."""
 RESTARTED = 2
 """From so many restarts on a container that is not ready counts as failing."""
 BROKEN = ("CrashLoopBackOff", "RunContainerError", "CreateContainerError", "Error")
@@ -94,6 +96,25 @@ def new_node(known: Snapshot, view: View) -> bool:
         return False
     using = labeller.users(known, view)
     return using is not None and not using
+
+
+def unclear(known: Snapshot, view: View) -> str:
+    """Why it can't be told yet whether a node that may be new is; "" where it can.
+
+    Pods that are older than the Node object were left by an earlier node of its name. They can't run on a machine whose
+    GPUs nobody offers yet, and end by and by; were the node adopted meanwhile, a MIG pool's would offer whole GPUs
+    (P42).
+    """
+    using = labeller.users(known, view)
+    if using is None:
+        return "its pods are read to see whether it is new"
+    made = view.node.metadata.creationTimestamp
+    left = [pod for pod in using if made and (since := pod.metadata.creationTimestamp) and since < made]
+    remains = bool(left) and len(left) == len(using)
+    waited = known.seen.since(view.node.uid, "remnants", known.now, holds=remains)
+    if remains and waited < REMNANTS_FOR:
+        return f"{left[0].key} is older than the node: if an earlier node of its name left it, it will go"
+    return ""
 
 
 def may_be_new(view: View) -> bool:

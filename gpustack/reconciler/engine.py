@@ -14,7 +14,7 @@ from . import keys, labeller, phases, pods, status, takeover
 from .actions import Action, Decision, PatchNode, PatchStatus, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .closing import release
-from .due import Due, differences, due, may_be_new
+from .due import Due, differences, due, may_be_new, unclear
 from .objects import Pod
 from .policy import NodePolicy, Status
 from .queue import Pass, admissible
@@ -251,8 +251,8 @@ def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
     known = found.known
     if view.gpu and policy.spec.driver and view.driver is None:
         found.tallies[policy.uid].uncovered += 1
-    if may_be_new(view) and labeller.users(known, view) is None:
-        found.wait(view, "looking", "its pods are read to see whether it is new")
+    if may_be_new(view) and (why := unclear(known, view)):
+        found.wait(view, "looking", why)
         found.again = min(found.again, 5.0)
         return
     what, notes = due(known, view, policy) if view.gpu else (None, [])

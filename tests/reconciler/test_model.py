@@ -43,6 +43,18 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         0,
         [("mig", 5), ("operator", 10), ("go", 6), ("jump", 4), ("hold", 9), ("kill", 3), ("jump", 8)],
     ),
+    "a record was removed while leaders changed, and the fence came before the node was given back": (
+        4,
+        True,
+        4,
+        [("driver", 4), ("content", 11), ("tick", 7), ("nfd", 0), ("stall", 6), ("record", 6)],
+    ),
+    "what was known of a layout was removed, and its content changed": (
+        4,
+        False,
+        2,
+        [("content", 5), ("mig", 1), ("go", 11), ("go", 6), ("record", 8), ("content", 3)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -134,3 +134,23 @@ def test_a_node_that_is_taken_over_holds_its_slot_at_once() -> None:
     for name, number in steps:
         STEPS[name](history, number)
     assert len(phases(history)) == 1
+
+
+def test_a_node_that_comes_again_is_new_though_pods_of_the_former_linger() -> None:
+    """They end by and by; until its layout is there the new machine offers no whole GPU (P42, I24)."""
+    history = History(2)
+    history.mig(1)
+    go(history, 80, 15)
+    assert history.problems() == []
+    old = next(name for name in history.world.machines if any(history.world.gpu_pods(name)))
+    history.world.remove_node(old, lingering=True)
+    history.world.add_node(old)
+    waits = set()
+    for _ in range(40):
+        history.once()
+        waits |= {wait.kind for wait in history.replica.decided.waits if wait.node == old}
+        assert not history.world.node(old)["status"]["allocatable"].get("nvidia.com/gpu", 0)
+        history.world.tick(5)
+    assert "looking" in waits
+    assert history.problems() == []
+    assert '"kind":"install"' in history.world.annotations(old)[m.LAST]

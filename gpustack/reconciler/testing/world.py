@@ -23,6 +23,8 @@ from .server import Server
 from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, driver_set, node_policy, operand_sets
 from .workloads import Workload, run_workloads
 
+LINGER = 40.0
+"""Seconds until nothing is left of the pods of a machine that went: its kubelet can't end them."""
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -40,6 +42,8 @@ class World:
     """Name of the pod of a DaemonSet on a node."""
     _ends: dict[str, float] = field(default_factory=dict)
     """When a pod that was told to end has ended, by UID."""
+    _lingering: dict[str, float] = field(default_factory=dict)
+    """Until when a pod is still there whose machine went, by UID."""
     _made: int = 0
 
     # --- what there is ------------------------------------------------------------------------------------------------
@@ -63,11 +67,14 @@ class World:
         )
         return machine
 
-    def remove_node(self, name: str) -> None:
-        """The machine goes, and all pods with it."""
+    def remove_node(self, name: str, *, lingering: bool = False) -> None:
+        """The machine goes, and all pods with it; those of workloads perhaps only while time goes on (`LINGER`)."""
         self.server.remove(NODES, name)
         for pod in self.pods(name):
-            self._gone(pod)
+            if lingering and pod["metadata"].get("namespace") != NAMESPACE:
+                self._lingering[pod["metadata"]["uid"]] = self.elapsed + LINGER
+            else:
+                self._gone(pod)
         self.machines.pop(name, None)
 
     def install_stack(self, version: str = "1") -> None:
@@ -176,6 +183,7 @@ class World:
         self.elapsed += seconds
         self.server.tick(seconds)
         self._revisions()
+        self._remnants()
         for name in list(self.machines):
             self._kubelet(name)
             self._daemons(name)
@@ -196,6 +204,13 @@ class World:
                 ends = self._ends.setdefault(pod["metadata"]["uid"], self.elapsed + float(labels.get("ends-after", 0)))
                 if self.elapsed >= ends:
                     self._gone(pod)
+
+    def _remnants(self) -> None:
+        """Pods whose machine went go too, also where another one has its name by now."""
+        for uid in [uid for uid, until in self._lingering.items() if self.elapsed >= until]:
+            del self._lingering[uid]
+            if pod := next((each for each in self.server.all(PODS) if each["metadata"]["uid"] == uid), None):
+                self._gone(pod)
 
     def _gone(self, pod: Document) -> None:
         self._ends.pop(pod["metadata"]["uid"], None)

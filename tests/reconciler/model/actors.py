@@ -182,6 +182,7 @@ class Actors:
         """Somebody removes or spoils what is remembered on a node."""
         if node := self._node(number):
             key = (m.OP, m.OP, m.LAST, m.MEMORY, m.CORDONED)[number % 5]
+            self.by_hand = self.by_hand or key == m.MEMORY
             self.world.annotate(node, {key: "{" if number % 2 and number % 5 < 4 else None})
 
     def opt_out(self, number: int) -> None:
@@ -209,7 +210,7 @@ class Actors:
         if number % 3 == 0 and len(self.world.machines) < 5:
             self.world.add_node(f"m{self.world.server.version}", POOL, "a")
         elif node:
-            self.world.remove_node(node)
+            self.world.remove_node(node, lingering=number >= 6)
             if number % 3 == 1:
                 self.world.add_node(node, POOL, "b")
 

@@ -185,7 +185,8 @@ class History(Actors):
                 found.append(f"{name} has no driver")
             elif machine.loaded != (self.want.digest or f"digest-{self.want.version}"):
                 found.append(f"{name} has driver {machine.loaded}")
-            # What was cut by hand, or by default, is taken as it is: nobody can tell which content it was cut by.
+            # What was cut by hand, or by default, or whose memory is gone, is taken as it is: nobody can tell which
+            # content it was cut by.
             content = machine.geometry[1] if self.by_hand or self.want.mig == "all-disabled" else self.want.content
             if self.want.mig and machine.geometry != (self.want.mig, content):
                 found.append(f"{name} has layout {machine.geometry}")

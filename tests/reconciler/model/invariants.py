@@ -1,6 +1,7 @@
 """The invariants of reconciler.md 6.5, as 6.8 sharpens them, that a single write can break. Each says what is wrong.
 
-Those that need a whole history (I5, I10, I11's end state, I12, I19, I22, I24 to I26) are in the tests that have one.
+Those that need a whole pass or history are elsewhere: I5 and I10 in `History.settle`, I11 and I26 in `watcher`, I22 in
+`History`, I9 and the rest of I6 and I8 in `podchecks`, I12 in test_sweep.py, I19 and I25 in test_model.py.
 """
 
 from __future__ import annotations
@@ -85,9 +86,12 @@ def i3_foreign_cordon(now: Moment) -> Iterator[str]:
 
 
 def i4_owned_cordon(now: Moment) -> Iterator[str]:
-    """A cordon of ours has its record and its mark, and goes with them."""
+    """A cordon of ours has its record and its mark, and goes with them.
+
+    The fence that a new leader writes comes before it looks at what others left (A1).
+    """
     found, mark = m.operation(now.after), m.annotations_of(now.after).get(m.CORDONED)
-    if found.get("unreadable"):
+    if found.get("unreadable") or now.fence_alone:
         return
     if (mark or "") != (found.get("id", "") if found.get("cordon") else ""):
         yield f"the mark is {mark}, the record says {found.get('id')}, cordon {found.get('cordon', False)}"
@@ -226,8 +230,7 @@ def i20_deadlines(now: Moment) -> Iterator[str]:
 
 def i21_unreadable(now: Moment) -> Iterator[str]:
     """A node whose record can't be read is left alone; a fence against a late admission may come there (A1)."""
-    fenced = m.annotations_of(now.before).get(m.FENCE) != m.annotations_of(now.after).get(m.FENCE)
-    if m.operation(now.before).get("unreadable") and not fenced:
+    if m.operation(now.before).get("unreadable") and not now.fence_alone:
         yield "written, though its record can't be read"
 
 

@@ -27,6 +27,7 @@ DEPLOY = "nvidia.com/gpu.deploy."
 UPSTREAM = "nvidia.com/gpu-driver-upgrade-state"
 PCI = "feature.node.kubernetes.io/pci-10de.present"
 ZONE = "topology.kubernetes.io/zone"
+BOOKKEEPING = {"resourceVersion", "generation", "managedFields"}
 OPEN = {"Held", "Evicting", "Acting", "Verifying"}
 Document = dict[str, Any]
 
@@ -82,6 +83,13 @@ def limit_of(limit: int | str, total: int) -> int:
     return math.ceil(int(limit[:-1]) * total / 100) if isinstance(limit, str) else limit
 
 
+def _without_fence(node: Document) -> Document:
+    """What anybody decides by: an object without its fence and what every write changes."""
+    metadata = {key: value for key, value in (node.get("metadata") or {}).items() if key not in BOOKKEEPING}
+    metadata["annotations"] = {key: value for key, value in annotations_of(node).items() if key != FENCE}
+    return {**node, "metadata": metadata}
+
+
 @dataclass(frozen=True)
 class Moment:
     """A change of one object. `request` is None where somebody else wrote; `known` is what the writer's pass saw."""
@@ -126,6 +134,12 @@ class Moment:
     def taken_over(self) -> bool:
         """Whether the write goes on with what the operator had begun: it had taken the node already."""
         return UPSTREAM in labels(self.before)
+
+    @property
+    def fence_alone(self) -> bool:
+        """Whether the write changes a node's fence and nothing else."""
+        fenced = annotations_of(self.before).get(FENCE) != annotations_of(self.after).get(FENCE)
+        return fenced and _without_fence(self.before) == _without_fence(self.after)
 
     def nodes(self) -> Iterator[Document]:
         """All nodes as they are now."""

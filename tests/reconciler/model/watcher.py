@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from gpustack.reconciler.snapshot import Snapshot
 from gpustack.reconciler.testing import FakeCluster, Request
@@ -17,6 +17,11 @@ from . import moment as m
 from .invariants import NODE_CHECKS
 from .moment import Moment
 from .podchecks import POD_CHECKS
+
+TWICE = 2
+"""How often a pass may ask the same: a fence and the write behind it, a list and one after a conflict."""
+SOONEST = 2.5
+"""Seconds after which an eviction that was refused may be asked for again: half of the first back-off."""
 
 
 class ViolationError(AssertionError):
@@ -42,6 +47,10 @@ class Watcher:
     """By writer and node: how many lists in a row showed no pod that uses a GPU."""
     changes: int = 0
     """Of nodes and pods, by anybody."""
+    asked: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    """How often a request was made in this pass, by what it is about."""
+    evictions: dict[tuple[str, str], tuple[datetime, float]] = field(default_factory=dict)
+    """By writer and pod: when its eviction was asked for."""
     _request: tuple[str, Request] | None = None
     _dead: dict[str, list[bool]] = field(default_factory=dict)
     _gates: dict[str, tuple[int, asyncio.Event]] = field(default_factory=dict)
@@ -53,6 +62,7 @@ class Watcher:
         """A client whose writes are looked at, and which can be killed."""
         cluster, dead = FakeCluster(self.world.server, actor=actor), [False]
         self._dead[actor] = dead
+        self.evictions = {key: at for key, at in self.evictions.items() if key[0] != actor}
 
         async def fault(request: Request, when: Literal["before", "after"]) -> None:
             if dead[0]:
@@ -65,6 +75,7 @@ class Watcher:
                     if left == 0:
                         await gate.wait()
                 self._request = actor, request
+                self._again(actor, request)
                 return
             self._request = None
             if not counts:
@@ -107,8 +118,27 @@ class Watcher:
             self.empty[actor, node] = 0 if used else self.empty.get((actor, node), 0) + 1
 
     def quiet(self) -> None:
-        """No request is under way: what comes now is by others."""
+        """The pass has ended, no request is under way: what comes now is by others."""
         self._request = None
+        self.asked.clear()
+
+    def _again(self, actor: str, request: Request) -> None:
+        """I26: no request is made again and again, neither within a pass nor, where it was refused, in the next."""
+        if request.verb == "watch" or request.kind in {"leases", "events"}:
+            return  # that is how the Lease is held; each Event is another object
+        about = (request.verb, request.kind, request.namespace, request.name, request.subresource, request.which)
+        self.asked[about] += not request.dry_run
+        if self.asked[about] > TWICE:
+            raise ViolationError(f"i26_requests: {self.asked[about]} times in a pass: {about}")
+        if request.subresource != "eviction" or request.dry_run:
+            return
+        pod, now = (actor, request.name), (self.world.server.now, self.world.elapsed)
+        before = self.evictions.get(pod)
+        self.evictions[pod] = now
+        if before and now[1] - before[1] < SOONEST and now[0] - before[0] < timedelta(seconds=SOONEST):
+            raise ViolationError(
+                f"i26_requests: {request.name} is to be evicted again {now[1] - before[1]:.0f} s later"
+            )
 
     def changed(self, event: Event) -> None:
         """A change of any object, by anybody."""
