@@ -37,7 +37,7 @@ test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those th
 	$(BIN)/pytest -q -n 2 $(ARGS)
 
 .PHONY: test-control-plane
-test-control-plane: venv-dev control-plane go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
+test-control-plane: venv-dev control-plane debian-root go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
 	$(BIN)/pytest -q tests/control_plane $(ARGS)
 
 .PHONY: test-browser
@@ -84,6 +84,9 @@ kubeconform: # the second opinion of `gpustack validate`
 
 control-plane: # what tests/control_plane starts
 	@tools/control_plane.sh
+
+debian-root: venv-dev # what the reconciler's image is started in
+	@tools/debian_root.sh
 
 chromium: # what tests/browser starts
 	@tools/chromium.sh

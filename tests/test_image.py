@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
 import sys
 import time
@@ -12,46 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.image import LOCKED, build
 from tests.project import ROOT
 from tools import image_root
 
-LOCKED = re.findall(
-    r"^([a-z0-9-]+)==([^ ]+)((?: ; .*)?) \\$", (ROOT / "requirements/reconciler.txt").read_text("utf-8"), re.MULTILINE
-)
-HERE = [(name, version) for name, version, marker in LOCKED if "== 'emscripten'" not in marker]
-"""Packages and versions that the image has, on any system with a kernel."""
 ROOM = ROOT / "gpustack" / "reconciler"
-
-PYTHON = """\
-#!{python}
-# The base image's Python, whose pip takes what is pinned from this environment: tests have no network.
-import os, shutil, sys
-from importlib.metadata import distribution
-from pathlib import Path
-words = sys.argv[1:]
-if words[:3] != ["-m", "pip", "install"]:
-    os.execv({python!r}, [{python!r}, *words])
-wanted = {{"--no-deps", "--require-hashes", "--only-binary=:all:", "--requirement=reconciler.txt"}}
-assert wanted <= set(words) and Path("reconciler.txt").is_file()
-target = next(Path(word.partition("=")[2]) for word in words if word.startswith("--target="))
-for name, version in {packages!r}:
-    found = distribution(name)
-    assert found.version == version, (name, found.version, version)
-    for file in found.files or ():
-        if ".." not in file.parts and "__pycache__" not in file.parts:
-            (target / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(found.locate_file(file), target / file)
-"""
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the image has in /opt/gpustack."""
-    folder = tmp_path_factory.mktemp("image")
-    python = folder / "python"
-    python.write_text(PYTHON.format(python=sys.executable, packages=HERE))
-    python.chmod(python.stat().st_mode | stat.S_IXUSR)
-    return image_root.build(folder, str(python))
+    return build(tmp_path_factory.mktemp("image"))
 
 
 def run(image: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +53,6 @@ def test_every_module_of_the_room_can_be_imported(image: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not (ROOM / "__main__.py").is_file(), reason="the program has no entry point yet")
 def test_the_program_starts(image: Path) -> None:
     """`python -m gpustack.reconciler` starts with these packages alone, in a fraction of a second."""
     started = time.monotonic()
