@@ -3,8 +3,8 @@
 A case is a small file, because it holds only how it differs from the first case of its release: `policy` is a JSON
 merge patch (RFC 7396) over that case's policy, `facts` one over its facts. The first case is whole.
 
-`python -m tests.fidelity.cases FOLDER` writes them anew from a folder of measured cases (policy.yaml, expected.json,
-expected-nodes.json in a folder per case). The suite itself reads nothing outside this folder.
+`python -m tests.fidelity.cases FOLDER RELEASE` writes them anew from a folder of measured cases (policy.yaml, cluster.yaml,
+expected.json, expected-nodes.json in a folder per case). The suite itself reads nothing outside this folder.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ FOLDER = Path(__file__).parent / "cases"
 
 @dataclass(frozen=True)
 class Case:
-    """`nodes` is what the operator put on the nodes of the cluster: labels and annotations by node name."""
+    """`cluster` is the nodes as they were before, with their labels, and `nodes` what the operator put on them: labels
+    and annotations by node name."""
 
     name: str
     policy: dict[str, Any]
     facts: dict[str, dict[str, Any]]
+    cluster: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
 
 
@@ -49,7 +51,7 @@ def case(release: str, name: str) -> Case:
     whole = copy.deepcopy(_file(release, base))
     if name != base:
         whole = merge_patch(whole, _file(release, name))
-    return Case(name, whole["policy"], whole["facts"], whole["nodes"])
+    return Case(name, whole["policy"], whole["facts"], whole["cluster"], whole["nodes"])
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -84,6 +86,7 @@ def measured(folder: Path) -> dict[str, Any]:
     return {
         "policy": without_nulls(yaml.safe_load((folder / "policy.yaml").read_text(encoding="utf-8"))),
         "facts": json.loads((folder / "expected.json").read_text(encoding="utf-8")),
+        "cluster": yaml.safe_load((folder / "cluster.yaml").read_text(encoding="utf-8"))["nodes"],
         "nodes": json.loads(nodes.read_text(encoding="utf-8")) if nodes.exists() else [],
     }
 
