@@ -136,6 +136,24 @@ def test_several_drivers() -> None:
     assert [["stable" in name for name in names] for names in daemonsets.values()] == [[True], [False]]
 
 
+def test_the_vgpu_host_manager_is_no_driver_for_containers() -> None:
+    """It drives the GPUs of virtual machines: where there is no other, nodes for containers bring their driver, and where
+    there is, only that one is named."""
+    host = {"name": "host", "driverType": "vgpu-host-manager", "repository": "r.example", "image": "m", "version": "1"}
+    pools = [{**POOL, "workload": "container"}, {"name": "b", "os": "ubuntu24.04", "workload": "vm-vgpu"}]
+    sections = {"nodePools": pools, "sandboxWorkloads": SANDBOX, "driver": {"useNvidiaDriverCRD": True}}
+    found = specs(**sections, drivers=[{**host, "default": True}])
+    assert {"driver" in each for each in found.values()} == {False}
+    container = {"name": "c", "nodeSelector": {"nvidia.com/gpu.workload.config": "container"}}
+    found = specs(**sections, drivers=[{**host, "default": True}, container])
+    named = {
+        name: [each["name"] for each in spec["driver"]["daemonSets"]]
+        for name, spec in found.items()
+        if "driver" in spec
+    }
+    assert {name: [of.split("-")[1] for of in daemons] for name, daemons in named.items()} == {"a": ["gpu"]}
+
+
 def test_mig() -> None:
     """A layout of the pool's own is called like the pool, and its content has a name that changes with it; what the
     manager makes of its GPUs is known to the node alone."""

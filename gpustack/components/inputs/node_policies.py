@@ -19,7 +19,7 @@ from ...model import FindingsError
 from ...policy import node_labels, reconciler
 from ...policy.capacity import capacity
 from ...policy.mig_layouts import choice, manager_runs, product_of, source
-from ...policy.ownership import OWNER, in_charge, owners
+from ...policy.ownership import OWNER, container_drivers, in_charge, owners
 from ...policy.ownership import node_labels as labels_of
 from . import driver as section_driver
 from . import nvidia_drivers, runtime_classes
@@ -167,10 +167,14 @@ def digest(content: Any) -> str:
 
 
 def driver_policy(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Driver | None:
-    """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring their driver."""
+    """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring their driver.
+
+    The vGPU host manager is none of them: it drives the GPUs of virtual machines.
+    """
     from ...reconciler import policy
 
-    if node_labels.serves(spec, pool) != "container" or not any(found is not None for found in drivers):
+    brought = bool(container_drivers(spec)) and any(found is not None for found in drivers)
+    if node_labels.serves(spec, pool) != "container" or not brought:
         return None
     known = {**labels_of(spec, pool), **node_labels.selection(spec, pool)} if pool else {}
     found = [each for each in installed(spec, pool, drivers) if fits(each.pod.node_selector, known)]
@@ -190,7 +194,7 @@ def installed(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) 
     if drivers.several is not None:
         name = owner_of(spec, pool)
         for each in drivers.several.drivers:
-            if pool is None or each.name == name:
+            if each.settings.type != "vgpu-host-manager" and (pool is None or each.name == name):
                 yield from (Installed(pod, each.settings) for pod in each.pods)
 
 
