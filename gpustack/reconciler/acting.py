@@ -155,6 +155,8 @@ def _mig_manager(view: View) -> list[str]:
 def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) -> Progress:
     """Delete the outdated driver pod, and in a repair the broken one, and wait for a current one that is ready."""
     pods = known.driver_pods.get(view.name, ())
+    if view.barred("driver"):
+        return DONE  # somebody has opted it out meanwhile
     if view.driver is None:
         return Progress(reason=f"DaemonSet {operation.finish.daemonSet or 'of the driver'} is not there")
     if not view.driver.newest:

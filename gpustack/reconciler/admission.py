@@ -51,7 +51,7 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> tuple[str, str]
         return "leaving", away
     if not view.node.ready:
         return "not-ready", "the node is not Ready"
-    if policy.spec.driver and view.driver is None and (what.install or {"driver", "repair"} & set(what.acts)):
+    if view.uncovered and (what.install or {"driver", "repair"} & set(what.acts)):
         return "not-covered", uncovered(policy)
     if not what.install:
         if not windows.is_open(policy.spec.upgrade.windows, known.now):

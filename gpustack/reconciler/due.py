@@ -72,7 +72,7 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
     elif old:
         acts.append("driver")
         restart_only = not swapped and all(_same_install(view, policy, pod) for pod in old)
-    elif failing(known, view, pods):
+    elif failing(known, view, pods) and not view.barred("driver"):
         acts.append("repair")
     wanted = _mig(known, view, policy, notes)
     if wanted:
@@ -123,7 +123,7 @@ def may_be_new(view: View) -> bool:
 
 
 def _install(view: View, policy: NodePolicy) -> Due:
-    mig = policy.spec.mig
+    mig = None if view.barred("mig-manager") else policy.spec.mig
     return Due(
         ("install",),
         Target(
@@ -201,7 +201,16 @@ def is_broken(pod: Pod) -> bool:
 
 
 def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
-    """The MIG configuration to command and the digest of its content; None where the node has it."""
+    """The MIG configuration to command and the digest of its content; None where nothing is due or nobody would do it."""
+    wanted = _layout(known, view, policy, notes)
+    if wanted and view.barred("mig-manager"):
+        notes.append(NotNow("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))
+        return None
+    return wanted
+
+
+def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
+    """The MIG configuration that the node has not yet, and the digest of its content."""
     mig = policy.spec.mig
     if not (mig or policy.spec.migManager) or mig_capable(view) is False:
         return None

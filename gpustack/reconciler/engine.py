@@ -249,7 +249,7 @@ def _retry(found: Pass, view: View, policy: NodePolicy, operation: Operation, wh
 
 def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
     known = found.known
-    if view.gpu and policy.spec.driver and view.driver is None:
+    if view.gpu and view.uncovered:
         found.tallies[policy.uid].uncovered += 1
     if may_be_new(view) and (why := unclear(known, view)):
         found.wait(view, "looking", why)
@@ -287,7 +287,7 @@ def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
 def _settled(found: Pass, view: View, policy: NodePolicy, notes: Sequence[object]) -> None:
     for text in differences(view, policy):
         found.wait(view, "product", text)
-    if policy.spec.driver and view.driver is None:
+    if view.uncovered:
         found.wait(view, "not-covered", uncovered(policy))
     elif not notes:
         found.tallies[policy.uid].current += 1

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from . import keys
-from .objects import Node, Pod
+from .objects import Pod
 from .pods import to_evict
 from .policy import NodePolicy
 from .record import Memory, write
 from .snapshot import Snapshot
-from .view import View, mig_capable, uses_of
+from .view import View, mig_capable, opted_out, uses_of
 
 LONGEST_PAUSE = timedelta(minutes=45)
 """The driver manager waits five minutes for each of eight components, one after the other (reconciler.md D5)."""
@@ -38,11 +38,6 @@ class Edit:
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.annotations)
-
-
-def opted_out(node: Node) -> set[str]:
-    """Components that are not to run on NODE."""
-    return {part.strip() for part in node.metadata.annotations.get(keys.OPT_OUT, "").split(",") if part.strip()}
 
 
 def components(view: View, policy: NodePolicy) -> list[str]:

@@ -19,6 +19,8 @@ from .view import View
 VALIDATOR = f"{keys.DEPLOY}operator-validator"
 STALE_FOR = timedelta(minutes=5)
 """How long an old validator may stand before it is evicted: only the driver manager's full path restarts it (V5)."""
+OFFERING = ("device-plugin", "sandbox-device-plugin", "kata-sandbox-device-plugin")
+"""Components by which a node offers GPUs."""
 MIG_RESOURCES = "nvidia.com/mig-"
 
 
@@ -50,6 +52,8 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
 
 def _resources(view: View, operation: Operation) -> Iterator[str]:
     wanted, layout = operation.finish.resources, operation.finish.layout
+    if offers_nothing(view):
+        return
     if view.labels.get(keys.MIG_CONFIG, layout) != layout:
         return  # cut by hand: the numbers are those of another layout
     for name, count in sorted(wanted.items()):
@@ -63,8 +67,15 @@ def _resources(view: View, operation: Operation) -> Iterator[str]:
 
 
 def validates(view: View, operation: Operation) -> bool:
-    """Whether a validator is to run on the node: the policy has one, and nobody opted out."""
-    return operation.finish.validator and view.labels.get(VALIDATOR) == "true"
+    """Whether a validator is to run on the node and can come to an end: the policy has one, nobody opted out, and there
+    are GPUs to ask for, as it does in the end (reconciler.md V1)."""
+    return operation.finish.validator and view.labels.get(VALIDATOR) == "true" and not offers_nothing(view)
+
+
+def offers_nothing(view: View) -> bool:
+    """Whether somebody keeps away from the node what would make it offer GPUs."""
+    offering = [name for name in OFFERING if view.policy and name in view.policy.spec.components]
+    return bool(offering) and all(view.barred(name) for name in offering)
 
 
 def fresh(pod: Pod, operation: Operation) -> bool:

@@ -7,7 +7,7 @@ starts there: a label that is removed by mistake kills a driver (reconciler.md A
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import keys
 from .objects import DaemonSet, Node, Pod, Taint
@@ -62,6 +62,20 @@ class View:
         return self.drivers[0] if self.drivers else None
 
     @property
+    def uncovered(self) -> bool:
+        """Whether the node is to have a driver of the policy's, and none of its DaemonSets is for the node."""
+        return bool(self.policy and self.policy.spec.driver and not self.barred("driver") and self.driver is None)
+
+    def barred(self, component: str) -> bool:
+        """Whether somebody keeps COMPONENT off the node for good: by an opt-out, or by a value of its label that isn't
+        ours: "false", or "pre-installed" as the driver manager writes where it finds a driver (reconciler.md L23)."""
+        ours = {"", "true", keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}
+        if self.labels.get(f"{keys.DEPLOY}{component}", "") not in ours:
+            return True
+        out = self.labels.get(keys.OPERANDS) == "false" or component in opted_out(self.node)
+        return out and self.policy is not None and self.policy.spec.labelling
+
+    @property
     def known_machine(self) -> bool:
         """Whether the stack was proved on this very machine, under this very Node object."""
         machine = self.node.status.nodeInfo.machineID
@@ -104,6 +118,11 @@ class View:
         )
 
 
+def opted_out(node: Node) -> set[str]:
+    """Components that are not to run on NODE."""
+    return {part.strip() for part in node.metadata.annotations.get(keys.OPT_OUT, "").split(",") if part.strip()}
+
+
 def has_gpu(node: Node) -> bool:
     """Whether NFD says that NODE has an NVIDIA GPU (reconciler.md L7)."""
     return any(node.metadata.labels.get(key) == "true" for key in keys.GPU_FEATURES)
@@ -130,8 +149,10 @@ def view(known: Snapshot, node: Node) -> View:
         memory = read(Memory, annotations.get(keys.MEMORY)) or Memory()
     except Unreadable as why:
         return View(node, policies, operation, unreadable=str(why))  # an operation that can be read holds its slot
-    drivers = tuple(_drivers(known.driver_sets, policies[0], node)) if len(policies) == 1 else ()
-    return View(node, policies, operation, last, memory, drivers=drivers)
+    found = View(node, policies, operation, last, memory)
+    if found.policy is None or found.barred("driver"):
+        return found
+    return replace(found, drivers=tuple(_drivers(known.driver_sets, found.policy, node)))
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

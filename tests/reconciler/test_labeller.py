@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -242,3 +243,66 @@ def test_a_pause_that_is_forgotten_is_healed_in_an_operation_too() -> None:
         world.tick(60)
     assert world.labels("a")[f"{DEPLOY}driver"] == "true"
     assert world.operand("nvidia-driver-daemonset", "a") is not None
+
+
+def kept_off(labels: dict[str, str], annotations: dict[str, str], driver: str = "", **policy: Any) -> Cluster:
+    """A new node on which somebody has opted out of components, hours later. DRIVER is loaded there already."""
+    made = Cluster.__new__(Cluster)
+    made.world = World()
+    made.world.install_stack()
+    made.world.set_policy(**policy)
+    made.world.add_node("a").loaded = driver
+    made.world.label("a", {f"{DEPLOY}{name}": value for name, value in labels.items()})
+    made.world.annotate("a", annotations)
+    made.replica = Replica(made.world, lambda: FakeCluster(made.world.server, "one"))
+    made.run(150, 60)
+    return made
+
+
+def outcome(cluster: Cluster) -> str:
+    """How the last operation on the node ended; "open" while one is."""
+    annotations = cluster.world.annotations("a")
+    return (
+        "open" if "gpustack.dev/op" in annotations else str(json.loads(annotations["gpustack.dev/last-op"])["outcome"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations"),
+    [
+        ({"driver": "false"}, {}),
+        ({"driver": "pre-installed"}, {}),
+        ({}, {"gpustack.dev/optout": "driver"}),
+    ],
+)
+def test_nobody_waits_for_a_driver_that_is_kept_off(labels: dict[str, str], annotations: dict[str, str]) -> None:
+    """The node brings its driver: people say so by an opt-out (L26), the driver manager by the label (L23)."""
+    made = kept_off(labels, annotations, driver="of the host")
+    assert outcome(made) == "done"
+    assert made.deploy() == dict.fromkeys(COMPONENTS[1:], "true") | labels
+    assert made.replica.decided.waits == ()
+    made.world.roll("2")
+    made.run(10)
+    assert not made.world.cordoned("a")
+
+
+@pytest.mark.parametrize("labels", [{"operands": "false"}, {"device-plugin": "false"}])
+@pytest.mark.parametrize("mig", ["", "halves"])
+def test_nobody_waits_for_what_is_offered_by_nobody(labels: dict[str, str], mig: str) -> None:
+    """Without a device plugin a node offers no GPU, and its validator, which asks for one, does not end (V1); with all
+    operands off nobody cuts its GPUs either."""
+    made = kept_off(labels, {}, mig=mig)
+    assert outcome(made) == "done"
+    off = "operands" in labels
+    assert made.deploy() == ({} if off else dict.fromkeys(COMPONENTS, "true")) | labels
+    assert [wait.kind for wait in made.replica.decided.waits] == (["opt-out"] if off and mig else [])
+
+
+def test_no_layout_is_commanded_where_the_mig_manager_is_kept_off(cluster: Cluster) -> None:
+    """Nobody would answer: the node stays in service, and says why it is not as the policy wants it."""
+    cluster.world.label("a", {f"{DEPLOY}mig-manager": "false"})
+    cluster.world.set_policy(mig="halves")
+    cluster.run(10)
+    assert cluster.labels["nvidia.com/mig.config"] == "all-disabled"
+    assert not cluster.world.cordoned("a")
+    assert [(wait.kind, "halves" in wait.message) for wait in cluster.replica.decided.waits] == [("opt-out", True)]
