@@ -201,7 +201,7 @@ def is_broken(pod: Pod) -> bool:
 
 
 def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
-    """The MIG configuration to command and the digest of its content; None where nothing is due or nobody would do it."""
+    """The MIG configuration to command and the digest of its content; None where none is due or nobody would act."""
     wanted = _layout(known, view, policy, notes)
     if wanted and view.barred("mig-manager"):
         notes.append(NotNow("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))

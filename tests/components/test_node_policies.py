@@ -12,10 +12,8 @@ from gpustack.components.inputs import nvidia_drivers as drivers_inputs
 from gpustack.components.inputs.node_policies import from_spec
 from tests.components.common import render
 from tests.components.common import spec as spec_of
-from tests.components.reconciler import POOL, policy, specs, told_apart
-from tests.fidelity import cases
+from tests.components.reconciler import POOL, policy, specs
 
-DEPLOY = "nvidia.com/gpu.deploy."
 OS = "feature.node.kubernetes.io/system-os_release."
 A100 = {"gpuProduct": "NVIDIA-A100-SXM4-80GB", "gpusPerNode": 8}
 SANDBOX = {"enabled": True}
@@ -72,43 +70,6 @@ def test_equal_pools_become_one() -> None:
     assert same["a"]["gpu"]["resources"] == {"nvidia.com/gpu": 8}
 
 
-def nodes_of(release: str) -> list[tuple[str, str]]:
-    """Every node of the measured cases that got labels, as case and node."""
-    return [
-        (name, node["name"])
-        for name in cases.names(release)
-        for node in cases.case(release, name).nodes
-        if node.get("labelsAdded")
-    ]
-
-
-BEFORE = {"52-psa-node-edge-labels", "68-gpucluster-takeover"}
-"""Cases whose nodes had labels before the operator came, so that it added only some."""
-
-
-@pytest.mark.parametrize("release", ["v26.7.0", "v26.3.1", "v25.10.1"])
-def test_components_are_the_operators(release: str) -> None:
-    """The sets that the operator of each release put on nodes are those of the NodePolicies of the same policy; the MIG
-    manager is for nodes that can have MIG."""
-    tried = 0
-    for name, node in nodes_of(release):
-        if name in BEFORE:
-            continue
-        case = cases.case(release, name)
-        (labels,) = (each["labelsAdded"] for each in case.nodes if each["name"] == node)
-        added = {key.removeprefix(DEPLOY) for key in labels if key.startswith(DEPLOY)}
-        sets = [set(spec["components"]) for spec in specs_of_case(release, name).values()]
-        assert added in sets or added | {"mig-manager"} in sets, (name, node)
-        tried += 1
-    assert tried > 30
-
-
-def specs_of_case(release: str, name: str) -> dict[str, Any]:
-    """The specs of the NodePolicies of a measured case's policy with a reconciler."""
-    written = told_apart(cases.case(release, name).policy["spec"])
-    return specs(release=release, **{key: value for key, value in written.items() if key not in {"release", "name"}})
-
-
 def test_labels() -> None:
     """Configuration of the device plugin, workload and vGPU types, driver's owner: what a pool adds."""
     assert one()["labels"] == {}
@@ -137,11 +98,11 @@ def test_several_drivers() -> None:
 
 
 def test_the_vgpu_host_manager_is_no_driver_for_containers() -> None:
-    """It drives the GPUs of virtual machines: where there is no other, nodes for containers bring their driver, and where
-    there is, only that one is named."""
+    """It drives the GPUs of virtual machines: where there is no other, nodes for containers bring their driver, and
+    where there is, only that one is named."""
     host = {"name": "host", "driverType": "vgpu-host-manager", "repository": "r.example", "image": "m", "version": "1"}
     pools = [{**POOL, "workload": "container"}, {"name": "b", "os": "ubuntu24.04", "workload": "vm-vgpu"}]
-    sections = {"nodePools": pools, "sandboxWorkloads": SANDBOX, "driver": {"useNvidiaDriverCRD": True}}
+    sections: dict[str, Any] = {"nodePools": pools, "sandboxWorkloads": SANDBOX, "driver": {"useNvidiaDriverCRD": True}}
     found = specs(**sections, drivers=[{**host, "default": True}])
     assert {"driver" in each for each in found.values()} == {False}
     container = {"name": "c", "nodeSelector": {"nvidia.com/gpu.workload.config": "container"}}

@@ -3,8 +3,9 @@
 A case is a small file, because it holds only how it differs from the first case of its release: `policy` is a JSON
 merge patch (RFC 7396) over that case's policy, `facts` one over its facts. The first case is whole.
 
-`python -m tests.fidelity.cases FOLDER RELEASE` writes them anew from a folder of measured cases (policy.yaml, cluster.yaml,
-expected.json, expected-nodes.json in a folder per case). The suite itself reads nothing outside this folder.
+`python -m tests.fidelity.cases FOLDER RELEASE` writes them anew from a folder of measured cases (policy.yaml,
+cluster.yaml, expected.json, expected-nodes.json in a folder per case). The suite itself reads nothing outside this
+folder.
 """
 
 from __future__ import annotations
