@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from . import keys
+from .acting import DISABLED
 from .actions import Evict
 from .objects import Pod
 from .record import Operation
@@ -56,6 +57,8 @@ def _resources(view: View, operation: Operation) -> Iterator[str]:
         return
     if view.labels.get(keys.MIG_CONFIG, layout) != layout:
         return  # cut by hand: the numbers are those of another layout
+    if layout != DISABLED and view.barred("mig-manager"):
+        return  # nobody cuts it: which layout it has isn't known
     for name, count in sorted(wanted.items()):
         found = view.allocatable(name)
         if found != count if count else found == 0:

@@ -298,6 +298,14 @@ def test_nobody_waits_for_what_is_offered_by_nobody(labels: dict[str, str], mig:
     assert [wait.kind for wait in made.replica.decided.waits] == (["opt-out"] if off and mig else [])
 
 
+def test_nobody_waits_for_a_layout_that_nobody_cuts() -> None:
+    """A new node whose GPUs nobody may cut is set up as it is, and says why it is not as the policy wants it."""
+    made = kept_off({"mig-manager": "false"}, {}, mig="halves")
+    assert outcome(made) == "done"
+    assert not made.world.cordoned("a")
+    assert [wait.kind for wait in made.replica.decided.waits] == ["opt-out"]
+
+
 def test_no_layout_is_commanded_where_the_mig_manager_is_kept_off(cluster: Cluster) -> None:
     """Nobody would answer: the node stays in service, and says why it is not as the policy wants it."""
     cluster.world.label("a", {f"{DEPLOY}mig-manager": "false"})
