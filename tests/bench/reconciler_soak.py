@@ -30,6 +30,8 @@ from tests.control_plane.reconciler.witness import Witness
 
 BATCH = 50
 OUTAGE_SECONDS = 10
+LOOK = 3
+"""Seconds between two looks at all nodes: they cost the two processors what the API server needs."""
 
 
 def ready(stack: Stack, count: int, revision: str) -> bool:
@@ -112,7 +114,7 @@ def roll(stack: Stack, machines: list[Machine], upgraded: Path, parallel: int) -
     time.sleep(OUTAGE_SECONDS)
     for machine in bad:
         stack.kubelets.change(machine, driver_crashes=False)
-    wait_for(lambda: ready(stack, len(machines), stack.newest()), "all nodes are done", 7200, every=2)
+    wait_for(lambda: ready(stack, len(machines), stack.newest()), "all nodes are done", 7200, every=LOOK)
     wall = time.monotonic() - began
     witness.stop()
     took = statistics.median(operations(witness))
@@ -140,7 +142,7 @@ def main(nodes: int = 50, pods: int = 30) -> None:
             while len(machines) < nodes:
                 machines += stack.add(min(BATCH, nodes - len(machines)), "free")
                 settled = partial(ready, stack, len(machines), stack.newest())
-                wait_for(settled, "they are set up", 1800, every=1)
+                wait_for(settled, "they are set up", 1800, every=LOOK)
             populate(stack, machines, pods)
             roll(stack, machines, upgraded, parallel)
         finally:

@@ -67,6 +67,8 @@ class Kubelets:
         """What went wrong in the simulation itself; a test's end raises the first (fixture `kubelets`)."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resources: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+        self._publishing: dict[str, asyncio.Lock] = {}
+        self._publications = 0
         self._stopped = threading.Event()
         self._workers = ThreadPoolExecutor(8, thread_name_prefix="kubelet")
         self._loop = asyncio.new_event_loop()
@@ -169,12 +171,17 @@ class Kubelets:
         )
         if new != (old_capacity, old_allocatable):
             self._resources[machine.name] = new
-            status = {
-                name: {k: str(v) for k, v in part.items()}
-                for name, part in zip(("capacity", "allocatable"), new, strict=True)
-            }
+            self._publications += 1
+            self.spawn(self._publish(machine), key := f"offers/{self._publications}")
+            await asyncio.shield(self._tasks[key])
+
+    async def _publish(self, machine: Machine) -> None:
+        """Write what the node offers now. One write after the other: the last one is the newest."""
+        async with self._publishing.setdefault(machine.name, asyncio.Lock()):
+            parts = zip(("capacity", "allocatable"), self._resources.get(machine.name, ({}, {})), strict=True)
+            status = {name: {key: str(count) for key, count in part.items()} for name, part in parts}
             await self.call(self._patch_status, machine.name, status)
-            machine.changed()
+        machine.changed()
 
     def capacity(self, machine: Machine) -> dict[str, int]:
         """The extended resources that the node has as capacity."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpustack.reconciler import keys
@@ -68,19 +67,17 @@ class Witness:
                 found.append(sight.phase)
         return found
 
-    def together(self) -> Iterator[dict[str, Sight]]:
-        """All nodes after each change."""
-        now: dict[str, Sight] = {}
-        for sight in list(self.sights):
-            now[sight.node] = sight
-            yield dict(now)
-
     def most_cordoned(self, *nodes: str) -> int:
         """The most nodes that were cordoned at one time, of all or of those named."""
-        return max(
-            (sum(one.cordoned for one in now.values() if not nodes or one.node in nodes) for now in self.together()),
-            default=0,
-        )
+        cordoned: set[str] = set()
+        most = 0
+        for sight in list(self.sights):
+            if sight.cordoned and (not nodes or sight.node in nodes):
+                cordoned.add(sight.node)
+            else:
+                cordoned.discard(sight.node)
+            most = max(most, len(cordoned))
+        return most
 
     def torn(self) -> list[Sight]:
         """Nodes that were seen with the mark of an owned cordon and no record (I4)."""
