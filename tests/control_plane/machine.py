@@ -66,6 +66,10 @@ class Machine:
     """Node feature discovery has labelled it. A node that an autoscaler has just added is bare."""
     host_driver: bool = False
     """The operating system's image brings the driver: it is loaded at each boot."""
+    replicas: int = 1
+    """How often the device plugin offers each device: time slicing."""
+    renamed: bool = False
+    """Whether what it offers more than once is called `.shared`."""
     faults: Faults = field(default_factory=Faults)
 
     # What the host is in.
@@ -126,7 +130,11 @@ class Machine:
         return str(self.node.get("metadata", {}).get("annotations", {}).get(key, ""))
 
     def resources(self, strategy: str) -> dict[str, int]:
-        """What a device plugin with the MIG strategy `none`, `single` or `mixed` finds here."""
+        """What a device plugin with the MIG strategy `none`, `single` or `mixed` offers here."""
+        end = ".shared" if self.renamed else ""
+        return {f"{name}{end}": count * self.replicas for name, count in self._devices(strategy).items()}
+
+    def _devices(self, strategy: str) -> dict[str, int]:
         if strategy == "none" or not self.mig_mode:
             return {"nvidia.com/gpu": self.gpus}
         if strategy == "single":

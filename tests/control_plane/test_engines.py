@@ -47,15 +47,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewServer]:
 
 def judged(engine: str, plane: ControlPlane, cluster: str) -> Verdicts:
     """What the library of ENGINE says of CLUSTER, which is gone from the server afterwards."""
-    program = built(PROGRAMS / engine, TOOLS / f"{engine}-engine")
     stages = list(manifests(DIST / cluster))
     prepare(plane.admin, stages)
-    folders = [str(DIST / cluster / stage) for stage in STAGES if (DIST / cluster / stage).is_dir()]
-    command = [str(program), str(plane.kubeconfig("admin", plane.token)), cluster, *folders]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        return verdicts_of(engine, plane, cluster)
     finally:
         remove(plane, [one for stage in stages for one in stage])
+
+
+def verdicts_of(engine: str, plane: ControlPlane, cluster: str) -> Verdicts:
+    """What the library of ENGINE says of CLUSTER when it has applied it, which it stays."""
+    program = built(PROGRAMS / engine, TOOLS / f"{engine}-engine")
+    folders = [str(DIST / cluster / stage) for stage in STAGES if (DIST / cluster / stage).is_dir()]
+    command = [str(program), str(plane.kubeconfig("admin", plane.token)), cluster, *folders]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
