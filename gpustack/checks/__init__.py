@@ -10,6 +10,7 @@ RULE_MODULES = (
     "release_fields",
     "in_vain",
     "mirrors",
+    "image_names",
     "pools",
     "openshift",
     "drivers",

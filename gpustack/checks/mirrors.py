@@ -50,7 +50,9 @@ def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 def references(spec: ClusterPolicySpec) -> Iterator[str]:
-    """The image of every section of SPEC, on or off, before mirrors and the suffixes of operating systems."""
+    """Every image that SPEC names, in sections on or off and by whole references, before mirrors and the suffixes of
+    operating systems.
+    """
     release = releases.release(spec.release)
     defaults = {"nfd": release.nfd_image, "computeDomains": release.images.get("gpuCluster.draDriver")}
     for name in images.SECTIONS:
@@ -71,6 +73,14 @@ def references(spec: ClusterPolicySpec) -> Iterator[str]:
             yield reference
     for pool in spec.nodePools:
         yield from _composed(pool.driver.manager if pool.driver else None, None)
+    yield from whole(spec)
+
+
+def whole(spec: ClusterPolicySpec) -> Iterator[str]:
+    """The images that SPEC names by whole references, outside of sections."""
+    if spec.cluster.openshift:
+        yield from spec.cluster.openshift.driverToolkitImages.values()
+    yield from (each.artifacts.url for each in spec.kataManager.config.runtimeClasses if each.artifacts)
 
 
 def _composed(section: Any, default: releases.Image | None) -> Iterator[str]:

@@ -101,9 +101,11 @@ def made_way(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, An
 
 
 def composed(repository: str | None, image: str | None, version: str | None) -> str | None:
-    """The reference that the three make, None where a part is missing. A version that is a digest goes behind "@"."""
+    """The reference that the three make, None where a part is missing: `image` alone must have a tag or a digest
+    itself. A version that is a digest goes behind "@".
+    """
     if image and not repository and not version:
-        return image
+        return image if is_tagged(image) else None
     if repository and image and version:
         return f"{repository}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"
     return None

@@ -76,6 +76,14 @@ IMAGE = Form(
     empty=True,
     hints=((r"^[a-z+]+://", "leave out the scheme"),),
 )
+TAGGED_IMAGE = Form(
+    "image_reference",
+    "image reference",
+    "a lower-case reference such as registry.example.com/tools/cuda:13.0, with a tag or a digest",
+    rf"(?:{_HOST}/)?{_IMAGE_PATH}(?:/{_IMAGE_PATH})*(?::{_TAG}(?:@{_DIGEST})?|@{_DIGEST})",
+    512,
+    hints=(*IMAGE.hints, (r"^[^:@]*(?::\d+/[^:@]*)?$", "put a tag or a digest behind it: without, :latest is pulled")),
+)
 DIGEST = Form(
     "image_digest",
     "image digest",
@@ -264,7 +272,7 @@ RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 ImageName = Annotated[str, IMAGE]
 ImageTagOrDigest = Annotated[str, IMAGE_TAG]
 Digest = Annotated[str, DIGEST]
-ImageReference = Annotated[str, dataclasses.replace(IMAGE, empty=False)]
+ImageReference = Annotated[str, TAGGED_IMAGE]
 Text = Annotated[str, TEXT]
 """Any text that a process, a file or the API can hold."""
 Quantity = Annotated[int | str, Number(QUANTITY, INT64)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from gpustack.components.daemonset import daemonset, driver_install_dir, host_de
 from gpustack.components.inputs.common import Common, image
 from gpustack.components.pod import Container, Env, Pod, Volume
 from gpustack.model import Body, FindingsError
-from gpustack.policy.images import mirrored
+from gpustack.policy.images import SECTIONS, mirrored
 from tests.components.common import common, spec
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -244,6 +245,20 @@ def test_images_that_are_not_whole(missing: list[str]) -> None:
     (finding,) = caught.value.findings
     assert finding.path in {f"spec.gfd.{part}" for part in missing}
     assert finding.remedy
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("reference", ["program", "r.example/program", "localhost:5000/program"])
+def test_images_without_a_tag(name: str, reference: str) -> None:
+    """`image` alone needs a tag or a digest, whichever section it is in; a registry's port is none. Runtimes would pull
+    :latest.
+    """
+    section = SimpleNamespace(repository=None, image=reference, version="")
+    with pytest.raises(FindingsError) as caught:
+        image(spec(), section, name)
+    (finding,) = caught.value.findings
+    assert (finding.rule, finding.path) == ("GPU040", f"spec.{name}.image")
+    assert reference in finding.remedy
 
 
 @pytest.mark.parametrize(

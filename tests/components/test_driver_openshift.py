@@ -142,6 +142,21 @@ def test_without_the_toolkit(sections: dict[str, Any]) -> None:
     assert env(container(pod, MAIN))["OPENSHIFT_VERSION"] == "4.18"
 
 
+def test_the_toolkit_from_a_mirror() -> None:
+    """Both ways to describe drivers name the toolkit's image by its mirror, like any other image."""
+    facts = {"platform": "openshift", "openshift": {"version": "4.18.1", "driverToolkitImages": {OLD: IMAGE}}}
+    said: dict[str, Any] = {"cluster": {**facts, "registryMap": {"quay.io": "mirror.example"}}, "nodePools": POOLS}
+    one = driver.from_spec(spec(**said))
+    other = nvidia_drivers.from_spec(
+        spec(**said, driver={"useNvidiaDriverCRD": True}, drivers=[{"name": "default", "default": True}])
+    )
+    assert one is not None
+    assert other is not None
+    for found in (render(Driver, one), render(NvidiaDrivers, other)):
+        (with_image,) = (pod for pod in pods(found) if pod["nodeSelector"].get(RHCOS) == OLD)
+        assert container(with_image, TOOLKIT)["image"] == f"mirror.example/{IMAGE.removeprefix('quay.io/')}"
+
+
 def test_drivers_use_the_toolkit_wherever_it_is() -> None:
     """`drivers` have no switch; without images one DaemonSet per RHCOS version stays, and knows nothing (10.3, 82)."""
     switched_off = of_drivers({}, operator={"use_ocp_driver_toolkit": False})

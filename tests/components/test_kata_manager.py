@@ -51,6 +51,15 @@ def test_runtime_classes() -> None:
     assert body["metadata"]["labels"]["nvidia.com/kata-runtime-class"] == "true"
 
 
+def test_artifacts_from_a_mirror() -> None:
+    """The image with guest kernels is named by its mirror and its digest, like any other."""
+    digest = f"sha256:{'a' * 64}"
+    cluster = {"registryMap": {"registry.example": "m.example"}, "imageDigests": {"m.example/kata:1": digest}}
+    classes = yaml.safe_load(inputs(cluster=cluster).config)["runtimeClasses"]
+    (found,) = (each for each in classes if each["name"] == "kata-gpu")
+    assert found["artifacts"]["url"] == f"m.example/kata:1@{digest}"
+
+
 def test_configuration() -> None:
     """The policy's section as YAML; where artifacts are is told by an environment variable and mounted."""
     bodies = rendered(kataManager={**SECTION, "config": {**SECTION["config"], "artifactsDir": "/data/kata"}})

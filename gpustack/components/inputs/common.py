@@ -142,8 +142,9 @@ def operand(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "
 def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> str:
     """The image reference of the policy SECTION at PATH, by the operator's rule (operator.md 4).
 
-    `image` alone is a whole reference; otherwise repository, image and version must all be set. A version that is a
-    digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
+    `image` alone is a whole reference, with a tag or a digest: the operator takes one without, and runtimes pull
+    :latest, which is another image every time. Otherwise repository, image and version must all be set. A version that
+    is a digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
     rewrites the longest registry prefix that matches, and `cluster.imageDigests` pins what comes out.
 
     Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
@@ -151,14 +152,20 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
     """
     repository, name, version = section.repository or "", section.image or "", section.version or ""
     reference = images.composed(repository, name, version)
+    if reference is None and name and not repository and not version:
+        raise FindingsError(_untagged(name, path))
     if reference is None:
         raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path))
     if repository and (images.is_tagged(name) or (images.registry(name) and repository in _published(spec))):
         raise FindingsError(_twice(name, reference, path))
     if suffix and "sha256:" not in reference:
         reference += f"-{suffix}"
-    mirrored = images.mirrored(reference, spec.cluster.registryMap or {})
-    return images.pinned(mirrored, spec.cluster.imageDigests)
+    return served(spec, reference)
+
+
+def served(spec: ClusterPolicySpec, reference: str) -> str:
+    """What manifests name for REFERENCE, which the policy names: its mirror, pinned to the digest that there is."""
+    return images.pinned(images.mirrored(reference, spec.cluster.registryMap), spec.cluster.imageDigests)
 
 
 def _published(spec: ClusterPolicySpec) -> set[str | None]:
@@ -176,6 +183,19 @@ def _incomplete(parts: dict[str, str], path: str) -> Finding:
         path=f"spec.{path}.{missing[0]}",
         why="an image needs repository, image and version; this release has no default for what is missing",
         remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
+    )
+
+
+def _untagged(name: str, path: str) -> Finding:
+    """The finding for the image NAME, which stands alone."""
+    return Finding(
+        "GPU040",
+        "error",
+        f"{path}.image has neither tag nor digest: {name}",
+        path=f"spec.{path}.image",
+        why="without repository and version beside it, it is the whole reference, and container runtimes would pull "
+        "whatever :latest is at the moment",
+        remedy=f"put the tag or the digest behind it ({name}:1.0), or set repository and version beside it",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .common import Inputs, on_openshift
+from .common import Inputs, on_openshift, served
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -24,6 +24,12 @@ class DriverToolkit(Inputs):
     image: str = ""
 
 
+def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
+    """The images that manifests name, by RHCOS version."""
+    found = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    return {version: served(spec, image) for version, image in found.items()}
+
+
 def driver_toolkits(spec: ClusterPolicySpec) -> list[DriverToolkit]:
     """The toolkits for the RHCOS versions of the node pools, in policy order; none where the toolkit is not used.
 
@@ -31,7 +37,7 @@ def driver_toolkits(spec: ClusterPolicySpec) -> list[DriverToolkit]:
     a pool says its `ostreeVersion`. A precompiled driver turns it off for all (operator.md 3). Every pool counts,
     whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
     """
-    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    images = toolkit_images(spec)
     wanted = on_openshift(spec) and spec.operator.use_ocp_driver_toolkit is not False
     if not wanted or not images or spec.driver.usePrecompiled:
         return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import release
 from ...policy.workloads import sandbox
-from .common import Inputs, OperandInputs, operand
+from .common import Inputs, OperandInputs, operand, served
 from .configs import config_text
 
 if TYPE_CHECKING:
@@ -39,19 +39,22 @@ def from_spec(spec: ClusterPolicySpec) -> KataManagerInputs | None:
     classes = section.config.runtimeClasses
     return KataManagerInputs(
         **operand(spec, section, "kataManager"),
-        config=config_text(configuration(section.config)),
+        config=config_text(configuration(spec, section.config)),
         artifacts=section.config.artifactsDir or DEFAULT_ARTIFACTS,
         classes=tuple(KataRuntimeClass(name=each.name, node_selector=dict(each.nodeSelector)) for each in classes),
     )
 
 
-def configuration(section: KataManagerConfig) -> dict[str, Any]:
-    """The manager's configuration: the policy's section as it is, with its default and without what is empty."""
+def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[str, Any]:
+    """The manager's configuration: the policy's SECTION as it is, with its default and without what is empty; images
+    by their mirrors.
+    """
     classes = [each.model_dump(exclude_none=True) for each in section.runtimeClasses]
     for each in classes:
         if not each["nodeSelector"]:
             del each["nodeSelector"]
         if "artifacts" in each:
             each["artifacts"] = {key: value for key, value in each["artifacts"].items() if value}
+            each["artifacts"]["url"] = served(spec, each["artifacts"]["url"])
     found = {"artifactsDir": section.artifactsDir or DEFAULT_ARTIFACTS}
     return {**found, "runtimeClasses": classes} if classes else found

@@ -15,17 +15,16 @@ from ...policy.ownership import OWNER, PRESENT, os_labels
 from .common import on_openshift
 from .driver_names import daemonset_name
 from .driver_pools import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
-from .driver_toolkit import RHCOS_LABEL, DriverToolkit
+from .driver_toolkit import RHCOS_LABEL, DriverToolkit, toolkit_images
 
 if TYPE_CHECKING:
     from ...policy.nvidia_driver import NvidiaDriver
     from ...policy.spec import ClusterPolicySpec
 
 
-def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
+def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
     """The images of OpenShift's driver toolkit by RHCOS version; `drivers` use it wherever there is one (10.3)."""
-    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    return {version: image for version, image in images.items() if version != "latest"}
+    return {version: image for version, image in toolkit_images(spec).items() if version != "latest"}
 
 
 def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) -> list[Target]:
@@ -70,7 +69,7 @@ def target_of(
         selector[KERNEL_LABEL] = kernel
     if rhcos:
         selector[RHCOS_LABEL] = rhcos
-    images = toolkit_images(spec)
+    images = toolkits(spec)
     toolkit = DriverToolkit(rhcos=rhcos, image=images.get(rhcos, "")) if rhcos and images else None
     variant = kernel or rhcos or apart(spec, system)
     name = daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant)

@@ -28,7 +28,7 @@ from .driver_settings import (
     precompiled_refusals,
     settings,
 )
-from .nvidia_driver_pools import targets_of, toolkit_images
+from .nvidia_driver_pools import targets_of, toolkits
 
 if TYPE_CHECKING:
     from ...policy.nvidia_driver import NvidiaDriver
@@ -191,7 +191,7 @@ def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings
             "host_sources": bool(driver.rdma.useHostMofed),
             "secret_env": driver.secretEnv or "",
             "startup": startup,
-            **(openshift(own) if building and toolkit_images(own) else facts),
+            **(openshift(own) if building and toolkits(own) else facts),
         }
     )
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...catalog.oses import UnknownOS, os_tag
+from ...checks.image_uses import Use, uses
 from ...checks.mirrors import references
 from ...model import Body
 from ...policy import images
-from .find import Use, uses
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec

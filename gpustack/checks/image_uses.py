@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...model import Body, Path, dotted
-from ...policy import images
-from ...policy.types import IMAGE
+from ..model import Body, Path, dotted
+from ..policy import images
+from ..policy.types import IMAGE
 
 _REFERENCE = re.compile(IMAGE.pattern)
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")

@@ -1,0 +1,98 @@
+"""How images are named: with a tag, by digest where others are, and pins that pin something."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpustack.checks.rule import all_rules
+from gpustack.compiler.cache import Store, own_digest
+from tests.checks.snippets import said
+
+DIGEST = "sha256:" + "a" * 64
+RULES = {rule.id: rule for rule in all_rules()}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One store for all: what they share is rendered once."""
+    return Store(tmp_path_factory.mktemp("store"), own_digest())
+
+
+def pods(image: str, **more: Any) -> str:
+    """Part of a policy with a pod that runs IMAGE."""
+    meta = {"name": "probe", "namespace": "gpu-operator"}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+    return json.dumps({"extraObjects": [{**body, "spec": {"containers": [{"name": "main", "image": image}]}}], **more})
+
+
+def pinned(*names: str) -> dict[str, Any]:
+    """A cluster whose images NAMES have digests."""
+    return {"cluster": {"kubernetesVersion": "1.34", "imageDigests": dict.fromkeys(names, DIGEST)}}
+
+
+@pytest.mark.parametrize("image", ["probe", "r.example/a/probe", "localhost:5000/probe"])
+def test_no_tag(store: Store, image: str) -> None:
+    """A port is no tag; the place is that of the container."""
+    (finding,) = said(RULES["GPU114"], pods(image), store)
+    assert finding.path == "spec.extraObjects[0].spec.containers[0].image"
+
+
+@pytest.mark.parametrize("image", ["probe:1", f"r.example/probe@{DIGEST}", f"localhost:5000/probe:1@{DIGEST}"])
+def test_tag_or_digest(store: Store, image: str) -> None:
+    """Either will do."""
+    assert said(RULES["GPU114"], pods(image), store) == []
+
+
+def test_tags_beside_digests(store: Store) -> None:
+    """Each image of the cluster that has no digest is told once all that are pinned are by digest; of extraObjects at
+    their place, and no word about those that have one.
+    """
+    found = {
+        finding.path: finding.what
+        for finding in said(RULES["GPU115"], pods("r.example/probe:1", **pinned("nvcr.io/nvidia/driver:1")), store)
+    }
+    assert set(found) == {"spec.cluster.imageDigests", "spec.extraObjects[0].spec.containers[0].image"}
+    validator = "nvcr.io/nvidia/gpu-operator:v26.7.0"
+    assert validator in found["spec.cluster.imageDigests"]
+    (finding,) = said(RULES["GPU115"], pods(f"r.example/probe:1@{DIGEST}", **pinned(validator)), store)
+    assert validator not in finding.what
+
+
+def test_no_digests_at_all(store: Store) -> None:
+    """A cluster that renders tags on purpose hears nothing."""
+    assert said(RULES["GPU115"], pods("r.example/probe:1"), store) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "mirrors", "near"),
+    [
+        ("nvcr.io/nvidia/gpu-operator:v1", {}, "nvcr.io/nvidia/gpu-operator:v26.7.0"),
+        ("nvcr.io/nvidia/gpu-operator:v26.7.0", {"nvcr.io": "m.example"}, "m.example/nvidia/gpu-operator:v26.7.0"),
+        ("r.example/probe:1", {}, ""),
+    ],
+)
+def test_pins_of_nothing(store: Store, name: str, mirrors: dict[str, str], near: str) -> None:
+    """Another tag, the source of what has a mirror, and an image of extraObjects, which are not rewritten."""
+    cluster = {**pinned(name)["cluster"], "registryMap": mirrors}
+    (finding,) = said(RULES["GPU116"], pods("r.example/probe:1", cluster=cluster), store)
+    assert name in finding.what
+    assert near in finding.remedy
+
+
+@pytest.mark.parametrize("name", ["nvcr.io/nvidia/gpu-operator:v26.7.0", "nvcr.io/nvidia/driver:595.91.07-ubuntu22.04"])
+def test_pins_of_images(store: Store, name: str) -> None:
+    """Images of sections, on or off, and drivers with the system behind their tag."""
+    assert said(RULES["GPU116"], json.dumps(pinned(name)), store) == []
+
+
+@pytest.mark.parametrize("snippet", ["url", "toolkit"])
+def test_whole_references(snippet: str, store: Store) -> None:
+    """Guest artifacts of Kata and images of OpenShift's driver toolkit are pinned and mirrored as well."""
+    cluster = pinned("m.example/x:1")["cluster"] | {"registryMap": {"r.example": "m.example"}}
+    artifacts = {"config": {"runtimeClasses": [{"name": "a", "artifacts": {"url": "r.example/x:1"}}]}}
+    toolkit = {**cluster, "openshift": {"driverToolkitImages": {"418.94.202507221927-0": "r.example/x:1"}}}
+    said_so = {"cluster": cluster, "kataManager": artifacts} if snippet == "url" else {"cluster": toolkit}
+    assert said(RULES["GPU116"], json.dumps(said_so), store) == []
