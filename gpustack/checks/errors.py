@@ -110,6 +110,7 @@ RAISED: dict[str, str] = {
     "GPU966": "An image names no registry and repository",
     "GPU967": "A folder in dist/ isn't what was rendered",
     "GPU968": "A folder in dist/ isn't committed",
+    "GPU969": "An image is not built for the CPU of nodes that need it",
     "GPU970": "A new repository would be written over something",
     "GPU999": "A defect of gpustack",
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import common
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from ..compiler.fleet import Progress, Project, Source
     from ..model import Body
     from ..review.images.inventory import Found, Image
+    from ..review.images.lock import Locked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from .formats import images as formats
 
+    digests = locked()
     with common.project(options) as project:
         found, clusters = used(project, options.policies, common.progress_line(options))
-    print(formats.written(found, clusters, options.format), end="")
+    print(formats.written(found, clusters, digests, options.format), end="")
     return 0
+
+
+def locked() -> dict[str, Locked] | None:
+    """What images.lock says, None where there is none. Raises InputError where it can't be read."""
+    from ..policy.read import read
+    from ..review.images import lock
+
+    if not os.path.lexists(lock.FILE):
+        return None
+    return lock.read(read(Path(lock.FILE), lock.FILE).data, lock.FILE)
 
 
 def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[list[Image], list[str]]:

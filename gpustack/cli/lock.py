@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError
 from . import common, images
-from .text import document, printable
+from .text import document, plain, print_findings, printable
 
 if TYPE_CHECKING:
     from ..registry.client import Client
-    from ..review.images.lock import Difference, Locked
+    from ..review.images.lock import Difference, Lacking, Locked
 
 AT_ONCE = 8
 """Images that are asked for at the same time: registries count requests."""
@@ -45,16 +46,42 @@ def run(options: argparse.Namespace) -> int:
     before = locked_before(must=options.check)
     now = {} if options.offline else asked(needed)
     difference = lock.compare(before or {}, needed, now)
-    if options.check:
-        return told(options, difference, len(needed), stale_layer(before or {}))
-    changed = write(Path(lock.FILE), lock.written(now))
     layer = layer_file()
-    if options.layer or os.path.lexists(layer):
-        changed = write(layer, lock.layer(now)) or changed
-    report(
-        options, difference, f"{common.counted(len(now), 'image')} locked{'' if changed else ', nothing changed'}", 0
+    pinning = options.layer or os.path.lexists(layer)
+    state = State(
+        difference, unfit(lock.lacking(now or before or {}, found)), lock.by_tag_alone(found) if pinning else []
     )
-    return 0
+    if options.check:
+        return told(options, state, len(needed), stale_layer(before or {}))
+    changed = write(Path(lock.FILE), lock.written(now))
+    if pinning:
+        changed = write(layer, lock.layer(now)) or changed
+    end = f"{common.counted(len(now), 'image')} locked{'' if changed else ', nothing changed'}"
+    return report(options, state, end, 2 if state.unfit else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is to be told: how the lock differs, images that don't fit nodes, and clusters without the layer."""
+
+    difference: Difference
+    unfit: Sequence[Finding]
+    unpinned: Sequence[str]
+
+
+def unfit(lacking: Iterable[Lacking]) -> list[Finding]:
+    """What to say of images that can't run on nodes that need them."""
+    return [
+        Finding(
+            "GPU969",
+            "error",
+            f"{each.name} has no image for {each.platform}, which nodes of {folded(each.clusters)} need",
+            why="pods that use it would never start on nodes with that CPU, which spec.nodePools[].arch says, or a GPU "
+            "that comes on one board with its CPU",
+            remedy="name an image or a version that is built for it as well; correct arch where nodes have another CPU",
+        )
+        for each in lacking
+    ]
 
 
 def layer_file() -> Path:
@@ -64,21 +91,21 @@ def layer_file() -> Path:
 
 
 def locked_before(*, must: bool) -> dict[str, Locked] | None:
-    """What images.lock says; None where there is none, which --check refuses."""
-    from ..policy.read import read
+    """What images.lock says; None where there is none, which --check refuses, or none that can be read, which it
+    refuses too.
+    """
     from ..review.images import lock
 
-    if not os.path.lexists(lock.FILE):
-        if must:
-            remedy = "run `gpustack lock`, and commit what it writes"
-            raise InputError(Finding("GPU965", "error", f"there is no {lock.FILE} here", remedy=remedy))
-        return None
     try:
-        return lock.read(read(Path(lock.FILE), lock.FILE).data, lock.FILE)
+        found = images.locked()
     except InputError:
         if must:
             raise
         return None  # it is about to be written anew
+    if found is None and must:
+        remedy = "run `gpustack lock`, and commit what it writes"
+        raise InputError(Finding("GPU965", "error", f"there is no {lock.FILE} here", remedy=remedy))
+    return found
 
 
 def stale_layer(before: Mapping[str, Locked]) -> bool:
@@ -144,28 +171,40 @@ def content(path: Path) -> bytes:
     return load_bytes(path, str(path))
 
 
-def told(options: argparse.Namespace, difference: Difference, needed: int, layer: bool) -> int:
+def told(options: argparse.Namespace, state: State, needed: int, layer: bool) -> int:
     """The verdict of --check."""
-    code = 3 if difference or layer else 0
+    stale = bool(state.difference) or layer
     end = f"images.lock is current: {common.counted(needed, 'image')}"
-    if code:
+    if stale:
         end = "images.lock isn't current: run `gpustack lock` and commit it"
-        if layer and not difference:
+        if layer and not state.difference:
             end = f"{layer_file()} isn't what images.lock says: run `gpustack lock` and commit it"
-    report(options, difference, end, code)
-    return code
+    return report(options, state, end, 3 if stale else 2 if state.unfit else 0)
 
 
-def report(options: argparse.Namespace, difference: Difference, end: str, code: int) -> None:
-    """What differs, and a last line."""
+def report(options: argparse.Namespace, state: State, end: str, code: int) -> int:
+    """What is in STATE, and a last line; returns CODE."""
+    difference = state.difference
     parts = {"missing": difference.missing, "moved": difference.moved, "unused": difference.unused}
     if options.format == "json":
-        print(document(code, [], **{name: list(found) for name, found in parts.items()}))
-        return
+        lists = {name: list(found) for name, found in parts.items()}
+        print(document(code, [*map(plain, state.unfit)], **lists, unpinned=list(state.unpinned)))
+        return code
     words = {"missing": "not locked", "moved": "moved", "unused": "not used"}
     if not options.check:
         words = {"missing": "new", "moved": "moved", "unused": "gone"}
     for name, found in parts.items():
         for image in found:
             print(printable(f"{words[name]}: {image}"))
+    if state.unpinned:
+        print(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))
+    print_findings(state.unfit, sys.stderr)
     print(end, file=sys.stderr if code else sys.stdout)
+    return code
+
+
+def folded(clusters: Iterable[str]) -> str:
+    """CLUSTERS the way people write them."""
+    from ..review.diff.ranges import fold
+
+    return ", ".join(fold(clusters))

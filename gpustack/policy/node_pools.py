@@ -128,7 +128,7 @@ class NodePool(Section):
     taints: list[Taint] = items()
     """Taints of the nodes, so that missing tolerations are found. Absent: not known."""
     arch: Literal["amd64", "arm64"] | None = None
-    """CPU architecture. Absent: not known."""
+    """CPU architecture. Absent: that of the CPU that the GPU comes on one board with (GB200: arm64), else not known."""
     os: OperatingSystem | None = None
     """Operating system as in image tags: `ubuntu22.04`, `rhel9.4`, `rhcos4.18`. Pools of several systems get a driver
     each. Absent: not known."""

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpustack.catalog import releases
 from gpustack.catalog.oses import UnknownOS, os_id, os_tag
 
+from .scheduling import ARCH, arch_of
+
 if TYPE_CHECKING:
     from .node_pools import NodePool
     from .nvidia_driver import NvidiaDriver
@@ -87,7 +89,7 @@ def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
     """
     known = {
         PRESENT: "true",
-        "kubernetes.io/arch": pool.arch,
+        ARCH: arch_of(pool),
         "nvidia.com/gpu.product": pool.gpuProduct,
         "nvidia.com/gpu.workload.config": pool.workload,
         KERNEL: pool.kernel,

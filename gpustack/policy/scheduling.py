@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpustack.catalog import gpus
 from gpustack.model import whole
 
 if TYPE_CHECKING:
     from gpustack.policy.node_pools import NodePool, Taint
 
 Toleration = Mapping[str, Any]
+
+ARCH = "kubernetes.io/arch"
 
 OF_DAEMONSETS = frozenset(
     f"node.kubernetes.io/{name}"
@@ -114,5 +117,12 @@ def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 def labels_of(pool: NodePool) -> dict[str, str]:
     """What is known of the labels of POOL's nodes before anything of NVIDIA runs there."""
-    arch = {"kubernetes.io/arch": pool.arch} if pool.arch else {}
-    return {"kubernetes.io/os": "linux", **arch, **pool.nodeSelector}
+    arch = arch_of(pool)
+    return {"kubernetes.io/os": "linux", **({ARCH: arch} if arch else {}), **pool.nodeSelector}
+
+
+def arch_of(pool: NodePool) -> str | None:
+    """The architecture of POOL's nodes, as the pool says it or as its GPU implies it; None where neither does."""
+    if pool.arch or pool.gpuProduct not in gpus.products():
+        return pool.arch
+    return gpus.product(pool.gpuProduct).arch

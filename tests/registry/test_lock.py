@@ -136,6 +136,88 @@ def test_manifests_with_digests(project: Project, registry: Registry) -> None:
     assert image["digest"] == moved
 
 
+ARM = {"name": "a", "gpuProduct": "NVIDIA-GB200", "gpusPerNode": 4, "nodeSelector": {"pool": "a"}}
+
+
+@pytest.mark.parametrize("pool", [ARM, {"name": "a", "arch": "arm64", "nodeSelector": {"pool": "a"}}])
+def test_nodes_with_another_cpu(project: Project, registry: Registry, pool: dict[str, Any]) -> None:
+    """An image without the platform of nodes that need it is told by lock, which writes all the same, by --check, and
+    by what is locked offline: with the clusters, and exit code 2. Grace is the CPU of every GB200 (products.yaml).
+    """
+    project.policy("one", **mirrored(registry.host, nodePools=[pool]))
+    project.policy("two", **mirrored(registry.host))
+    registry.image(VALIDATOR, "v26.7.0", "amd64", b"layer")
+    for words in (["lock"], ["lock", "--check"], ["lock", "--check", "--offline"]):
+        ran = quiet(project, *words)
+        assert ran.code == 2, ran.err
+        assert (
+            f"GPU969: {registry.host}/{VALIDATOR}:v26.7.0 has no image for linux/arm64, which nodes of one" in ran.err
+        )
+    found = quiet(project, "lock", "--check", "--offline", "--format", "json").json
+    assert [one["rule"] for one in found["findings"]] == ["GPU969"]
+    registry.index(VALIDATOR, "v26.7.0")
+    assert quiet(project, "lock").code == 0
+    assert quiet(project, "lock", "--check", "--offline").code == 0
+
+
+def test_nodes_whose_cpu_is_not_known(project: Project, registry: Registry) -> None:
+    """Nothing is said of pools that say neither their architecture nor a GPU that comes with its CPU."""
+    pool = {**ARM, "gpuProduct": "NVIDIA-H100-80GB-HBM3"}
+    project.policy("one", **mirrored(registry.host, nodePools=[pool]))
+    registry.image(VALIDATOR, "v26.7.0", "arm64", b"layer")
+    assert quiet(project, "lock").code == 0
+
+
+def test_images_of_other_nodes(project: Project, registry: Registry) -> None:
+    """Only nodes that have pods with it need an image: those with vGPUs alone have no node status exporter."""
+    host = {"name": "b", "arch": "arm64", "workload": "vm-vgpu", "nodeSelector": {"pool": "b"}}
+    container = {"name": "a", "arch": "amd64", "workload": "container", "nodeSelector": {"pool": "a"}}
+    exporter = {"enabled": True, "repository": f"{registry.host}/nvidia", "image": "exporter", "version": "1"}
+    more = {"sandboxWorkloads": {"enabled": True}, "nodeStatusExporter": exporter, "nodePools": [container, host]}
+    project.policy("one", **mirrored(registry.host, **more))
+    (image,) = [
+        each
+        for each in quiet(project, "images", "--format", "json").json["images"]
+        if each["repository"].endswith("nvidia/exporter")
+    ]
+    assert image["platforms"] == [{"platform": "linux/amd64", "clusters": ["one"]}]
+
+
+def test_digests_of_platforms_are_shown(project: Project, registry: Registry) -> None:
+    """Where there is a lock, `images` has the digest of the index and those of platforms: for people, as JSON and in
+    the bill of materials; an image that is not in the lock is told.
+    """
+    project.policy("one", **mirrored(registry.host))
+    digest, platforms = registry.index(VALIDATOR, "v26.7.0")
+    assert quiet(project, "images", "--format", "json").json["images"][0]["locked"] is None
+    assert "locked" not in quiet(project, "images").out
+    quiet(project, "lock")
+    (image,) = quiet(project, "images", "--format", "json").json["images"]
+    assert image["locked"] == {"digest": digest, "platforms": platforms}
+    assert f"  locked: {digest}, for linux/amd64, linux/arm64\n" in quiet(project, "images").out
+    bill = quiet(project, "images", "--format", "cyclonedx").json
+    (found,) = [each for each in bill["components"] if each["type"] == "container"]
+    assert found["hashes"] == [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
+    told = {one["name"]: one["value"] for one in found["properties"]}
+    assert {name: told[f"gpustack:digest:{name}"] for name in platforms} == platforms
+    project.policy("one", **mirrored(registry.host, validator={"version": "v1"}))
+    assert "  not locked\n" in quiet(project, "images").out
+    project.write("images.lock", "version: 2\n")
+    ran = quiet(project, "images")
+    assert (ran.code, "GPU965" in ran.err) == (4, True)
+
+
+def test_clusters_without_the_layer(project: Project, registry: Registry) -> None:
+    """Once there is the layer, clusters that render tags alone are named; that alone is no failure."""
+    project.policy("one", **mirrored(registry.host))
+    registry.index(VALIDATOR, "v26.7.0")
+    assert "by tag alone" not in quiet(project, "lock").out
+    assert "by tag alone: one; " in quiet(project, "lock", "--layer").out
+    project.policy("two", **mirrored(registry.host, extends=["locked-images"]))
+    ran = quiet(project, "lock", "--check", "--format", "json")
+    assert (ran.code, ran.json["unpinned"]) == (0, ["one"])
+
+
 def test_a_layer_that_was_edited(project: Project, registry: Registry) -> None:
     """The layer is what the lock says, or --check ends with 3."""
     project.policy("one", **mirrored(registry.host))

@@ -13,6 +13,7 @@ from ... import __version__
 from ...policy.images import digest_of, registry, repository, tag_of
 from ...review.diff.ranges import fold, summary
 from ...review.images.inventory import Image, System
+from ...review.images.lock import Locked, key_of
 from ..common import counted
 from ..text import as_json, printable
 
@@ -21,13 +22,17 @@ FEW = 4
 """So many clusters, or ranges of them, are named without being counted."""
 
 
-def written(found: Sequence[Image], clusters: Sequence[str], how: str) -> str:
+Locks = Mapping[str, Locked] | None
+"""What images.lock says; None where there is none."""
+
+
+def written(found: Sequence[Image], clusters: Sequence[str], locks: Locks, how: str) -> str:
     """The images FOUND of CLUSTERS in the format HOW, with a line end at the end."""
     if how == "json":
-        return as_json(document(found, clusters)) + "\n"
+        return as_json(document(found, clusters, locks)) + "\n"
     if how == "cyclonedx":
-        return as_json(bill(found, clusters)) + "\n"
-    lines = to_copy(found) if how == "list" else text(found, clusters)
+        return as_json(bill(found, clusters, locks)) + "\n"
+    lines = to_copy(found) if how == "list" else text(found, clusters, locks)
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
@@ -49,7 +54,12 @@ def stored(reference: str) -> str:
     return reference.partition("@")[0] if tag_of(reference) else reference
 
 
-def text(found: Sequence[Image], clusters: Sequence[str]) -> Iterator[str]:
+def lock_of(image: Image, locks: Locks) -> Locked | None:
+    """What IMAGE is locked to."""
+    return locks.get(key_of(image.reference)) if locks else None
+
+
+def text(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iterator[str]:
     """For people: who uses it, clusters with the same objects together."""
     total = len(clusters)
     for image in found:
@@ -58,6 +68,11 @@ def text(found: Sequence[Image], clusters: Sequence[str]) -> Iterator[str]:
             yield f"  mirror: {image.reference}"
         if image.systems:
             yield f"  built for: {', '.join(described(system) for system in image.systems)}"
+        if image.platforms:
+            yield f"  needed on: {', '.join(image.platforms)}"
+        if locks is not None:
+            entry = lock_of(image, locks)
+            yield f"  locked: {entry.digest}, for {', '.join(sorted(entry.platforms))}" if entry else "  not locked"
         if not any(use.pulled for use in image.uses):
             yield "  named, and pulled when something starts it"
         together: dict[tuple[str, ...], list[str]] = {}
@@ -76,12 +91,13 @@ def described(system: System) -> str:
     return f"{system.os} with kernel {system.kernel}" if system.kernel else system.os
 
 
-def document(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
+def document(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
     """For programs; keys are only ever added."""
-    return {"version": VERSION, "clusters": list(clusters), "images": [as_data(image) for image in found]}
+    listed = [as_data(image, lock_of(image, locks)) for image in found]
+    return {"version": VERSION, "clusters": list(clusters), "images": listed}
 
 
-def as_data(image: Image) -> dict[str, Any]:
+def as_data(image: Image, locked: Locked | None) -> dict[str, Any]:
     return {
         "source": image.source,
         "reference": image.reference,
@@ -93,6 +109,8 @@ def as_data(image: Image) -> dict[str, Any]:
             {"os": system.os, "kernel": system.kernel or None, "clusters": list(names)}
             for system, names in image.systems.items()
         ],
+        "platforms": [{"platform": name, "clusters": list(names)} for name, names in image.platforms.items()],
+        "locked": {"digest": locked.digest, "platforms": dict(sorted(locked.platforms.items()))} if locked else None,
         "uses": [
             {
                 "kind": use.kind,
@@ -107,7 +125,7 @@ def as_data(image: Image) -> dict[str, Any]:
     }
 
 
-def bill(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
+def bill(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
     """A CycloneDX 1.6 document: images are containers, and each cluster depends on those that it uses."""
     parts: dict[str, list[Image]] = {}
     by_cluster: dict[str, list[str]] = {name: [] for name in clusters}
@@ -126,7 +144,7 @@ def bill(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
         },
         "components": [
             *({"type": "platform", "bom-ref": f"cluster:{name}", "name": name} for name in clusters),
-            *(component(ref, images) for ref, images in parts.items()),
+            *(component(ref, images, locks) for ref, images in parts.items()),
         ],
         "dependencies": [
             {"ref": "fleet", "dependsOn": [f"cluster:{name}" for name in clusters]},
@@ -135,20 +153,26 @@ def bill(found: Sequence[Image], clusters: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def component(ref: str, images: Sequence[Image]) -> dict[str, Any]:
-    """The component of one source, of which there may be several mirrors."""
+def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]:
+    """The component of one source, of which there may be several mirrors. Digests by platform stand where the lock has
+    the same for all of them.
+    """
     source = images[0].source
     version = tag_of(source) or digest_of(source)
     found: dict[str, Any] = {"type": "container", "bom-ref": ref, "name": repository(source), "purl": ref}
     if version:
         found["version"] = version
-    if digest := digest_of(source):
+    locked = {lock.digest: lock for image in images if (lock := lock_of(image, locks))}
+    if digest := digest_of(source) or (next(iter(locked)) if len(locked) == 1 else ""):
         found["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
     properties = [("gpustack:mirror", image.reference) for image in images if image.reference != source]
     properties += [
         (f"gpustack:{name}", value)
         for name, value in dict.fromkeys(facts(system) for image in images for system in image.systems)
     ]
+    if len(locked) == 1:
+        platforms = next(iter(locked.values())).platforms
+        properties += [(f"gpustack:digest:{name}", digest) for name, digest in sorted(platforms.items())]
     if properties:
         found["properties"] = [{"name": name, "value": value} for name, value in properties]
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import gpus, releases
 from ...model import Finding, FindingsError
+from ...policy.scheduling import ARCH, arch_of
 from ...policy.workloads import workload
 from .common import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from .dra import DEFAULT_PRIORITY, common_of
@@ -22,7 +23,6 @@ GPUS_PORT, COMPUTE_DOMAINS_PORT = 51516, 51515
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
 IMAGE = "gpuCluster.draDriver"
 """The section whose image the catalogue knows for a release."""
-ARCH = "kubernetes.io/arch"
 
 
 class Program(Inputs):
@@ -140,7 +140,8 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
     pools = [pool for pool in spec.nodePools if workload(spec, pool) == "container" and may_share(pool)]
     if spec.nodePools and not pools:
         raise FindingsError(nowhere())
-    found = [{**pool.nodeSelector, **architecture(pool)} for pool in pools]
+    archs = [arch_of(pool) for pool in pools]
+    found = [{**pool.nodeSelector, **({ARCH: arch} if arch else {})} for pool, arch in zip(pools, archs, strict=True)]
     return tuple(labels for index, labels in enumerate(found) if labels not in found[:index]) if all(found) else ()
 
 
@@ -149,13 +150,6 @@ def may_share(pool: NodePool) -> bool:
     if pool.gpuProduct is None or pool.gpuProduct not in gpus.products():
         return True
     return gpus.product(pool.gpuProduct).nvlink_rack
-
-
-def architecture(pool: NodePool) -> dict[str, str]:
-    """The label of POOL's architecture, as the pool says it or as its GPU implies it."""
-    implied = gpus.product(pool.gpuProduct).arch if pool.gpuProduct in gpus.products() else None
-    arch = pool.arch or implied
-    return {ARCH: arch} if arch else {}
 
 
 def nowhere() -> Finding:

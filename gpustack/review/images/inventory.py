@@ -5,7 +5,8 @@ mirrored to one path, so the way back is not the map alone: of all sources that 
 it is the one that a section of the policy names. An image that no section names (of `extraObjects`) is rewritten by
 nothing.
 
-The suffix of a driver's tag names the operating system, and the kernel where the driver is precompiled.
+The suffix of a driver's tag names the operating system, and the kernel where the driver is precompiled. For which CPUs
+an image must be there, the pools tell whose nodes have pods of a DaemonSet that names it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ...checks.image_uses import Use, uses
 from ...checks.mirrors import references
 from ...model import Body
 from ...policy import images
+from ...policy.scheduling import arch_of
+from ..impact import nodes
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -34,22 +37,26 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An image of one cluster. `source` is `reference` unless that is a mirror's."""
+    """An image of one cluster. `source` is `reference` unless that is a mirror's. `platforms` are those of the nodes
+    that need it, as far as the policy says it.
+    """
 
     reference: str
     source: str
     uses: tuple[Use, ...]
     systems: tuple[System, ...]
+    platforms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of the fleet: which clusters have each use, and each system."""
+    """An image of the fleet: which clusters have each use, each system, and nodes of each platform that need it."""
 
     reference: str
     source: str
     uses: Mapping[Use, tuple[str, ...]]
     systems: Mapping[System, tuple[str, ...]]
+    platforms: Mapping[str, tuple[str, ...]]
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -67,21 +74,32 @@ class Image:
 def of_cluster(bodies: Iterable[Body], spec: ClusterPolicySpec) -> list[Found]:
     """The images of the objects BODIES, which SPEC renders to."""
     where: dict[str, set[Use]] = {}
+    needed: dict[str, set[str]] = {}
     for body in bodies:
         for reference, use in uses(body):
             where.setdefault(reference, set()).add(use)
+            if use.kind == "DaemonSet":
+                needed.setdefault(reference, set()).update(platforms(body, spec))
     known = list(dict.fromkeys(references(spec)))
     found = []
     for reference in sorted(where):
         source = source_of(reference, spec.cluster.registryMap or {}, known)
-        found.append(Found(reference, source, tuple(sorted(where[reference])), systems(source, spec, known)))
+        used, on = tuple(sorted(where[reference])), tuple(sorted(needed.get(reference, ())))
+        found.append(Found(reference, source, used, systems(source, spec, known), on))
     return found
+
+
+def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
+    """The platforms of the nodes that have pods of the DaemonSet BODY, as far as pools or their GPUs say it."""
+    archs = {arch_of(pool) for pool in nodes.pools_of(spec, body)}
+    return {f"linux/{arch}" for arch in archs if arch}
 
 
 def of_fleet(clusters: Mapping[str, str], found: Callable[[str], Iterable[Found]]) -> list[Image]:
     """The images of all CLUSTERS, given as name and key; FOUND has the images behind a key."""
     uses: dict[tuple[str, str], dict[Use, list[str]]] = {}
     built: dict[tuple[str, str], dict[System, list[str]]] = {}
+    needed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for cluster in sorted(clusters):
         for image in found(clusters[cluster]):
             key = (image.source, image.reference)
@@ -89,12 +107,15 @@ def of_fleet(clusters: Mapping[str, str], found: Callable[[str], Iterable[Found]
                 uses.setdefault(key, {}).setdefault(use, []).append(cluster)
             for system in image.systems:
                 built.setdefault(key, {}).setdefault(system, []).append(cluster)
+            for platform in image.platforms:
+                needed.setdefault(key, {}).setdefault(platform, []).append(cluster)
     return [
         Image(
             key[1],
             key[0],
             {use: tuple(uses[key][use]) for use in sorted(uses[key])},
             {system: tuple(names) for system, names in sorted(built.get(key, {}).items())},
+            {platform: tuple(names) for platform, names in sorted(needed.get(key, {}).items())},
         )
         for key in sorted(uses)
     ]

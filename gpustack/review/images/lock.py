@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ...model import Finding, InputError
 from ...policy import images
+
+if TYPE_CHECKING:
+    from .inventory import Image
 
 FILE = "images.lock"
 LAYER = "locked-images"
@@ -90,6 +93,35 @@ def _entry(entry: Any, name: str, file: str) -> Locked:
 def _unreadable(file: str, why: str) -> InputError:
     remedy = "run `gpustack lock`, which writes it anew"
     return InputError(Finding("GPU965", "error", f"{file} can't be read as a lock", why=why, remedy=remedy))
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """An image that has nothing for a platform of nodes that need it, in CLUSTERS."""
+
+    name: str
+    platform: str
+    clusters: tuple[str, ...]
+
+
+def lacking(locked: Mapping[str, Locked], found: Iterable[Image]) -> list[Lacking]:
+    """What the images FOUND don't have for the nodes that need them, by what LOCKED says of their platforms."""
+    gone: dict[tuple[str, str], set[str]] = {}
+    for image in found:
+        name = key_of(image.reference)
+        for platform, clusters in image.platforms.items() if name in locked else ():
+            if platform not in locked[name].platforms:
+                gone.setdefault((name, platform), set()).update(clusters)
+    return [Lacking(*key, tuple(sorted(gone[key]))) for key in sorted(gone)]
+
+
+def by_tag_alone(found: Iterable[Image]) -> list[str]:
+    """The clusters of which no image of FOUND has a digest."""
+    clusters: dict[str, bool] = {}
+    for image in found:
+        for name in image.clusters:
+            clusters[name] = clusters.get(name, False) or bool(images.digest_of(image.reference))
+    return sorted(name for name, pinned in clusters.items() if not pinned)
 
 
 @dataclass(frozen=True, slots=True)
