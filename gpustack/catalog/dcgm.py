@@ -128,6 +128,25 @@ def exporter() -> Mapping[str, Any]:
     return found
 
 
+def pod_labels() -> tuple[str, ...]:
+    """The labels by which the exporter names the pod that uses a GPU."""
+    return tuple(_facts()["labels"]["kubernetes"])
+
+
+def series_labels(*, honored: bool) -> frozenset[str]:
+    """The labels of every series of a GPU in Prometheus, less those that rows of the exporter's file are. HONORED: the
+    exporter's names of the pod stay, and the scrape's own make way; else they are renamed.
+    """
+    facts = _facts()["labels"]
+    pods = pod_labels() if honored else (f"exported_{name}" for name in pod_labels())
+    return frozenset({*facts["gpu"], *pods, *facts["scrape"]} - set(fields()))
+
+
+def label_limit() -> int:
+    """How many labels of a series common storage takes, where nobody tells it otherwise."""
+    return int(_facts()["labels"]["limit"])
+
+
 def other_exporter(name: str) -> tuple[str, ...] | None:
     """What the metric NAME of another exporter for NVIDIA's GPUs is called here: up to two names, or none.
 

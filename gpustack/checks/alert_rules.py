@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
 
 DCGM = ("DCGM_", "dcgm_")
-POD_LABELS = ("namespace", "pod", "container")
 COUNTING = {"rate", "irate", "increase", "resets"}
 OWN = ("dcgm", "gpu-operator")
 """What is in the names of the exporter's own pods, containers and namespaces."""
@@ -245,7 +244,7 @@ def pod_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def _right_label(label: Label, *, honored: bool) -> str:
     """What to write for LABEL, "" where it is right."""
     plain = label.name.removeprefix("exported_")
-    if plain not in POD_LABELS or (plain == label.name) == honored:
+    if plain not in dcgm.pod_labels() or (plain == label.name) == honored:
         return ""
     if not honored and label.value is not None and any(word in label.value for word in OWN):
         return ""

@@ -146,3 +146,14 @@ def test_metrics_of_other_exporters(written: str, meant: tuple[str, ...] | None)
     """Those of NVIDIA's GPUs lead to DCGM's name where there is one; all others are none of ours."""
     assert dcgm.other_exporter(written) == meant
     assert all(name in dcgm.fields() for name in meant or ())
+
+
+def test_labels_of_a_series() -> None:
+    """What the exporter writes of a GPU and its pod (dcgm-metrics.yaml), and what the scrape adds; the pod's labels are
+    renamed unless they are honored, and what rows of the file bring is not among them.
+    """
+    own = {"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname"}
+    scrape = {"job", "instance", "endpoint", "service", "namespace", "pod", "container"}
+    assert dcgm.series_labels(honored=True) == own | scrape
+    renamed = {"exported_namespace", "exported_pod", "exported_container"}
+    assert dcgm.series_labels(honored=False) == own | scrape | renamed

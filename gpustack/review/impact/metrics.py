@@ -8,7 +8,7 @@ the exporter and the scrape give it, whatever the metric, and one more for each 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
 from ...model import Body
@@ -18,14 +18,11 @@ from .pods import images, split
 from .rule import Hit, rule
 from .subject import Subject, at, containers, items, mapping
 
+if TYPE_CHECKING:
+    from ...policy.spec import ClusterPolicySpec
+
 COUNTERS = "dcgm-metrics.csv"
 EXPORTER = ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter-dra")
-ALWAYS = 17
-"""Labels of a series of the exporter in a cluster: its own (gpu, UUID, pci_bus_id, device, modelName, Hostname, driver
-version), the pod's (namespace, pod, container), and those of the scrape (job, instance, endpoint, service, namespace,
-pod, container)."""
-LIMIT = 30
-"""Labels of a series that Mimir and Cortex take by default (max_label_names_per_series)."""
 POD_LABELS = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
 
 
@@ -136,17 +133,27 @@ def labels_grow(subject: Subject) -> Iterator[Hit]:
     if subject.whole:
         return
     for where, old, new in served(subject):
-        one, two = ALWAYS + len(old.labels), ALWAYS + len(new.labels)
+        one, two = labels(subject.before, old), labels(subject.after, new)
         if new.labels - old.labels:
-            more = f", above the {LIMIT} that some storage takes" if two > LIMIT else ""
+            limit = dcgm.label_limit()
+            more = f", above the {limit} that some storage takes" if two > limit else ""
             yield Hit(where, f"about {one} -> {two} labels per series{more}; new: {names(new.labels - old.labels)}")
     for change in exporters(subject):
         if change.old is not None and change.new is not None:
             was, now = (environment(body).get(POD_LABELS, "").lower() == "true" for body in (change.old, change.new))
             if now and not was:
+                about = labels(subject.before, default())
                 yield Hit(
-                    str(change.identity), f"about {ALWAYS} labels per series -> all labels of each pod in addition"
+                    str(change.identity), f"about {about} labels per series -> all labels of each pod in addition"
                 )
+
+
+def labels(spec: ClusterPolicySpec | None, found: Listed) -> int:
+    """How many labels a series of a GPU has, of an exporter that serves FOUND and is scraped as SPEC says; a MIG
+    instance has two more.
+    """
+    honored = bool(spec and spec.dcgmExporter.serviceMonitor.honorLabels)
+    return len(dcgm.series_labels(honored=honored) | found.labels)
 
 
 @rule("IMP604", "danger")

@@ -365,7 +365,20 @@ def test_series_before_and_after() -> None:
     told = impact({"a": compare(objects(old), objects(new))}, {}).dangers
     assert rules(told) == {"IMP601", "IMP603"}
     assert "2 -> 1 metrics; no longer DCGM_FI_DEV_POWER_USAGE" in told[0].what
-    assert "about 17 -> 18 labels per series" in told[1].what
+    # dcgm-metrics.yaml: 6 labels of a GPU beside the driver's version, 3 of the pod; 7 of the scrape.
+    assert "about 16 -> 17 labels per series" in told[1].what
+
+
+def test_labels_of_a_scrape_that_honors_them() -> None:
+    """With honorLabels the exporter's namespace, pod and container are the scrape's, so that there are 3 less."""
+    honored = spec("lab-a100", dcgmExporter={"serviceMonitor": {"enabled": True, "honorLabels": True}})
+    old, new = rendered("lab-a100"), rendered("lab-a100")
+    pod(new, "DaemonSet/nvidia-dcgm-exporter")["containers"][0]["env"].append(
+        {"name": "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS", "value": "true"}
+    )
+    for given, number in (((spec("lab-a100"),) * 2, 17), ((honored,) * 2, 14)):
+        told = impact({"a": compare(objects(old), objects(new))}, {"a": given}).dangers
+        assert any(f"about {number} labels per series" in one.what for one in told)
 
 
 def test_a_namespace_that_is_another_one() -> None:
