@@ -112,5 +112,6 @@ RAISED: dict[str, str] = {
     "GPU968": "A folder in dist/ isn't committed",
     "GPU969": "An image is not built for the CPU of nodes that need it",
     "GPU970": "A new repository would be written over something",
+    "GPU971": "What was rendered isn't in what is about to be committed",
     "GPU999": "A defect of gpustack",
 }

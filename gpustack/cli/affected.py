@@ -38,7 +38,7 @@ def absolute(name: str | Path) -> str:
 
 def affected(changed: Sequence[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED, absolute paths, concern."""
-    from ..compiler.index import INDEX, clusters_in
+    from ..compiler.index import clusters_in
     from ..policy.load import WAIVERS, layers_of
     from .render import index_source
 
@@ -47,7 +47,6 @@ def affected(changed: Sequence[str], out: Path) -> set[str]:
     found = set[str]()
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)}
-        own |= {out / INDEX / f"{cluster}.json"}
         if files & {absolute(each) for each in own} or below(files, out, cluster):
             found.add(cluster)
     for cluster in clusters_in(out):
@@ -58,8 +57,11 @@ def affected(changed: Sequence[str], out: Path) -> set[str]:
 
 
 def below(files: set[str], out: Path, cluster: str) -> bool:
-    """Whether one of FILES lies in the folder of CLUSTER in OUT, or in that of its engine's objects."""
+    """Whether one of FILES lies in the folder of CLUSTER in OUT or in that of its engine's objects, or is its index."""
+    from ..compiler.index import INDEX
     from ..gitops.place import ENGINES, FOLDER
 
     folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
-    return any(name.startswith(tuple(absolute(folder) + os.sep for folder in folders)) for name in files)
+    return absolute(out / INDEX / f"{cluster}.json") in files or any(
+        name.startswith(tuple(absolute(folder) + os.sep for folder in folders)) for name in files
+    )

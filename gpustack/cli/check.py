@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..compiler import fleet
-from . import common
+from . import common, staged
 from .render import as_json
 from .text import print_findings, printable
 
@@ -16,6 +16,7 @@ from .text import print_findings, printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_project(parser)
     common.add_today(parser)
+    staged.add_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,9 +24,10 @@ def run(options: argparse.Namespace) -> int:
     with common.project(options) as project:
         outcome = fleet.stale(project, paths, prune=not options.policies, progress=common.progress_line(options))
     old = [change for change in outcome.changes if change.any]
-    code = 3 if old else 0
+    wrong = staged.missing(options)
+    code = 3 if old or wrong else 0
     if options.format == "json":
-        print(as_json(code, outcome))
+        print(as_json(code, outcome, wrong))
         return code
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity == "warning"), sys.stderr)
     foreign(project.out, outcome)
@@ -39,6 +41,9 @@ def run(options: argparse.Namespace) -> int:
     if old:
         stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
         print(f"{stale}: run `gpustack render` and commit {project.out}/", file=sys.stderr)
+        return code
+    if wrong:
+        print_findings(wrong, sys.stderr)
         return code
     print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code

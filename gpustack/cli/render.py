@@ -10,7 +10,7 @@ from pathlib import Path
 from ..compiler import fleet
 from ..compiler.index import index_data
 from ..model import Finding, InputError
-from . import common
+from . import common, staged
 from .text import document, plain, print_findings
 
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
     )
+    staged.add_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,8 +31,10 @@ def run(options: argparse.Namespace) -> int:
     refuse_strangers(paths, options.out)
     with common.project(options) as project:
         outcome = fleet.render(project, paths, prune=everything, progress=common.progress_line(options))
-    report(outcome, options, project.out)
-    return 0
+    wrong = staged.missing(options)
+    code = 3 if wrong else 0
+    report(outcome, options, project.out, code, wrong)
+    return code
 
 
 def refuse_strangers(paths: Sequence[Path], out: str) -> None:
@@ -57,10 +60,10 @@ def index_source(out: Path, cluster: str) -> str:
     return str(index_data(out, cluster).get("source", ""))
 
 
-def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> None:
-    """Quiet where nothing happened: one line, and one more for each cluster that changed."""
+def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path, code: int, wrong: Sequence[Finding]) -> None:
+    """Quiet where nothing happened: one line, and one more for each cluster that changed; then what is WRONG."""
     if options.format == "json":
-        print(as_json(0, outcome))
+        print(as_json(code, outcome, wrong))
         return
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity != "note"), sys.stderr)
     changed = [change for change in outcome.changes if change.any]
@@ -72,10 +75,13 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path) -> No
     if len(changed) > 20:
         print(f"... and {len(changed) - 20} more")
     print(f"{common.counted(len(outcome.changes), 'cluster')} rendered into {out}, {len(changed)} changed")
+    print_findings(wrong, sys.stderr)
 
 
-def as_json(code: int, outcome: fleet.Outcome) -> str:
-    """The document of `render` and `check`; its findings say which clusters they are about."""
+def as_json(code: int, outcome: fleet.Outcome, wrong: Sequence[Finding]) -> str:
+    """The document of `render` and `check`; its findings say which clusters they are about, those that are WRONG with
+    what lies there are about none.
+    """
     clusters = [
         {
             "name": change.cluster,
@@ -86,4 +92,5 @@ def as_json(code: int, outcome: fleet.Outcome) -> str:
         for change in outcome.changes
     ]
     findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings]
+    findings += [{**plain(finding), "clusters": []} for finding in wrong]
     return document(code, findings, clusters=clusters)

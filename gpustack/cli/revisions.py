@@ -81,6 +81,13 @@ class Git:
                 found[path.removeprefix(self.prefix)] = blob
         return found
 
+    def unstaged(self, folder: str) -> dict[str, bool]:
+        """The files below FOLDER that are not as they are staged, by their paths from the current folder, and whether
+        Git knows them at all.
+        """
+        lines = self.ask("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", folder)
+        return {line[3:].removeprefix(self.prefix): line[:2] != "??" for line in lines.split("\0") if line[1:2].strip()}
+
     def contents(self, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Each of BLOBS with its content."""
         wanted = list(dict.fromkeys(blobs))

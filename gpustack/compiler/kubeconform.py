@@ -83,7 +83,7 @@ def find(explicit: Path | None = None, project: Path | None = None) -> Path:
 
 
 def _missing(why: str) -> MissingToolError:
-    remedy = "run `make setup`, which builds it, or install kubeconform and put it on the PATH"
+    remedy = "install kubeconform and put it on the PATH; in a clone of gpustack, `make setup` builds it"
     return MissingToolError(Finding("GPU906", "error", "no kubeconform that can be run", why=why, remedy=remedy))
 
 

@@ -118,12 +118,18 @@ class Site(BaseHTTPRequestHandler):
 
     comments: list[dict[str, Any]]
     pulls: list[dict[str, Any]]
+    refuse = False
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the method that it replaces
         """Nothing."""
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
+        if self.refuse:
+            self.send_error(403)
+            return
+        if path.endswith("/notes"):
+            assert path.startswith("/projects/3/merge_requests/5/"), "the request's project, which a fork's isn't"
         found: Any = {"id": 7}
         more = ""
         if path.endswith("/pulls"):
@@ -172,9 +178,9 @@ def site() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     server.server_close()
 
 
-def comment(new: Project, where: str, text: str, api: str, sha: str = "abc") -> str:
-    """Run ci/comment.py of NEW."""
-    file = new.write("comment.md", text)
+def comment(new: Project, where: str, text: str | None, api: str, sha: str = "abc", code: int = 0) -> str:
+    """Run ci/comment.py of NEW, which ends with CODE; without TEXT there is no file."""
+    file = new.folder / "comment.md" if text is None else new.write("comment.md", text)
     env = {
         **new.environment({"NO_PROXY": "127.0.0.1", "http_proxy": None}),
         "GITHUB_API_URL": api,
@@ -184,14 +190,16 @@ def comment(new: Project, where: str, text: str, api: str, sha: str = "abc") -> 
         "HEAD_BRANCH": "ta$x",
         "HEAD_SHA": sha,
         "CI_API_V4_URL": api,
-        "CI_PROJECT_ID": "3",
+        "CI_PROJECT_ID": "4",
+        "CI_MERGE_REQUEST_PROJECT_ID": "3",
         "CI_MERGE_REQUEST_IID": "5",
         "GPUSTACK_COMMENT_TOKEN": "t",
     }
     words = [sys.executable, "ci/comment.py", where, str(file)]
     done = subprocess.run(words, cwd=new.folder, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("where", ["github", "gitlab"])
@@ -205,6 +213,25 @@ def test_one_comment(new: Project, site: tuple[str, list[dict[str, Any]]], where
     assert len(ours["body"]) < 65_536
     assert ours["body"].endswith("(cut here)")
     assert comments[0]["body"].endswith("I am not it")
+
+
+@pytest.mark.parametrize("where", ["github", "gitlab"])
+def test_no_right_to_comment(
+    new: Project, site: tuple[str, list[dict[str, Any]]], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that may not is told with what it needs, a site that isn't there too; both fail."""
+    monkeypatch.setattr(Site, "refuse", True)
+    said = comment(new, where, "first", site[0], code=1)
+    assert "403" in said
+    assert {"github": "pull-requests: write", "gitlab": "scope `api`"}[where] in said
+    assert "Connection refused" in comment(new, where, "first", "http://127.0.0.1:9", code=1)
+
+
+@pytest.mark.parametrize("where", ["github", "gitlab"])
+def test_a_review_that_left_nothing(new: Project, site: tuple[str, list[dict[str, Any]]], where: str) -> None:
+    """Where the review ended before it wrote a comment, nothing is commented, and that is no second failure."""
+    assert "there is no" in comment(new, where, None, site[0])
+    assert len(site[1]) == 2
 
 
 def test_a_push_in_between(new: Project, site: tuple[str, list[dict[str, Any]]]) -> None:
@@ -256,4 +283,7 @@ def test_hooks(new: Project) -> None:
     for hook in (*ours, *theirs):
         program, verb = hook["entry"].split()[:2]
         assert (program, verb in VERBS, hook["pass_filenames"]) == ("gpustack", True, False)
+        # pre-commit names no files that are gone: a hook that waits for one would let a policy's render stay behind.
+        assert hook.get("always_run", False) == (verb in {"render", "check"})
+        assert ("--staged" in hook["entry"]) == (verb in {"render", "check"})
     assert {hook["id"] for hook in ours} == {"gpustack-render", "gpustack-check", "gpustack-lint"}

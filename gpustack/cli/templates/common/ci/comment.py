@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from typing import Any
 
 MARK = "<!-- gpustack -->"
 MOST = 60_000  # characters; GitHub takes 65,536
+RIGHTS = """The token may not do that. On GitHub the job needs `pull-requests: write`, which organisations may forbid;
+on GitLab GPUSTACK_COMMENT_TOKEN needs the scope `api` and a role that may comment, and it may have expired."""
 
 
 @dataclass
@@ -33,6 +36,9 @@ class Request:
 
 
 def main(site: str, file: str) -> int:
+    if not Path(file).is_file():
+        print(f"there is no {file}: the review ended before it could say anything, and its log says why")
+        return 0
     text = Path(file).read_text(encoding="utf-8", errors="replace")
     cut = "\n\n(cut here)" if len(text) > MOST else ""
     request = github() if site == "github" else gitlab()
@@ -69,7 +75,8 @@ def gitlab() -> Request:
     """The merge request that the pipeline is for."""
     env = os.environ
     api, headers = env["CI_API_V4_URL"], {"PRIVATE-TOKEN": env["GPUSTACK_COMMENT_TOKEN"]}
-    notes = f"{api}/projects/{int(env['CI_PROJECT_ID'])}/merge_requests/{int(env['CI_MERGE_REQUEST_IID'])}/notes"
+    project, number = (int(env[f"CI_MERGE_REQUEST_{name}"]) for name in ("PROJECT_ID", "IID"))
+    notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
     me = call(f"{api}/user", headers)[0]["id"]
     return Request(notes, notes, "PUT", lambda note: (note.get("author") or {}).get("id") == me, headers)
 
@@ -87,8 +94,13 @@ def pages(address: str | None, headers: dict[str, str]) -> Iterator[Any]:
 def call(address: str, headers: dict[str, str], method: str = "GET", body: Any = None) -> tuple[Any, str]:
     data = None if body is None else json.dumps(body).encode()
     asked = urllib.request.Request(address, data, {**headers, "Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(asked, timeout=30) as answer:
-        return json.loads(answer.read() or b"null"), answer.headers.get("Link", "")
+    try:
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return json.loads(answer.read() or b"null"), answer.headers.get("Link", "")
+    except urllib.error.HTTPError as error:
+        sys.exit(f"{method} {address}: {error.code} {error.reason}\n{RIGHTS if error.code in (401, 403, 404) else ''}")
+    except OSError as error:
+        sys.exit(f"{method} {address}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""--staged, for hooks that run before a commit: what was rendered for the policies that are committed is committed too.
+
+A hook that renders sees only that files which Git knows have changed. The folder of a new cluster is none of those, and
+would stay behind. Policies that Git doesn't know either are somebody's work of tomorrow, and so is their render.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..model import Finding
+from . import common
+
+SHOWN = 5
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--staged",
+        action="store_true",
+        help="for hooks before a commit: exit 3 as well when what is rendered isn't staged in Git",
+    )
+
+
+def missing(options: argparse.Namespace) -> list[Finding]:
+    """What to say of files in dist/ that are not as Git has them staged; nothing where nobody asks."""
+    if not options.staged:
+        return []
+    names = unstaged(Path(options.out))
+    if not names:
+        return []
+    what = f"{common.counted(len(names), 'file')} of {options.out}/ are not what would be committed"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        Finding(
+            "GPU971",
+            "error",
+            f"{what}: {', '.join(names[:SHOWN])}{more}",
+            why="the policies would be committed without what they render to, which is what engines sync",
+            remedy=f"run `git add {options.out}`, and commit again",
+        )
+    ]
+
+
+def unstaged(out: Path) -> list[str]:
+    """The files below OUT that differ from those which Git has staged, less those of policies that Git doesn't know."""
+    from .affected import absolute, below
+    from .revisions import Git
+
+    git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")
+    found = git.unstaged(str(out))
+    new = {absolute(name) for name, known in git.unstaged(common.POLICIES).items() if not known}
+    ahead = {common.name_of(path) or path.stem for path in common.select([]) if absolute(path) in new}
+    return sorted(name for name in found if not any(below({absolute(name)}, out, cluster) for cluster in ahead))
