@@ -1,7 +1,8 @@
 """gpustack bootstrap: the root object that a person applies once, so that Argo CD or Flux syncs the rest.
 
-Prints it and applies nothing. Flux runs in each cluster, so there is a root for each. One Argo CD may serve many
-clusters: without a name, the root is that of all of them, where they agree on what it needs.
+Prints it and applies nothing. Flux has a root for each cluster: in the cluster itself or, where one Flux serves many
+(`kubeConfig`), side by side. One Argo CD may serve many clusters too: without a name, the root is that of all of them,
+where they agree on what it needs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cluster",
         nargs="?",
         metavar="CLUSTER|FILE",
-        help="a cluster's name or a policy file (default: all clusters that one Argo CD syncs)",
+        help="a cluster's name or a policy file (default: all clusters that one Argo CD or Flux syncs)",
     )
     common.add_compiling(parser)
     common.add_today(parser)
@@ -42,17 +43,28 @@ def run(options: argparse.Namespace) -> int:
     plans = {name: Plan.model_validate(plan) for name, plan in known.items() if plan is not None}
     if not plans:
         raise InputError(no_engine(options.cluster))
-    name = next(iter(plans)) if len(plans) == 1 else ""
-    sys.stdout.write(document(one_for_all(plans), name))
+    sys.stdout.write("---\n".join(document(plan, cluster) for cluster, plan in to_print(plans).items()))
     return 0
+
+
+def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
+    """The roots of PLANS by cluster; "" is all of them in one. Raises InputError where they have none in common."""
+    from ..gitops import flux
+
+    if len(plans) == 1 or not any(plan.engine == "argocd" or flux.runs_inside(plan) for plan in plans.values()):
+        return plans
+    return {"": one_for_all(plans)}
 
 
 def document(plan: Plan, cluster: str) -> str:
     """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
     from ..compiler.emit import emit
+    from ..gitops import flux
     from ..gitops.plan import folder, roots
 
-    where = "the cluster in which Argo CD runs" if plan.engine == "argocd" else f"the cluster {cluster}"
+    inside = plan.engine == "flux" and flux.runs_inside(plan)
+    engine = {"argocd": "Argo CD", "flux": "Flux"}[plan.engine]
+    where = f"the cluster {cluster}" if inside else f"the cluster in which {engine} runs"
     what = plan.url if plan.oci else plan.path(folder(plan, cluster))
     pushed = "is pushed" if plan.oci else "is committed and pushed"
     often = "once, and again when it changes" if plan.oci else "once"
@@ -68,8 +80,6 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
     from ..gitops import argocd
 
     first = next(iter(plans.values()))
-    if len(plans) == 1:
-        return first
     shared = {(argocd.namespace_of(plan), plan.settings.repository.model_dump_json()) for plan in plans.values()}
     if len(shared) > 1 or any(plan.engine == "flux" or plan.oci or argocd.runs_inside(plan) for plan in plans.values()):
         raise InputError(several(plans))
@@ -95,7 +105,7 @@ def several(plans: Mapping[str, Plan]) -> Finding:
         "GPU039",
         "error",
         f"{len(names)} clusters have no root in common",
-        why="Flux, an Argo CD in its own cluster, and an artifact serve one cluster each; clusters of one Argo CD "
-        "share a root when they share its namespace and the repository",
+        why="an engine in its own cluster, and an artifact, serve one cluster each; clusters of one Argo CD share "
+        "a root when they share its namespace and repository; those of one Flux (kubeConfig) have theirs side by side",
         remedy=f"name one of them: {', '.join(names[:12])}{' and more' if len(names) > 12 else ''}",
     )

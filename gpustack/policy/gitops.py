@@ -127,8 +127,16 @@ class FluxSource(Section):
     """Its name, in `flux.namespace`."""
 
 
+class KubeConfig(Section):
+    """How a Flux that runs elsewhere reaches the cluster."""
+
+    secretName: DnsSubdomain
+    """Secret with a kubeconfig of the cluster under the key `value`, in `flux.namespace` of the cluster in which Flux
+    runs."""
+
+
 class Flux(Section):
-    """How Flux, which runs in the cluster, syncs it."""
+    """How Flux syncs the cluster: one that runs in it or, with `kubeConfig`, one that serves many."""
 
     namespace: DnsLabel | None = None
     """Namespace of the Kustomizations and the source. Absent: flux-system."""
@@ -140,7 +148,11 @@ class Flux(Section):
     interval: Annotated[str, INTERVAL] | None = None
     """How often the repository is looked at and the cluster compared with it. Absent: 10m."""
     serviceAccountName: DnsSubdomain | None = None
-    """ServiceAccount in `namespace` by whose rights Flux applies. Absent: Flux's own."""
+    """ServiceAccount in `namespace` by whose rights Flux applies; with `kubeConfig`, of the cluster that is synced.
+    Absent: Flux's own, or those of the kubeconfig."""
+    kubeConfig: KubeConfig | None = None
+    """Where Flux runs in another cluster, as one that serves many does: how it reaches this one. The objects' names
+    have the cluster in them then. Absent: Flux runs in the cluster."""
     prune: bool | None = None
     """Whether what is no longer rendered is deleted; what would stop drivers never is. Absent: true."""
 

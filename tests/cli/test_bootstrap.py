@@ -53,6 +53,31 @@ def test_one_argo_cd_for_all(project: Project) -> None:
     assert paths(project.run("bootstrap").out) == ["dist/.gitops/argocd"]
 
 
+def test_one_flux_for_many(project: Project) -> None:
+    """With kubeConfig the roots of all clusters are printed one after the other, each with a name of its own, for the
+    cluster in which Flux runs; one of them alone for who names it. What they apply stays there: no root goes elsewhere.
+    """
+    for name in ("a", "b"):
+        project.policy(name, gitops={**FLUX, "flux": {"kubeConfig": {"secretName": f"{name}-kubeconfig"}}})
+    project.policy("c")
+    ran = project.run("bootstrap")
+    assert (ran.code, ran.err) == (0, "")
+    assert paths(ran.out) == ["./dist/.gitops/flux/a", "./dist/.gitops/flux/b"]
+    bodies = list(yaml.safe_load_all(ran.out))
+    assert len({(body["kind"], body["metadata"]["name"]) for body in bodies}) == len(bodies) == 4
+    assert not any("kubeConfig" in body["spec"] for body in bodies)
+    assert ran.out.count("to the cluster in which Flux runs") == 2
+    assert paths(project.run("bootstrap", "b").out) == ["./dist/.gitops/flux/b"]
+
+
+def test_one_flux_beside_others(project: Project) -> None:
+    """A cluster with a Flux of its own has its root there: the two are not printed together."""
+    project.policy("a", gitops={**FLUX, "flux": {"kubeConfig": {"secretName": "a"}}})
+    project.policy("b", gitops=FLUX)
+    assert "GPU039" in project.run("bootstrap").err
+    assert "to the cluster b:" in project.run("bootstrap", "b").out
+
+
 @pytest.mark.parametrize(
     "other",
     [

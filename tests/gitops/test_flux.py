@@ -148,9 +148,49 @@ def test_root(store: Store) -> None:
     assert found["GitRepository/gpustack"] in objects(made, "prod"), "what the person applies is what Git holds"
 
 
+REMOTE = {"kubeConfig": {"secretName": "prod-kubeconfig"}}
+
+
+def test_flux_in_another_cluster(store: Store) -> None:
+    """With kubeConfig every stage goes to the cluster by that Secret, by the rights of an account there; the root and
+    the sources stay where Flux runs, and so have neither.
+    """
+    made = planned(store, serviceAccountName="gpu", **REMOTE)
+    stages = [body["spec"] for body in objects(made, "prod") if body["kind"] == "Kustomization"]
+    assert len(stages) == len(ORDER)
+    for spec in stages:
+        assert spec["kubeConfig"] == {"secretRef": {"name": "prod-kubeconfig"}}
+        assert spec["serviceAccountName"] == "gpu"
+    root = named(roots(made, "prod"))["Kustomization/root-gpustack-prod"]["spec"]
+    assert not {"kubeConfig", "serviceAccountName"} & root.keys()
+    assert all("kubeConfig" not in spec for spec in specs(planned(store)).values())
+
+
+@pytest.mark.parametrize("repository", [{}, {"url": "oci://registry.example.com/gpu"}])
+def test_clusters_side_by_side(store: Store, repository: dict[str, Any]) -> None:
+    """Objects of several clusters have different names, names of stages and long names included, and Kustomizations
+    depend on those of their own cluster and read its source. Flux writes a Kustomization's name into a label, which
+    has 63 characters at most.
+    """
+    made = planned(store, repository=repository, **REMOTE)
+    clusters = ["a", "a-base", "crds", "root", *(f"{'x' * 60}-{number}" for number in range(2))]
+    found: set[str] = set()
+    for cluster in clusters:
+        bodies = {**named(objects(made, cluster)), **named(roots(made, cluster))}
+        assert not found & set(bodies)
+        found |= set(bodies)
+        for name, body in bodies.items():
+            assert len(body["metadata"]["name"]) <= 63
+            wanted = [f"Kustomization/{one['name']}" for one in body["spec"].get("dependsOn", [])]
+            wanted += [f"{one['kind']}/{one['name']}" for one in [body["spec"].get("sourceRef")] if one]
+            assert set(wanted) <= set(bodies), name
+    assert not found & set(named(objects(planned(store), "prod"))), "nor those of a Flux that serves its own cluster"
+
+
 def test_all_of_them_are_valid(store: Store) -> None:
     """Flux's own schemas take what is rendered and what bootstrap prints."""
     repository = {"url": "oci://registry.example.com/gpu"}
-    for made in (planned(store, secretName="key"), planned(store, repository=repository)):
+    remote = planned(store, serviceAccountName="gpu", **REMOTE)
+    for made in (planned(store, secretName="key"), planned(store, repository=repository), remote):
         for body in (*objects(made, "prod"), *roots(made, "prod")):
             assert validate(body, "1.34") == []
