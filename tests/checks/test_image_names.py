@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic_core import PydanticCustomError
 
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
+from gpustack.policy.schema import export
+from gpustack.policy.types import TAGGED_IMAGE
 from tests.checks.snippets import said
 
 DIGEST = "sha256:" + "a" * 64
@@ -88,11 +92,44 @@ def test_pins_of_images(store: Store, name: str) -> None:
     assert said(RULES["GPU116"], json.dumps(pinned(name)), store) == []
 
 
-@pytest.mark.parametrize("snippet", ["url", "toolkit"])
-def test_whole_references(snippet: str, store: Store) -> None:
-    """Guest artifacts of Kata and images of OpenShift's driver toolkit are pinned and mirrored as well."""
+URL = {"kataManager": {"config": {"runtimeClasses": [{"name": "a", "artifacts": {"url": "r.example/x:1"}}]}}}
+TOOLKIT = {"cluster": {"openshift": {"driverToolkitImages": {"418.94.202507221927-0": "r.example/x:1"}}}}
+
+
+@pytest.mark.parametrize("said_so", [URL, TOOLKIT], ids=["url", "toolkit"])
+def test_whole_references(said_so: dict[str, Any], store: Store) -> None:
+    """Guest artifacts of Kata and images of OpenShift's driver toolkit count among the images: they may have a mirror
+    and a digest.
+    """
     cluster = pinned("m.example/x:1")["cluster"] | {"registryMap": {"r.example": "m.example"}}
-    artifacts = {"config": {"runtimeClasses": [{"name": "a", "artifacts": {"url": "r.example/x:1"}}]}}
-    toolkit = {**cluster, "openshift": {"driverToolkitImages": {"418.94.202507221927-0": "r.example/x:1"}}}
-    said_so = {"cluster": cluster, "kataManager": artifacts} if snippet == "url" else {"cluster": toolkit}
-    assert said(RULES["GPU116"], json.dumps(said_so), store) == []
+    snippet = json.dumps({**said_so, "cluster": {**cluster, **said_so.get("cluster", {})}})
+    assert said(RULES["GPU116"], snippet, store) == []
+    assert said(RULES["GPU111"], snippet, store) == []
+
+
+def test_no_whole_reference_is_forgotten() -> None:
+    """These are all fields of the language that hold a whole reference; the entries of imageDigests are no images."""
+    form = TAGGED_IMAGE.schema()["pattern"]
+
+    def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        if isinstance(value, dict):
+            if value.get("pattern") == form:
+                yield path
+            for key, item in value.items():
+                yield from places(item, (*path, key))
+
+    assert {(path[1], path[3]) for path in places(export())} == {
+        ("ClusterFacts", "imageDigests"),
+        ("KataArtifacts", "url"),
+        ("OpenShift", "driverToolkitImages"),
+    }
+
+
+@pytest.mark.parametrize("text", ["r.example/x", "localhost:5000/x", "x", "r.example/x:", "r.example/x@sha256:1"])
+def test_whole_references_have_a_tag(text: str) -> None:
+    """One without tag or digest is refused where it is read, with the remedy."""
+    with pytest.raises(PydanticCustomError) as caught:
+        TAGGED_IMAGE.check(text)
+    if text[-1] == "x":
+        assert ":latest" in str(caught.value.context)
+    assert TAGGED_IMAGE.check(f"r.example:5000/x:1@{DIGEST}")

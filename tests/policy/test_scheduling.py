@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.policy.node_pools import NodePool, Taint
-from gpustack.policy.scheduling import excluded, kept_away, labels_of, toleration_of, written
+from gpustack.policy.scheduling import arch_of, excluded, kept_away, labels_of, toleration_of, written
 
 TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 
@@ -89,3 +89,20 @@ def test_labels_of_a_pool() -> None:
     """What the policy says, and what every node of its architecture has."""
     pool = NodePool.model_validate({"name": "a", "arch": "arm64", "nodeSelector": {"rack": "1"}})
     assert labels_of(pool) == {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64", "rack": "1"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "arch"),
+    [
+        ({"arch": "amd64"}, "amd64"),
+        ({"gpuProduct": "NVIDIA-GB200"}, "arm64"),
+        ({"gpuProduct": "NVIDIA-H100-80GB-HBM3"}, None),
+        ({"gpuProduct": "NVIDIA-X"}, None),
+        ({}, None),
+    ],
+)
+def test_architectures(pool: dict[str, Any], arch: str | None) -> None:
+    """What the pool says, else the CPU on the board of its GPU: GB200 comes with Grace, which is arm64."""
+    made = NodePool.model_validate({"name": "a", **pool})
+    assert arch_of(made) == arch
+    assert labels_of(made).get("kubernetes.io/arch") == arch
