@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..gitops import place
 from ..model import Finding, GpustackError, InputError
 from . import common
 
@@ -38,12 +39,13 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
 
     with sides(options) as both:
         before, after = both.before, both.after
-        found = compared.differences(before, after)
-        total = {*before.clusters, *after.clusters}
+        found, own = compared.differences(before, after)
+        total = before.names() | after.names()
         specs = both.specs(found)
-        impact = effects.impact(found, specs, new=total - before.clusters.keys(), gone=total - after.clusters.keys())
+        new, gone = total - before.clusters.keys(), total - after.clusters.keys()
+        impact = effects.impact(found, specs, new=new, gone=gone, own=own)
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
-        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(found)))
+        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(found, own)))
         yield Compared(grouped, replace(impact, unknown=tuple(unknown)))
 
 
@@ -135,14 +137,26 @@ def folder_side(folder: Path) -> Side:
         remedy = "name a folder that gpustack rendered into, such as dist"
         raise InputError(Finding("GPU027", "error", f"{folder} is no folder", remedy=remedy))
     texts = Texts()
-    clusters: dict[str, Files] = {}
-    for root in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
-        clusters[root.name] = {
-            name: texts.name(without_header(read_regular(root / name).decode("utf-8", "replace"), HEADER))
+
+    def files(root: Path, before: str = "") -> Files:
+        return {
+            f"{before}{name}": texts.name(without_header(read_regular(root / name).decode("utf-8", "replace"), HEADER))
             for name in sorted(regular_files(root))
             if name.endswith(".yaml")
         }
-    return Side(clusters, texts, f"{folder}/")
+
+    clusters = {root.name: files(root) for root in _folders(folder)}
+    engine: dict[str, Files] = {}
+    for which in place.ENGINES:
+        for root in _folders(folder / place.FOLDER / which):
+            engine[root.name] = {**engine.get(root.name, {}), **files(root, f"{place.FOLDER}/{which}/{root.name}/")}
+    return Side(clusters, texts, f"{folder}/", engine)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folders of clusters in FOLDER."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in found if path.is_dir() and not path.name.startswith("."))
 
 
 @dataclass(frozen=True)
@@ -158,24 +172,30 @@ def new_side(project: Project) -> tuple[Texts, New]:
     """What the policies render to. Raises FindingsError where a rule refuses one."""
     from ..compiler import fleet
     from ..compiler.output import header
-    from ..review.diff.sides import Side, Texts
+    from ..review.diff.sides import Texts
 
     found = fleet.compiled(project, common.select([]))
     texts = Texts()
-    clusters = files_of(project, found, texts)
+    side = side_of(project, found, texts, "policies: ")
     headers = {source.name: header(source.display) for source in found}
-    return texts, New(Side(clusters, texts, "policies: "), headers, Policies(project, found))
+    return texts, New(side, headers, Policies(project, found))
 
 
-def files_of(project: Project, found: Sequence[Source], texts: Texts) -> dict[str, Files]:
-    """The files of each cluster; clusters of one spec share a mapping."""
+def side_of(project: Project, found: Sequence[Source], texts: Texts, title: str) -> Side:
+    """What the policies FOUND render to; clusters of one spec share a mapping."""
     from ..compiler import fleet
+    from ..compiler.engine import EngineTexts
+    from ..review.diff.sides import Side
 
-    shapes: dict[str, Files] = {}
+    shapes: dict[str, tuple[Files, EngineTexts]] = {}
+    engine: dict[str, Files] = {}
     for source in found:
         if source.key not in shapes:
-            shapes[source.key] = {file.path: texts.name(file.text) for file in fleet.stack_of(project, source).files}
-    return {source.name: shapes[source.key] for source in found}
+            stack = fleet.stack_of(project, source)
+            shapes[source.key] = ({file.path: texts.name(file.text) for file in stack.files}, EngineTexts(stack.plan))
+        own = {path: texts.name(text) for path, text in shapes[source.key][1].of(source.name).items()}
+        engine |= {source.name: own} if own else {}
+    return Side({source.name: shapes[source.key][0] for source in found}, texts, title, engine)
 
 
 def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
@@ -191,38 +211,50 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     elsewhere = replace(project, root=there, out=there / "dist")
     blobs = git.files(commit, folder)
     if not blobs:
-        clusters, old = rendered_there(git, commit, elsewhere, texts)
-        return Sides(Side(clusters, texts, title), after.side, old, after.policies)
+        side, old = rendered_there(git, commit, elsewhere, texts, title)
+        return Sides(side, after.side, old, after.policies)
     known = unchanged(after, folder, algorithm(blobs))
-    found: dict[str, dict[str, str]] = {}
-    unread: dict[str, list[tuple[str, str]]] = {}
+    found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
+    unread: dict[str, list[tuple[dict[str, str], str]]] = {}
     for path, blob in blobs.items():
-        cluster, slash, name = path.removeprefix(f"{folder}/").partition("/")
-        if not slash or cluster.startswith(".") or not name.endswith(".yaml"):
+        placed = _placed(path.removeprefix(f"{folder}/"))
+        if placed is None:
             continue
-        files = found.setdefault(cluster, {})
-        if known.get(path) == blob:
-            files[name] = after.side.clusters[cluster][name]
+        whose, cluster, name = placed
+        files = found[whose].setdefault(cluster, {})
+        if known.get(path, ("", ""))[0] == blob:
+            files[name] = known[path][1]
         else:
-            unread.setdefault(blob, []).append((cluster, name))
-    read_rest(git, unread, found, texts)
-    before = Side(shared(found, after.side.clusters), texts, title)
+            unread.setdefault(blob, []).append((files, name))
+    read_rest(git, unread, texts)
+    before = Side(shared(found[0], after.side.clusters), texts, title, shared(found[1], after.side.engine))
     return Sides(
         before, after.side, read_there(git, commit, elsewhere, after.policies) if unread else None, after.policies
     )
 
 
-def read_rest(
-    git: Git, unread: Mapping[str, list[tuple[str, str]]], clusters: dict[str, dict[str, str]], texts: Texts
-) -> None:
-    """Read the blobs that are not what is rendered now."""
+def _placed(path: str) -> tuple[int, str, str] | None:
+    """Whose the file PATH below the rendered folder is: 0 for a cluster's, 1 for its engine's; the cluster, and what
+    the side calls the file. None for what is no manifest.
+    """
+    first, _, rest = path.partition("/")
+    if not rest or not path.endswith(".yaml"):
+        return None
+    if first == place.FOLDER:
+        engine, cluster, *file = rest.split("/", 2)
+        return (1, cluster, path) if file and engine in place.ENGINES else None
+    return None if first.startswith(".") else (0, first, rest)
+
+
+def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
+    """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
     from ..compiler.output import HEADER
     from ..review.diff.sides import without_header
 
     for blob, content in git.contents(unread):
         name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
-        for cluster, file in unread[blob]:
-            clusters[cluster][file] = name
+        for files, file in unread[blob]:
+            files[file] = name
 
 
 def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -> dict[str, Files]:
@@ -235,17 +267,20 @@ def algorithm(blobs: Mapping[str, str]) -> str:
     return "sha256" if len(next(iter(blobs.values()))) == 64 else "sha1"
 
 
-def unchanged(after: New, folder: str, how: str) -> dict[str, str]:
-    """The names that Git would give to the files of AFTER, by path: what has the same name need not be read."""
+def unchanged(after: New, folder: str, how: str) -> dict[str, tuple[str, str]]:
+    """The names that Git would give to the files of AFTER, by path, and the content: what has the same name need not be
+    read.
+    """
     encoded: dict[str, bytes] = {}
     found = {}
-    for cluster, files in after.side.clusters.items():
+    both = [(f"{folder}/{cluster}/", cluster, files) for cluster, files in after.side.clusters.items()]
+    both += [(f"{folder}/", cluster, files) for cluster, files in after.side.engine.items()]
+    for where, cluster, files in both:
         head = after.headers[cluster].encode()
         for name, text in files.items():
             if text not in encoded:
                 encoded[text] = after.side.text(text).encode()
-            body = encoded[text]
-            found[f"{folder}/{cluster}/{name}"] = blob_name(how, head, body)
+            found[f"{where}{name}"] = blob_name(how, head, encoded[text]), text
     return found
 
 
@@ -257,7 +292,7 @@ def blob_name(how: str, *parts: bytes) -> str:
     return made.hexdigest()
 
 
-def rendered_there(git: Git, commit: str, project: Project, texts: Texts) -> tuple[dict[str, Files], Policies]:
+def rendered_there(git: Git, commit: str, project: Project, texts: Texts, title: str) -> tuple[Side, Policies]:
     """What the policies of COMMIT render to, for repositories that do not commit what they render to."""
     from ..compiler import fleet
     from ..policy.load import policy_files
@@ -266,7 +301,7 @@ def rendered_there(git: Git, commit: str, project: Project, texts: Texts) -> tup
     git.extract(git.files(commit, common.POLICIES), project.root)
     paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
     found = fleet.compiled(project, paths) if paths else []
-    return files_of(project, found, texts), Policies(project, found)
+    return side_of(project, found, texts, title), Policies(project, found)
 
 
 def read_there(git: Git, commit: str, project: Project, now: Policies) -> Policies:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SAMPLE = "cluster"
 """A cluster's name, to see whether objects are valid: which one does not matter."""
+STAND_IN = "some-cluster-of-many"
+"""A name in whose place others are put."""
 
 
 def planned(spec: ClusterPolicySpec, bodies: Iterable[str]) -> dict[str, Any] | None:
@@ -47,10 +49,31 @@ def engine_findings(spec: ClusterPolicySpec, minor: str, plan: dict[str, Any] | 
 
 def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[str, bytes]:
     """The files of PLAN for CLUSTER by their paths below dist/, each with the line HEAD."""
+    return {path: (head + text).encode() for path, text in _files(plan, cluster).items()}
+
+
+def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
     if plan is None:
         return {}
     from ..gitops.plan import Plan, file_of, folder, objects
 
     found = Plan.model_validate(plan)
     where = folder(found, cluster)
-    return {f"{where}/{file_of(body)}": (head + emit(body)).encode() for body in objects(found, cluster)}
+    return {f"{where}/{file_of(body)}": emit(body) for body in objects(found, cluster)}
+
+
+class EngineTexts:
+    """What `engine_files` has for each of many clusters with one PLAN, without the header; written once."""
+
+    def __init__(self, plan: dict[str, Any] | None) -> None:
+        self._plan = plan
+        self._files = _files(plan, STAND_IN)
+        self._alone = STAND_IN in json.dumps(plan)
+
+    def of(self, cluster: str) -> dict[str, str]:
+        """The texts for CLUSTER by their paths below dist/."""
+        if (
+            self._alone or emit({"name": cluster}) != f"name: {cluster}\n"
+        ):  # a name that stands in quotes where it is all
+            return _files(self._plan, cluster)
+        return {path.replace(STAND_IN, cluster): text.replace(STAND_IN, cluster) for path, text in self._files.items()}

@@ -1,7 +1,7 @@
-"""diff of a fleet: one change that all clusters have in common, and twenty different ones.
+"""diff of a fleet: one change that all clusters have in common, one of the engine's objects, and twenty different ones.
 
 dist/ is committed, as in the repository of a user, and the new stacks are in the cache: a pull request has rendered
-them already. All clusters have one namespace: an object in another namespace is another object, and so another group.
+them already. Flux syncs the fleet, whose objects for a cluster are the most, and the clusters have three namespaces.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ def figures(bench: Bench) -> Iterator[Figure]:
     """The fleet with a label of its ServiceMonitors more, and with a change of each shape's own."""
     project = bench.project(bench.clusters, "shapes")
     specs = fleet.specs(bench.clusters, "shapes", shapes=SHAPES)
-    for index, spec in enumerate(specs):
-        spec["cluster"] = {key: value for key, value in spec["cluster"].items() if key != "namespace"}
-        fleet.rewrite(project, index, spec)
+    base = {**fleet.LAYERS["base"], "gitops": engine("10m")}
+    fleet.rewrite_layer(project, "base", base)
     bench.render(project, changed=bench.clusters)
     for words in (["init", "-q"], ["add", "-A"], ["-c", "gc.auto=0", "commit", "-q", "-m", "x"]):
         subprocess.run(["git", *words], cwd=project, env={**os.environ, **GIT}, check=True)
-    base = fleet.LAYERS["base"]
     exporter = base["dcgmExporter"]
     monitor = {**exporter["serviceMonitor"], "additionalLabels": {"example.com/team": "a"}}
     fleet.rewrite_layer(project, "base", base | {"dcgmExporter": {**exporter, "serviceMonitor": monitor}})
     diff(bench, project)
     what = f"diff of a change common to {bench.clusters:,} clusters"
     yield Figure(what, bench.repeat(lambda: diff(bench, project, start="1 change in ")), 2.0)
+    fleet.rewrite_layer(project, "base", base | {"gitops": engine("5m")})
+    diff(bench, project)
+    what = f"diff of the engine's interval in {bench.clusters:,} clusters"
+    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="2 changes in ")), 2.0)
     fleet.rewrite_layer(project, "base", base)
     for index, spec in enumerate(specs):
         fleet.rewrite(project, index, different(spec, index % SHAPES))
@@ -54,6 +56,12 @@ def figures(bench: Bench) -> Iterator[Figure]:
         raise FailedError(f"{len(told.encode())} bytes of Markdown, and not all of {every} in it")
     what = f"diff of {SHAPES} changes in {bench.clusters:,} clusters, {len(told.encode()):,} bytes"
     yield Figure(what, bench.repeat(lambda: output(bench, project, "markdown")[0]))
+
+
+def engine(interval: str) -> fleet.Spec:
+    """The section gitops of the fleet."""
+    repository = {"url": "https://git.example.com/gpu/clusters.git"}
+    return {"engine": "flux", "repository": repository, "flux": {"interval": interval}}
 
 
 def different(spec: fleet.Spec, number: int) -> fleet.Spec:

@@ -7,6 +7,7 @@ common to all once, and sees at the end what only one cluster has.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from .fields import FieldChange, Item, Path
 from .objects import Identity, ObjectChange
+from .own import NONE, Own, literal
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class Difference:
     groups: tuple[Group, ...]
 
 
-def group(by_cluster: Mapping[str, Sequence[ObjectChange]]) -> list[Group]:
+def group(by_cluster: Mapping[str, Sequence[ObjectChange]], own: Mapping[str, Own] | None = None) -> list[Group]:
     """The changes of all clusters, each once; groups with the most clusters first.
 
-    Clusters that have the very same changes should share one list object: it is looked at once.
+    Clusters that have the very same changes should share one list object: it is looked at once. OWN are the names that
+    are marked in the changes of each; those that all clusters of a group have in common are written out.
     """
     shared: dict[int, tuple[Sequence[ObjectChange], list[str]]] = {}
     for cluster, changes in by_cluster.items():
@@ -49,16 +52,24 @@ def group(by_cluster: Mapping[str, Sequence[ObjectChange]]) -> list[Group]:
     together: dict[tuple[str, ...], list[ObjectChange]] = {}
     for atom, clusters in atoms.values():
         together.setdefault(tuple(sorted(clusters)), []).append(atom)
-    groups = [Group(clusters, tuple(_joined(changes))) for clusters, changes in together.items()]
-    return sorted(groups, key=lambda each: (-len(each.clusters), each.clusters, each.changes[0].identity))
+    groups = [
+        Group(clusters, literal(tuple(_joined(changes)), common(clusters, own or {})))
+        for clusters, changes in together.items()
+    ]
+    return sorted(groups, key=lambda each: (-len(each.clusters), each.clusters, each.changes[0].identity.place))
 
 
-def ungroup(groups: Iterable[Group]) -> dict[str, list[ObjectChange]]:
-    """The changes of each cluster again: what `group` was given, but for the order."""
+def common(clusters: Iterable[str], own: Mapping[str, Own]) -> Own:
+    """The names that all of CLUSTERS have in common."""
+    return functools.reduce(Own.common, (own.get(cluster, NONE) for cluster in clusters))
+
+
+def ungroup(groups: Iterable[Group], own: Mapping[str, Own] | None = None) -> dict[str, list[ObjectChange]]:
+    """The changes of each cluster again: what `group` was given, but for the order, and with names for marks."""
     found: dict[str, list[ObjectChange]] = {}
     for each in groups:
         for cluster in each.clusters:
-            found.setdefault(cluster, []).extend(each.changes)
+            found.setdefault(cluster, []).extend(literal(each.changes, (own or {}).get(cluster, NONE)))
     return {cluster: list(_joined(changes)) for cluster, changes in found.items()}
 
 
@@ -114,6 +125,7 @@ def _key(change: ObjectChange) -> str:
             change.body,
             change.was,
             change.moved,
+            change.what != "changed" and change.file,
         ],
         sort_keys=True,
         default=str,

@@ -15,25 +15,39 @@ from ...model import Body
 from .fields import FieldChange, apply, changes
 
 Kind = Literal["added", "removed", "changed", "renamed"]
+NAMES = {"argocd": "Argo CD", "flux": "Flux"}
+"""Engines by what people call them."""
 
 
 class Identity(NamedTuple):
-    """Which object. `namespace` is "" for none."""
+    """Which object. `namespace` is "" for none.
+
+    `engine` is the GitOps engine whose own object it is, "" for what is applied to the cluster: the two never meet, and
+    may have one name.
+    """
 
     group: str
     kind: str
     namespace: str
     name: str
+    engine: str = ""
 
     @classmethod
-    def of(cls, body: Body) -> Identity:
+    def of(cls, body: Body, engine: str = "") -> Identity:
         """The identity of BODY."""
         metadata = body.get("metadata") or {}
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
-        return cls(group if version else "", str(body["kind"]), metadata.get("namespace", ""), metadata.get("name", ""))
+        names = (metadata.get("namespace", ""), metadata.get("name", ""))
+        return cls(group if version else "", str(body["kind"]), *names, engine)
 
     def __str__(self) -> str:
-        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+        whose = f"{NAMES.get(self.engine, self.engine)}'s " if self.engine else ""
+        return f"{whose}{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+    @property
+    def place(self) -> tuple[str, Identity]:
+        """Where it stands in a list: what is applied to the cluster first."""
+        return (self.engine, self)
 
 
 class Rendered(NamedTuple):
@@ -90,7 +104,7 @@ def compare(before: Objects, after: Objects) -> list[ObjectChange]:
             made.append(
                 ObjectChange("changed", identity, fields, moved=moved, file=right.file, old=left.body, new=right.body)
             )
-    return sorted(made, key=lambda change: change.identity)
+    return sorted(made, key=lambda change: change.identity.place)
 
 
 def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]:
@@ -98,7 +112,7 @@ def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]
     nameless: dict[Any, tuple[list[Identity], list[Identity]]] = {}
     for side, objects in enumerate((gone, new)):
         for identity, found in objects.items():
-            key = (identity[:3], _without_name(found.body))
+            key = (identity.engine, identity[:3], _without_name(found.body))
             nameless.setdefault(key, ([], []))[side].append(identity)
     for olds, news in nameless.values():
         if len(olds) == len(news) == 1:
@@ -123,5 +137,6 @@ def apply_to(before: Objects, made: Sequence[ObjectChange]) -> dict[Identity, Re
             after[change.identity] = Rendered(change.body or {}, change.file)
         else:
             old = after.pop(change.was or change.identity)
-            after[change.identity] = Rendered(apply(old.body, change.fields), change.file or old.file)
+            file = change.moved[1] if change.moved else old.file if change.what == "changed" else change.file
+            after[change.identity] = Rendered(apply(old.body, change.fields), file)
     return after

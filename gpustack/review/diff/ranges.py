@@ -45,7 +45,8 @@ def _written(stem: str, rest: str, width: int, run: Sequence[int]) -> list[str]:
 
 
 def _natural(text: str) -> list[tuple[int, int | str]]:
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"([0-9]+)", text) if part]
+    parts = re.split(r"([0-9]+)", text)  # digits of other scripts are no numbers to it
+    return [(0, int(part)) if at % 2 else (1, part) for at, part in enumerate(parts) if part]
 
 
 def summary(names: Sequence[str], total: int, most: int = 6) -> str:

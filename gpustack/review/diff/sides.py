@@ -8,26 +8,49 @@ clusters of 20 shapes are 20 comparisons. Only files whose content differs are e
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import yaml
 
-from ...model import Finding, InputError
-from .objects import Identity, ObjectChange, Objects, Rendered, compare
+from ...model import Body, Finding, InputError
+from .objects import Identity, ObjectChange, Rendered, compare
+from .own import NONE, Own, holed, left_over, marked, marked_file, mentions
 
 Files = Mapping[str, str]
 """The files of a cluster below its folder, and the name of each content."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+_IN_NAMESPACE = re.compile(r"^  namespace: \"?([^\s\"]+)", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Side:
-    """One side: the files of each cluster, and how the text behind a name is had."""
+    """One side: the files of each cluster, and how the text behind a name is had.
+
+    `engine` are the files of the GitOps engine for each cluster, by their paths below the rendered folder: they are
+    applied elsewhere, and each has the cluster's name in it.
+    """
 
     clusters: Mapping[str, Files]
     text: Callable[[str], str]
     title: str = ""
+    engine: Mapping[str, Files] = field(default_factory=dict)
+
+    def names(self) -> set[str]:
+        """All clusters."""
+        return {*self.clusters, *self.engine}
+
+
+class Found(NamedTuple):
+    """What changed in each cluster, and the names of its own that are marked in it (own.py)."""
+
+    changes: Mapping[str, Sequence[ObjectChange]]
+    own: Mapping[str, Own]
 
 
 @dataclass
@@ -51,29 +74,132 @@ def without_header(text: str, header: str) -> str:
     return text.partition("\n")[2] if text.startswith(header) else text
 
 
-def differences(before: Side, after: Side) -> dict[str, Sequence[ObjectChange]]:
+def differences(before: Side, after: Side) -> Found:
     """What changed in each cluster of either side; clusters without changes are left out.
 
-    Clusters that have the very same changes share one list. Raises InputError for a file that is no Kubernetes object.
+    Clusters that have the very same changes, their own names aside, share one list. Raises InputError for a file that
+    is no Kubernetes object.
     """
-    done: dict[tuple[int, int], list[ObjectChange]] = {}
-    found: dict[str, Sequence[ObjectChange]] = {}
-    parsed: dict[tuple[str, str], tuple[Identity, Rendered] | None] = {}
-    nothing: Files = {}
-    shapes = _Shapes()
-    for cluster in sorted({*before.clusters, *after.clusters}):
-        left = shapes.one(before.clusters.get(cluster, nothing))
-        right = shapes.one(after.clusters.get(cluster, nothing))
-        pair = (id(left), id(right))
-        if pair not in done:
-            files = {*left, *right}
-            other = [file for file in sorted(files) if left.get(file) != right.get(file)]
-            done[pair] = compare(
-                _objects(before, left, other, cluster, parsed), _objects(after, right, other, cluster, parsed)
+    look = _Look(before, after)
+    found, owns = {}, {}
+    for cluster in sorted({*before.names(), *after.names()}):
+        made, own = look.at(cluster)
+        if made:
+            found[cluster], owns[cluster] = made, own
+    return Found(found, owns)
+
+
+class _Look:
+    """Looks at one cluster after the other, at what is alike once."""
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self._sides = (before, after)
+        self._shapes = _Shapes()
+        self._stack: dict[tuple[int, int, str], Sequence[ObjectChange]] = {}
+        self._compared: dict[Any, Sequence[ObjectChange]] = {}
+        self._joined: dict[tuple[int, int], Sequence[ObjectChange]] = {}
+        self._spaces: dict[tuple[int, int], tuple[str, Sequence[str]]] = {}
+        self._marks: dict[str, bool] = {}
+        self._space: dict[str, str] = {}
+        self._parsed: dict[Any, _One] = {}
+
+    def at(self, cluster: str) -> tuple[Sequence[ObjectChange], Own]:
+        """What changed in CLUSTER, and the names of its own that are marked there."""
+        nothing: Files = {}
+        stack = _Pair(*(self._shapes.one(side.clusters.get(cluster, nothing)) for side in self._sides))
+        engine = _Pair(*(side.engine.get(cluster, nothing) for side in self._sides))
+        if stack.same and engine.same:
+            return (), NONE
+        both = (id(stack.left), id(stack.right))
+        if both not in self._spaces:
+            self._spaces[both] = self._namespace(stack)
+        space, other = self._spaces[both]
+        own = Own(cluster, space)
+        if self._has_marks(stack, other) or self._has_marks(engine, engine.differ()):
+            own = NONE
+        if (*both, own.namespace) not in self._stack:
+            self._stack[*both, own.namespace] = self._changes(stack, other, own._replace(cluster=""), cluster)
+        changes = self._stack[*both, own.namespace]
+        engines = self._changes(engine, engine.differ(), own, cluster, engine=True)
+        joined = (id(changes), id(engines))
+        if joined not in self._joined:
+            self._joined[joined] = [*changes, *engines]
+        return self._joined[joined], own
+
+    def _has_marks(self, pair: _Pair, files: Sequence[str]) -> bool:
+        """Whether a mark stands in one of FILES by itself: then no name is marked, or nobody could tell them apart."""
+        for side, named in zip(self._sides, (pair.left, pair.right), strict=True):
+            for name in filter(None, map(named.get, files)):
+                if name not in self._marks:
+                    self._marks[name] = mentions(side.text(name))
+                if self._marks[name]:
+                    return True
+        return False
+
+    def _namespace(self, stack: _Pair) -> tuple[str, Sequence[str]]:
+        """The namespace that most objects are in, "" where both sides differ; and the files that differ."""
+        spaces = {
+            self._most(files, side) for files, side in zip((stack.left, stack.right), self._sides, strict=True) if files
+        }
+        return spaces.pop() if len(spaces) == 1 else "", stack.differ()
+
+    def _most(self, files: Files, side: Side) -> str:
+        for name in files.values():
+            if name not in self._space:
+                match = _IN_NAMESPACE.search(side.text(name))
+                self._space[name] = match[1] if match else ""
+        counted = Counter(filter(None, map(self._space.__getitem__, files.values())))
+        return max(counted, key=lambda space: (counted[space], space), default="")
+
+    def _changes(
+        self, pair: _Pair, files: Sequence[str], own: Own, cluster: str, *, engine: bool = False
+    ) -> Sequence[ObjectChange]:
+        """The changes in FILES. Those of an engine have their paths below the rendered folder."""
+        ones = [
+            [self._one(side, named[file], file, own, cluster, engine=engine) for file in files if file in named]
+            for side, named in zip(self._sides, (pair.left, pair.right), strict=True)
+        ]
+        key = tuple(tuple(map(id, each)) for each in ones)
+        if key not in self._compared:
+            self._compared[key] = compare(*(dict(one.found for one in each if one.found) for each in ones))
+        return self._compared[key]
+
+    def _one(self, side: Side, name: str, file: str, own: Own, cluster: str, *, engine: bool) -> _One:
+        """The object in FILE, whose content is called NAME."""
+        text, place = side.text(name), marked_file(file, own, engine=engine)
+        key = (place, holed(text, own), NONE)
+        mine = (place, name, own)
+        found = self._parsed.get(key) or self._parsed.get(mine)
+        if found is None:
+            shown = f"{side.title}{file if engine else f'{cluster}/{file}'}"
+            body = _parse(text, shown)
+            made = marked(body, own, engine=engine)
+            found = _One(
+                (Identity.of(made, file.split("/")[1] if engine else ""), Rendered(made, place)) if body else None
             )
-        if done[pair]:
-            found[cluster] = done[pair]
-    return found
+            self._parsed[mine if left_over(made, own) else key] = found
+        return found
+
+
+class _Pair(NamedTuple):
+    """The files of a cluster on both sides."""
+
+    left: Files
+    right: Files
+
+    @property
+    def same(self) -> bool:
+        return self.left is self.right or self.left == self.right
+
+    def differ(self) -> list[str]:
+        """The files whose content is not the same on both sides."""
+        return [file for file in sorted({*self.left, *self.right}) if self.left.get(file) != self.right.get(file)]
+
+
+class _One(NamedTuple):
+    """An object by its identity; None for a file without one."""
+
+    found: tuple[Identity, Rendered] | None
 
 
 class _Shapes:
@@ -93,30 +219,12 @@ class _Shapes:
         return self._by_id[id(files)]
 
 
-def _objects(
-    side: Side,
-    files: Files,
-    wanted: Sequence[str],
-    cluster: str,
-    parsed: dict[tuple[str, str], tuple[Identity, Rendered] | None],
-) -> Objects:
-    found: dict[Identity, Rendered] = {}
-    for file in wanted:
-        if file not in files:
-            continue
-        key = (file, files[file])
-        if key not in parsed:
-            parsed[key] = _parse(side.text(files[file]), file, f"{side.title}{cluster}/{file}")
-        one = parsed[key]
-        if one is not None:
-            found[one[0]] = one[1]
-    return found
-
-
-def _parse(text: str, file: str, shown: str) -> tuple[Identity, Rendered] | None:
+def _parse(text: str, shown: str) -> Body | None:
     try:
-        body = yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe loader, in C where there is one
-        return (Identity.of(body), Rendered(body, file)) if body is not None else None
+        body: Body | None = yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe loader, in C where there is one
+        if body is not None:
+            Identity.of(body)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         remedy = "compare folders that gpustack rendered, or take the file out of them"
         raise InputError(Finding("GPU950", "error", f"{shown} is no Kubernetes object", remedy=remedy)) from None
+    return body

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..diff.groups import common
 from ..diff.objects import ObjectChange
+from ..diff.own import Own, literal
 from .routine import routine
 from .rule import RULES, Hit, Range, Rule, Severity, all_rules
 from .subject import Subject
@@ -83,9 +85,10 @@ def impact(
     specs: Mapping[str, Specs],
     new: Set[str] = frozenset(),
     gone: Set[str] = frozenset(),
+    own: Mapping[str, Own] | None = None,
 ) -> Impact:
     """What the changes FOUND in each cluster do. SPECS are the policies of both sides, where they are known; NEW and
-    GONE the clusters that one side doesn't have.
+    GONE the clusters that one side doesn't have; OWN the names that are marked in the changes of each.
 
     Clusters that share their changes and their specs are looked at once.
     """
@@ -98,13 +101,16 @@ def impact(
         whole = "new" if cluster in new else "gone" if cluster in gone else ""
         key = (id(changes), id(pair[0]), id(pair[1]), whole)
         if key not in done:
-            subject = Subject(changes, pair[0], pair[1], whole)  # type: ignore[arg-type]
+            subject = Subject.of_all(changes, pair[0], pair[1], whole)  # type: ignore[arg-type]
             done[key] = [(rule, hit) for rule in all_rules() for hit in dict.fromkeys(rule.check(subject))]
         for rule, hit in done[key]:
             names, nodes = together.setdefault((rule.id, hit.where, hit.what, hit.remedy), ([], []))
             names.append(cluster)
             nodes.append(hit.nodes)
-    effects = [_effect(key, *parts) for key, parts in together.items()]
+    effects = [
+        _effect(literal(key, common(clusters, own or {})), clusters, nodes)
+        for key, (clusters, nodes) in together.items()
+    ]
     order = sorted(effects, key=lambda one: (one.severity != "danger", one.rule, -len(one.clusters), one.where))
     lists = {id(changes): changes for changes in found.values()}
     harmless = bool(found) and not any(one.severity == "danger" for one in order)

@@ -13,6 +13,7 @@ from ..diff.objects import ObjectChange
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
+Whole = Literal["", "new", "gone"]
 DIGEST = "DRIVER_CONFIG_DIGEST"
 POD = ("spec", "template", "spec")
 
@@ -21,13 +22,28 @@ POD = ("spec", "template", "spec")
 class Subject:
     """The CHANGES of one cluster. BEFORE and AFTER are the effective specs, None where there is none, or none is known.
 
-    `whole`: the cluster is new, or gone with all that it had.
+    `whole`: the cluster is new, or gone with all that it had. `engine` are the changes of the GitOps engine's own
+    objects: they are applied where the engine is, so what holds for objects of the cluster does not hold for them.
     """
 
     changes: Sequence[ObjectChange]
     before: ClusterPolicySpec | None = None
     after: ClusterPolicySpec | None = None
-    whole: Literal["", "new", "gone"] = ""
+    whole: Whole = ""
+    engine: Sequence[ObjectChange] = ()
+
+    @classmethod
+    def of_all(
+        cls,
+        changes: Sequence[ObjectChange],
+        before: ClusterPolicySpec | None,
+        after: ClusterPolicySpec | None,
+        whole: Whole = "",
+    ) -> Subject:
+        """CHANGES, those of the cluster and those of its engine told apart."""
+        engine = [change for change in changes if change.identity.engine]
+        applied = [change for change in changes if not change.identity.engine] if engine else changes
+        return cls(applied, before, after, whole, engine)
 
     def of(self, *kinds: str) -> Iterator[ObjectChange]:
         """The changes of objects of KINDS."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+from gpustack.cli.formats.diff.json import change_data
 from gpustack.model import Body, dotted
-from gpustack.review.diff import fields, groups, objects, present, ranges
+from gpustack.review.diff import fields, groups, objects, own, present, ranges, sides
 from gpustack.review.diff.objects import Identity, Objects, Rendered
+from gpustack.review.diff.own import CLUSTER, NAMESPACE, Own
+from tests.review.diff import fleets
 
 NAMES = st.sampled_from("abcde")
 SCALARS = st.one_of(st.booleans(), st.integers(-2, 2), st.sampled_from(["", "a", "1", "true", "x\ny"]))
@@ -19,28 +24,6 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3), NAMED),
     max_leaves=12,
 )
-CONTAINERS = st.lists(
-    st.fixed_dictionaries(
-        {"name": NAMES}, optional={"env": NAMED, "args": st.lists(NAMES, max_size=3), "image": NAMES}
-    ),
-    max_size=4,
-)
-SPECS = st.fixed_dictionaries({}, optional={"containers": CONTAINERS, "volumes": NAMED, "x": VALUES, "y": VALUES})
-
-
-@st.composite
-def renders(draw: st.DrawFn) -> Objects:
-    """The objects of a cluster."""
-    found: dict[Identity, Rendered] = {}
-    for kind, name in draw(st.sets(st.tuples(st.sampled_from(["DaemonSet", "Secret"]), NAMES), max_size=4)):
-        body: Body = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": draw(SPECS)}
-        found[Identity.of(body)] = Rendered(body, f"{draw(NAMES)}/{kind}-{name}.yaml")
-    return found
-
-
-def bodies(side: Objects) -> dict[Identity, Rendered]:
-    """SIDE as a plain dict."""
-    return dict(side)
 
 
 @given(before=VALUES, after=VALUES)
@@ -55,16 +38,160 @@ def test_nothing_changed_is_no_change(value: Any) -> None:
     assert fields.changes(value, value) == []
 
 
-@given(before=st.dictionaries(st.sampled_from(["c1", "c2", "c3"]), renders(), max_size=3), data=st.data())
-def test_groups_lead_from_the_old_side_to_the_new(before: dict[str, Objects], data: st.DataObject) -> None:
-    """The groups of many clusters, applied to each cluster's old render, give its new render."""
-    pool = data.draw(st.lists(renders(), min_size=1, max_size=2))
-    after = {cluster: data.draw(st.sampled_from(pool)) for cluster in before}
-    found = groups.group({cluster: objects.compare(before[cluster], after[cluster]) for cluster in before})
-    changes = groups.ungroup(found)
-    for cluster, side in before.items():
-        made = objects.apply_to(side, changes.get(cluster, []))
-        assert bodies(made) == bodies(after[cluster])
+def compared(fleet: fleets.Fleet) -> tuple[list[groups.Group], Mapping[str, Own]]:
+    """The groups of FLEET, and the names that are marked in them."""
+    found = sides.differences(fleets.side(fleet.before), fleets.side(fleet.after))
+    return groups.group(found.changes, found.own), found.own
+
+
+@given(fleet=fleets.fleets())
+def test_groups_lead_from_the_old_side_to_the_new(fleet: fleets.Fleet) -> None:
+    """The groups of a fleet, applied to each cluster's old render, give its new render: names, order and types too."""
+    found, own = compared(fleet)
+    changes = groups.ungroup(found, own)
+    for cluster in {*fleet.before, *fleet.after}:
+        before, after = (fleets.by_identity(side.get(cluster)) for side in fleet)
+        assert fleets.plain(objects.apply_to(before, changes.get(cluster, []))) == fleets.plain(after)
+
+
+@given(fleet=fleets.fleets())
+def test_secrets_are_never_shown(fleet: fleets.Fleet) -> None:
+    """Neither the lines that people read nor the document for programs have a Secret's value."""
+    for group in compared(fleet)[0]:
+        assert fleets.HIDDEN not in repr(present.blocks(group))
+        assert fleets.HIDDEN not in repr([change_data(change) for change in group.changes])
+
+
+REACHED: dict[str, Callable[[groups.Group], bool]] = {
+    **{
+        what: lambda group, what=what: any(change.what == what for change in group.changes)  # type: ignore[misc]
+        for what in ("added", "removed", "changed", "renamed")
+    },
+    **{
+        op: lambda group, op=op: any(field.op == op for change in group.changes for field in change.fields)  # type: ignore[misc]
+        for op in ("add", "remove", "replace", "order")
+    },
+    "item": lambda group: any(isinstance(step, fields.Item) for one in steps(group) for step in one),
+    "moved": lambda group: any(change.moved for change in group.changes),
+    "secret": lambda group: any(change.identity.kind == "Secret" for change in group.changes),
+    "namespaces": lambda group: len(group.clusters) > 1 and NAMESPACE in repr(group.changes),
+    "engine": lambda group: len(group.clusters) > 1 and any(change.identity.engine for change in group.changes),
+    "literal": lambda group: "<namespace>" in repr([change.new for change in group.changes if change.new]),
+}
+"""What the fleets of the properties above must have in them, by what a group of one looks like."""
+
+
+def steps(group: groups.Group) -> list[fields.Path]:
+    """The paths of all fields of GROUP."""
+    return [field.path for change in group.changes for field in change.fields]
+
+
+@pytest.mark.parametrize("what", REACHED)
+def test_fleets_have_everything_in_them(what: str) -> None:
+    """What the properties are said to hold over does occur."""
+    find(
+        fleets.fleets(),
+        lambda fleet: any(map(REACHED[what], compared(fleet)[0])),
+        settings=settings(max_examples=5000, phases=[Phase.generate], database=None, derandomize=True),
+    )
+
+
+@given(fleet=fleets.fleets())
+def test_a_fleet_spelled_otherwise_is_the_same(fleet: fleets.Fleet) -> None:
+    """Where nothing but the spelling of quantities differs, nothing does."""
+    after = {name: fleets.Cluster(fleets.respelled(each.stack), each.engine) for name, each in fleet.before.items()}
+    assert compared(fleets.Fleet(fleet.before, after))[0] == []
+
+
+@pytest.mark.parametrize("name", ["prod", "main", "a", "crds", "spec", "1"])
+def test_own_names_of_any_kind(name: str) -> None:
+    """Whatever a cluster is called, its objects come back as they were, and paths and words are not torn apart."""
+    other = f"{name}-{name}"
+    body: Body = {
+        "kind": name,
+        name: name,
+        "metadata": {"name": f"gpustack-{name}"},
+        "x": [f"dist/{name}/x", f"q{name}"],
+    }
+    made = own.marked(body, Own(name), engine=True)
+    assert own.literal(made, Own(name)) == body
+    assert made["metadata"]["name"] == f"gpustack-{CLUSTER}"
+    assert made["x"] == [f"dist/{CLUSTER}/x", f"q{name}"]
+    assert name in made
+    assert own.marked({"x": other}, Own(name), engine=True) == {"x": other}
+    assert own.marked(body, Own(name), engine=False) == body
+
+
+def thing(namespace: str, value: str) -> Body:
+    """An object in NAMESPACE."""
+    return fleets.made("DaemonSet", "a", namespace, {"x": value})
+
+
+def fleet_of(*rows: tuple[str, str, Body, str, Body]) -> fleets.Fleet:
+    """A fleet of clusters of one object each: the name of the cluster, then file and object before and after."""
+    before = {name: fleets.Cluster({file: body}, {}) for name, file, body, _, _ in rows}
+    return fleets.Fleet(before, {name: fleets.Cluster({file: body}, {}) for name, _, _, file, body in rows})
+
+
+def test_namespaces_that_differ_are_one_group() -> None:
+    """The same change in two namespaces is said once; where all have one namespace, its name is shown."""
+    file = "driver/a.yaml"
+    rows = [(f"c-{space}", file, thing(space, "x"), file, thing(space, "y")) for space in ("one", "two")]
+    (group,) = compared(fleet_of(*rows))[0]
+    assert (group.clusters, str(group.changes[0].identity)) == (("c-one", "c-two"), f"DaemonSet {NAMESPACE}/a")
+    for row in rows:
+        (alone,) = compared(fleet_of(row))[0]
+        assert str(alone.changes[0].identity) == f"DaemonSet {row[0].removeprefix('c-')}/a"
+
+
+def test_a_namespace_that_changes_is_no_name_of_ones_own() -> None:
+    """An object that moves to another namespace goes there and comes here, with both names."""
+    (group,) = compared(fleet_of(("c", "a.yaml", thing("one", "x"), "a.yaml", thing("two", "x"))))[0]
+    assert [(change.what, change.identity.namespace) for change in group.changes] == [
+        ("removed", "one"),
+        ("added", "two"),
+    ]
+
+
+def test_what_is_called_like_a_namespace_is_not_taken_for_it() -> None:
+    """A value that is a namespace's name by chance stays what it is, in one cluster and in the next."""
+    file = "driver/a.yaml"
+    rows = [(f"c-{space}", file, thing(space, "x"), file, thing(space, space)) for space in ("one", "two")]
+    found = compared(fleet_of(*rows))[0]
+    assert [(group.clusters, group.changes[0].fields[0].after) for group in found] == [
+        (("c-one",), "one"),
+        (("c-two",), "two"),
+    ]
+
+
+def test_moves_to_two_stages_are_two_groups() -> None:
+    """Where an object goes to is part of the change."""
+    body = thing("one", "x")
+    rows = [("a", "base/a.yaml", body, "driver/a.yaml", body), ("b", "driver/a.yaml", body, "base/a.yaml", body)]
+    assert [group.changes[0].moved for group in compared(fleet_of(*rows))[0]] == [
+        ("base/a.yaml", "driver/a.yaml"),
+        ("driver/a.yaml", "base/a.yaml"),
+    ]
+
+
+def test_a_namespace_is_marked_where_one_is_named() -> None:
+    """Namespaces, users and addresses; an image or a label that happens to be called so is none."""
+    body: Body = {
+        "metadata": {"namespace": "ns", "labels": {"app": "ns"}},
+        "users": ["system:serviceaccount:ns:a", "system:serviceaccount:nsx:a"],
+        "matchNames": ["ns", "other"],
+        "url": "https://a.ns.svc:443",
+        "image": "x/ns:1",
+        "expr": 'up{namespace="ns"}',
+    }
+    assert own.marked(body, Own(namespace="ns"), engine=False) == {
+        "metadata": {"namespace": NAMESPACE, "labels": {"app": "ns"}},
+        "users": [f"system:serviceaccount:{NAMESPACE}:a", "system:serviceaccount:nsx:a"],
+        "matchNames": [NAMESPACE, "other"],
+        "url": f"https://a.{NAMESPACE}.svc:443",
+        "image": "x/ns:1",
+        "expr": f'up{{namespace="{NAMESPACE}"}}',
+    }
 
 
 @given(names=st.sets(st.from_regex(r"[ab]-?[0-9]{0,2}c?", fullmatch=True), max_size=30))

@@ -1,0 +1,145 @@
+"""Names that are a cluster's own: its name, which the engine's objects carry, and the namespace that the stack is in.
+
+Solves: `gpustack-prod-eu-1` in one cluster and `gpustack-prod-eu-2` in the next are one decision, and so is a new image
+in `gpu-operator` here and `nvidia` there. Objects are compared with a mark in the place of such a name, so that equal
+changes are equal; `literal` puts the names back. A mark is no guess: every cluster that shares the change has its own
+name in that place. A cluster called `main` may have its branch marked: then its change is like nobody's, stands alone,
+with all names written out, and nothing false is said.
+
+Of a namespace only places that name one are marked: `gpu-operator` is the name of images and charts, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+CLUSTER, NAMESPACE = "<cluster>", "<namespace>"
+
+
+class Own(NamedTuple):
+    """What a cluster calls its own; "" where it has no such name, or none that is marked."""
+
+    cluster: str = ""
+    namespace: str = ""
+
+    def common(self, other: Own) -> Own:
+        """The names that both have."""
+        return Own(*(one if one == two else "" for one, two in zip(self, other, strict=True)))
+
+
+NONE = Own()
+_NAMESPACES = {"namespaces", "matchNames"}
+"""Lists of namespaces."""
+
+
+def marked(body: Any, own: Own, *, engine: bool) -> Any:
+    """BODY with marks in the places of names of OWN; those of the cluster in objects of an ENGINE alone."""
+    if own == NONE:
+        return body
+    word = _word(own.cluster) if engine and own.cluster else None
+    inside = _inside(own.namespace) if own.namespace else None
+
+    def text(value: str, key: str) -> str:
+        if inside:
+            value = NAMESPACE if key == "namespace" and value == own.namespace else inside.sub(NAMESPACE, value)
+        return word.sub(CLUSTER, value) if word else value
+
+    def walk(value: Any, key: str) -> Any:
+        if isinstance(value, str):
+            return text(value, key)
+        if isinstance(value, dict):
+            return {name: walk(item, str(name)) for name, item in value.items()}
+        if isinstance(value, list):
+            return [walk(item, "namespace" if key in _NAMESPACES else "") for item in value]
+        return value
+
+    found = walk(body, "")
+    if isinstance(body, dict) and body.get("kind") == "Namespace" and isinstance(body.get("metadata"), dict):
+        meta = body["metadata"]
+        found["metadata"] |= {"name": NAMESPACE} if own.namespace and meta.get("name") == own.namespace else {}
+    return found
+
+
+def marked_file(file: str, own: Own, *, engine: bool) -> str:
+    """The path FILE, marked as what is in it."""
+    if engine and own.cluster:
+        folder = file.replace(f"/{own.cluster}/", f"/{CLUSTER}/")
+        return folder.replace(f"-gpustack-{own.cluster}.yaml", f"-gpustack-{CLUSTER}.yaml")
+    if own.namespace and file.endswith(f"/namespace-{own.namespace}.yaml"):
+        return f"{file.removesuffix(f'{own.namespace}.yaml')}{NAMESPACE}.yaml"
+    return file
+
+
+@functools.lru_cache(maxsize=4096)
+def _word(name: str) -> re.Pattern[str]:
+    """NAME as a word of its own, or behind the prefix of the engine's objects."""
+    return re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)|(?<=\bgpustack-){re.escape(name)}(?![\w-])")
+
+
+@functools.lru_cache(maxsize=4096)
+def _inside(name: str) -> re.Pattern[str]:
+    """NAME where a longer text names a namespace: users of ServiceAccounts, addresses of Services, series."""
+    word = re.escape(name)
+    return re.compile(
+        rf"(?<=system:serviceaccount:){word}(?=:)|(?<=system:serviceaccounts:){word}(?![\w-])"
+        rf"|(?<=\.){word}(?=\.svc\b)|(?<=\bnamespace=\"){word}(?=\")"
+    )
+
+
+def mentions(text: str) -> bool:
+    """Whether TEXT has a mark in it by itself."""
+    return CLUSTER in text or NAMESPACE in text
+
+
+def holed(text: str, own: Own) -> str:
+    """TEXT without the names of OWN: texts of two clusters that differ in their own names alone are equal so."""
+    for name, hole in sorted(((own.namespace, "\0"), (own.cluster, "\1")), key=lambda pair: -len(pair[0])):
+        text = text.replace(name, hole) if name else text
+    return text
+
+
+def left_over(body: Any, own: Own) -> bool:
+    """Whether a name of OWN is left in the marked BODY: then it says nothing about another cluster's."""
+    names = [name for name in own if name]
+    return any(name in text for text in _texts(body) for name in names)
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def literal(value: Any, own: Own) -> Any:
+    """VALUE with the names of OWN in the places of their marks, in whatever it is made of."""
+    pairs = [(mark, name) for mark, name in ((CLUSTER, own.cluster), (NAMESPACE, own.namespace)) if name]
+    return _rewritten(value, lambda text: functools.reduce(lambda done, pair: done.replace(*pair), pairs, text))
+
+
+def _rewritten(value: Any, write: Callable[[str], str]) -> Any:
+    """VALUE with each of its texts as WRITE has it; itself where nothing changes."""
+    if isinstance(value, str):
+        return write(value)
+    if isinstance(value, dict):
+        made = {key: _rewritten(item, write) for key, item in value.items()}
+        return made if any(made[key] is not value[key] for key in value) else value
+    if isinstance(value, list | tuple):
+        each = [_rewritten(item, write) for item in value]
+        if all(one is two for one, two in zip(each, value, strict=True)):
+            return value
+        return type(value)(*each) if hasattr(value, "_fields") else type(value)(each)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        new = {name: _rewritten(part, write) for name, part in parts.items()}
+        return dataclasses.replace(value, **new) if any(new[name] is not parts[name] for name in new) else value
+    return value
