@@ -70,6 +70,7 @@ FAMILIES = {
     "5": "Objects",
     "6": "Monitoring",
     "7": "Versions",
+    "8": "The engine that syncs",
 }
 
 

@@ -12,6 +12,7 @@
     objects.py    IMP5xx: what goes, and what the API server or an engine can't change in place
     metrics.py    IMP6xx: what monitoring sees
     versions.py   IMP7xx: releases, driver branches and Kubernetes
+    engines.py    IMP8xx: from where, whereto and how Argo CD or Flux syncs
     effects.py    many clusters -> each effect once, with the clusters and nodes it is in
     routine.py    whether nothing but what is known to be harmless changes
 

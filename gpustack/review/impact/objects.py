@@ -8,6 +8,7 @@ from typing import Any
 
 from ...model import Body
 from ..diff.objects import ObjectChange
+from .engines import engine_step
 from .rule import Hit, rule
 from .subject import WORKLOADS, Subject, at, guarded, items, mapping
 
@@ -216,9 +217,6 @@ def engine_changes(subject: Subject) -> Iterator[Hit]:
     Do: stop the former engine for this cluster, without deleting what it synced; then apply what `gpustack bootstrap`
     prints, if there is a new one.
     """
-    if subject.before is None or subject.after is None:
-        return
-    old, new = subject.before.gitops, subject.after.gitops
-    was, now = (each.engine if each else None for each in (old, new))
-    if was and was != now:
-        yield Hit("gitops.engine", f"{was} -> {now or 'none'}")
+    step = engine_step(subject)
+    if step:
+        yield Hit("gitops.engine", f"{step[0]} -> {step[1] or 'none'}")

@@ -1,0 +1,174 @@
+"""IMP8xx: what the GitOps engine's own objects do: from where, whereto and how it syncs.
+
+These objects are applied where the engine is, so no rule about a cluster's objects sees them (`Subject.engine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...model import Body, dotted
+from ..diff.objects import ObjectChange
+from .rule import Hit, rule
+from .subject import Subject, at, items
+
+SYNCS = ("Application", "Kustomization")
+SOURCES = ("GitRepository", "OCIRepository")
+Paths = tuple[tuple[str, ...], ...]
+
+
+def engine_step(subject: Subject) -> tuple[str, str] | None:
+    """The engine before, and the one after or "" for none, where they differ: by the policies, else by the objects."""
+    if subject.before is not None and subject.after is not None:
+        old, new = (side.gitops.engine if side.gitops else None for side in (subject.before, subject.after))
+        return (old, new or "") if old and old != new else None
+    gone, there = (
+        {change.identity.engine for change in subject.engine if (change.what == "removed") is removed}
+        for removed in (True, False)
+    )
+    gone -= there
+    return (min(gone), min(there)) if gone and there else None
+
+
+def changed(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
+    """The engine's objects of KINDS that are there on both sides and differ."""
+    return (change for change in subject.engine if change.what == "changed" and change.identity.kind in kinds)
+
+
+def shown(value: Any) -> str:
+    """VALUE in a sentence."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(value[key])}" for key in sorted(value))
+    return "not set" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def steps(change: ObjectChange, paths: Paths) -> Iterator[str]:
+    """What became of the fields at PATHS, those that differ."""
+    for path in paths:
+        old, new = at(change.old, *path), at(change.new, *path)
+        if old != new:
+            yield f"{dotted(path[1:])} {shown(old)} -> {shown(new)}"
+
+
+def prunes(body: Body | None) -> bool:
+    """Whether what is no longer rendered is deleted without anybody's help."""
+    return True in (at(body, "spec", "syncPolicy", "automated", "prune"), at(body, "spec", "prune"))
+
+
+@rule("IMP801", "danger")
+def prunes_now(subject: Subject) -> Iterator[Hit]:
+    """The engine deletes what is no longer rendered, and didn't before.
+
+    Everything that it once applied and that has left the render since is deleted with the next sync, not only what
+    leaves it from now on. What is guarded against pruning stays (gitops.md).
+
+    Do: look at what is out of sync (`argocd app diff`, `flux diff kustomization`) before the merge.
+    """
+    for change in changed(subject, *SYNCS):
+        if prunes(change.new) and not prunes(change.old):
+            yield Hit(str(change.identity), "pruning is turned on")
+
+
+@rule("IMP802", "danger")
+def destination(subject: Subject) -> Iterator[Hit]:
+    """The engine applies the manifests to another cluster.
+
+    The new one gets the whole stack, the former one is synced by nobody any more: it keeps what it has.
+
+    Do: make sure that both names are one cluster, or that the new one is meant to get this stack.
+    """
+    for change in changed(subject, "Application"):
+        for step in steps(change, (("spec", "destination"),)):
+            yield Hit(str(change.identity), step)
+
+
+FROM: dict[str, Paths] = {
+    "Application": (("spec", "source", "repoURL"), ("spec", "source", "targetRevision"), ("spec", "source", "path")),
+    "Kustomization": (("spec", "sourceRef"), ("spec", "path")),
+    **dict.fromkeys(SOURCES, (("spec", "url"), ("spec", "ref"))),
+}
+
+
+@rule("IMP803", "danger")
+def source(subject: Subject) -> Iterator[Hit]:
+    """The engine reads the manifests from somewhere else.
+
+    What is applied is what stands there, not what this review shows. With pruning, everything that isn't there is
+    deleted.
+
+    Do: make sure that the new place holds this render before the merge.
+    """
+    for change in changed(subject, *FROM):
+        for step in steps(change, FROM[change.identity.kind]):
+            yield Hit(str(change.identity), step)
+
+
+@rule("IMP804", "danger")
+def nobody_syncs(subject: Subject) -> Iterator[Hit]:
+    """Nobody syncs any more what an engine's object synced.
+
+    Without its Application a cluster stays as it is, whatever is merged. With a Kustomization that prunes goes what it
+    applied, but for what is guarded against pruning.
+
+    Do: keep it as long as the cluster lives, or stop it by hand, without pruning.
+    """
+    if subject.whole == "gone" or engine_step(subject):
+        return
+    emptied = {change.file.partition("/")[0] for change in subject.changes if change.what == "removed"}
+    for change in subject.engine:
+        identity = change.was or change.identity
+        if change.what not in {"removed", "renamed"} or identity.kind not in SYNCS:
+            continue
+        if identity.kind == "Application":
+            yield Hit(str(identity), "it is removed: the cluster isn't synced any more, and stays as it is")
+        elif str(at(change.old, "spec", "path")).rpartition("/")[2] not in emptied:
+            then = "Flux deletes what it applied" if prunes(change.old) else "what it applied stays as it is"
+            yield Hit(str(identity), f"it is removed: {then}")
+
+
+HOW: Paths = (
+    ("spec", "syncPolicy", "automated"),
+    ("spec", "project"),
+    ("spec", "prune"),
+    ("spec", "interval"),
+    ("spec", "serviceAccountName"),
+)
+
+
+@rule("IMP805", "note")
+def how(subject: Subject) -> Iterator[Hit]:
+    """The engine syncs in another way.
+
+    Whether a commit waits for somebody, whether changes by hand are taken back, how often it looks, and by whose rights
+    it applies.
+
+    Do: read what is said; rights that are too narrow end a sync half-way.
+    """
+    for change in changed(subject, *SYNCS, *SOURCES):
+        for step in steps(change, HOW):
+            yield Hit(str(change.identity), step)
+
+
+PERMITTED: Paths = (
+    ("spec", "sourceRepos"),
+    ("spec", "destinations"),
+    ("spec", "clusterResourceWhitelist"),
+    ("spec", "namespaceResourceWhitelist"),
+)
+
+
+@rule("IMP806", "note")
+def permits_more(subject: Subject) -> Iterator[Hit]:
+    """An AppProject permits more than before.
+
+    Its Applications may read other repositories, or apply other kinds, to more clusters or namespaces.
+
+    Do: nothing where the render needs it; the review shows the objects for whose sake it grows.
+    """
+    for change in changed(subject, "AppProject"):
+        for path in PERMITTED:
+            old = items(at(change.old, *path))
+            new = [shown(each) for each in items(at(change.new, *path)) if each not in old]
+            if new:
+                yield Hit(str(change.identity), f"{path[-1]}: {'; '.join(new)}")

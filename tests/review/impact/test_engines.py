@@ -1,0 +1,158 @@
+"""What Argo CD's and Flux's own objects do is told, and nothing of it is taken for an object of the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpustack.gitops.plan import Kind, Plan, objects
+from gpustack.model import Body
+from gpustack.policy.gitops import GitOps
+from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
+from gpustack.review.impact.effects import Impact, impact
+
+URL = "https://git.example.com/a.git"
+KINDS = (Kind(group="apps", kind="DaemonSet", namespaced=True),)
+
+
+def engine(which: str, stages: tuple[str, ...] = ("base", "driver"), **settings: Any) -> Objects:
+    """The objects of an engine for the cluster `c`, with SETTINGS over what every policy has."""
+    repository = {"url": URL, **settings.pop("repository", {})}
+    section = {"argocd": {"destination": {"name": "c"}}, "flux": {}}[which] | settings
+    plan = Plan(
+        settings=GitOps.model_validate({"engine": which, "repository": repository, which: section}),
+        stages=stages,  # type: ignore[arg-type]
+        kinds=KINDS,
+        namespaces=("gpu-operator",),
+        policies=(),
+    )
+    return {Identity.of(body, which): Rendered(body, f".gitops/{which}/c/x.yaml") for body in objects(plan, "c")}
+
+
+def told(before: Objects, after: Objects, *, gone: bool = False) -> Impact:
+    """What it does to go from BEFORE to AFTER."""
+    return impact({"c": compare(before, after)}, {}, gone={"c"} if gone else set())
+
+
+def said(found: Impact) -> dict[str, list[str]]:
+    """The effects by their rules."""
+    rules: dict[str, list[str]] = {}
+    for effect in found.effects:
+        rules.setdefault(effect.rule, []).append(f"{effect.where}: {effect.what}")
+    return rules
+
+
+APPLICATION = "Argo CD's Application argocd/gpustack-c"
+DRIVER = "Flux's Kustomization flux-system/gpustack-driver"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule", "what"),
+    [
+        (engine("argocd", prune=False), engine("argocd"), "IMP801", [f"{APPLICATION}: pruning is turned on"]),
+        (engine("argocd", autoSync=False), engine("argocd"), "IMP801", [f"{APPLICATION}: pruning is turned on"]),
+        (engine("argocd"), engine("argocd", prune=False), "IMP801", None),
+        (
+            engine("flux", ("driver",), prune=False),
+            engine("flux", ("driver",)),
+            "IMP801",
+            [f"{DRIVER}: pruning is turned on"],
+        ),
+        (
+            engine("argocd"),
+            engine("argocd", destination={"server": "https://a.example.com"}),
+            "IMP802",
+            [f"{APPLICATION}: destination name c -> server https://a.example.com"],
+        ),
+        (engine("argocd"), engine("argocd", namespace="argocd", selfHeal=False), "IMP802", None),
+        (
+            engine("argocd"),
+            engine("argocd", repository={"revision": "v2"}),
+            "IMP803",
+            [f"{APPLICATION}: source.targetRevision main -> v2"],
+        ),
+        (
+            engine("flux", ("driver",)),
+            engine("flux", ("driver",), repository={"path": "other"}),
+            "IMP803",
+            [f"{DRIVER}: path ./dist/c/driver -> ./other/c/driver"],
+        ),
+        (
+            engine("flux", ("driver",)),
+            engine("flux", ("driver",), repository={"revision": "v2"}),
+            "IMP803",
+            ["Flux's GitRepository flux-system/gpustack: ref branch main -> branch v2"],
+        ),
+        (engine("flux"), engine("flux", interval="5m"), "IMP803", None),
+        (
+            engine("argocd"),
+            {},
+            "IMP804",
+            [f"{APPLICATION}: it is removed: the cluster isn't synced any more, and stays as it is"],
+        ),
+        (
+            engine("flux"),
+            engine("flux", ("base",)),
+            "IMP804",
+            [f"{DRIVER}: it is removed: Flux deletes what it applied"],
+        ),
+        (
+            engine("flux", prune=False),
+            engine("flux", ("base",), prune=False),
+            "IMP804",
+            [f"{DRIVER}: it is removed: what it applied stays as it is"],
+        ),
+        (engine("argocd"), engine("flux"), "IMP804", None),
+        (engine("argocd"), engine("flux"), "IMP509", ["gitops.engine: argocd -> flux"]),
+        (engine("flux"), engine("argocd"), "IMP509", ["gitops.engine: flux -> argocd"]),
+        ({}, engine("flux"), "IMP509", None),
+        (
+            engine("argocd"),
+            engine("argocd", selfHeal=False),
+            "IMP805",
+            [
+                f"{APPLICATION}: syncPolicy.automated prune true, selfHeal true -> prune true, selfHeal false",
+            ],
+        ),
+        (
+            engine("flux", ("driver",)),
+            engine("flux", ("driver",), serviceAccountName="deployer"),
+            "IMP805",
+            [f"{DRIVER}: serviceAccountName not set -> deployer"],
+        ),
+        (
+            engine("argocd"),
+            engine("argocd", destination={"name": "d"}),
+            "IMP806",
+            ["Argo CD's AppProject argocd/gpustack-c: destinations: name d, namespace gpu-operator"],
+        ),
+        (engine("argocd"), engine("argocd", prune=False), "IMP806", None),
+    ],
+)
+def test_what_an_engines_objects_do(before: Objects, after: Objects, rule: str, what: list[str] | None) -> None:
+    """Each rule says what changes in which object, and is quiet about the rest."""
+    found = said(told(before, after))
+    assert found.get(rule) == what
+    assert all(name.startswith("IMP8") or name == "IMP509" for name in found)
+
+
+def test_a_stage_that_is_emptied_takes_its_kustomization_along() -> None:
+    """Objects that leave the render are told by the rules about objects; that nothing is left to sync is no danger."""
+    body: Body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {}}
+    before = {**engine("flux"), Identity.of(body): Rendered(body, "driver/deployment-a.yaml")}
+    found = said(told(before, engine("flux", ("base",))))
+    assert "IMP804" not in found
+    assert found["IMP504"] == [": 1 Deployment removed"]
+
+
+def test_a_cluster_that_goes_is_told_once() -> None:
+    """The engine's objects are not among those that are removed from it, and their end is no danger of its own."""
+    body: Body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    found = said(told({**engine("argocd"), Identity.of(body): Rendered(body, "base/a.yaml")}, {}, gone=True))
+    assert found == {"IMP501": [": all 1 objects are removed"]}
+
+
+def test_no_change_of_an_engine_is_routine() -> None:
+    """What an engine does is looked at by somebody."""
+    assert not told(engine("flux"), engine("flux", interval="5m")).routine
