@@ -8,6 +8,7 @@ in.
     fields.py    two bodies -> changes of fields: lists by their keys, quantities by value
     objects.py   two sets of objects -> added, removed, changed, renamed, moved
     groups.py    the changes of many clusters -> each change with the clusters it is in; and back: `apply`
+    present.py   changes as lines that people read; engine_fold.py: another engine as one of them
     ranges.py    a list of clusters as people write it: prod-eu-1..12
 
 Everything below is pure but sides.py. Applying the groups to the old side gives the new side: a property test holds

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...model import dotted
+from .engine_fold import Fold, folded
 from .fields import FieldChange, Item, Path
 from .groups import Group
 from .objects import Identity, ObjectChange
@@ -45,14 +46,21 @@ class Block:
 
 
 def blocks(group: Group) -> list[Block]:
-    """The changes of GROUP, what several objects share first."""
-    shared = _shared(group.changes)
-    found = [_together(rows) for rows in shared.values()]
-    for change in group.changes:
+    """The changes of GROUP: an engine that comes or goes, then what several objects share, then the rest."""
+    fold, changes = folded(group.changes)
+    found = [_fold(fold)] if fold else []
+    shared = _shared(changes)
+    found += [_together(rows) for rows in shared.values()]
+    for change in changes:
         own = [field for field in change.fields if (change.what != "changed" or _same(field) not in shared)]
         if own or change.what != "changed" or change.moved:
             found.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
     return found
+
+
+def _fold(fold: Fold) -> Block:
+    lines = [Line(side, text) for side, text in fold.lines()]
+    return Block("~", fold.title, (*lines, Line(" ", "object by object: gpustack diff --format json")))
 
 
 def count(group: Group) -> str:

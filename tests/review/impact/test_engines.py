@@ -53,6 +53,7 @@ DRIVER = "Flux's Kustomization flux-system/gpustack-driver"
         (engine("argocd", prune=False), engine("argocd"), "IMP801", [f"{APPLICATION}: pruning is turned on"]),
         (engine("argocd", autoSync=False), engine("argocd"), "IMP801", [f"{APPLICATION}: pruning is turned on"]),
         (engine("argocd"), engine("argocd", prune=False), "IMP801", None),
+        (engine("argocd"), engine("argocd", selfHeal=False), "IMP801", None),
         (
             engine("flux", ("driver",), prune=False),
             engine("flux", ("driver",)),
