@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from ..catalog import kubernetes, time_zones
 from ..catalog.time_zones import UnknownTimeZone
 from ..policy import node_labels
-from ..policy.ownership import in_charge
+from ..policy.mig_layouts import manager_runs, product_of
+from ..policy.ownership import container_drivers, in_charge, owners
 from ..policy.reconciler import labelling, runs
 from .rule import Hit, rule
 
@@ -256,3 +257,36 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     f"driver.upgradePolicy.{field} holds over all pools together, and the smaller number wins",
                     f"set spec.driver.upgradePolicy.{field} to {asked} or more",
                 )
+
+
+@rule("GPU837", "note")
+def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A budget or windows for nodes that nothing takes out of service.
+
+    The reconciler takes a node out of service for a new driver and for another MIG layout. Where nodes bring their
+    driver, or serve virtual machines, and there is no MIG manager for their GPUs, neither ever happens.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {enabled: false}
+        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4, upgrade: {maxUnavailable: 1}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {enabled: false}
+        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4}]
+    """
+    drivers = owners(spec) if in_charge(spec) else [0 if container_drivers(spec) else None for _ in spec.nodePools]
+    for index, (pool, driver) in enumerate(zip(spec.nodePools, drivers, strict=True)):
+        if pool.upgrade is None or not runs(spec):
+            continue
+        product = product_of(pool)
+        installs = driver is not None and node_labels.serves(spec, pool) == "container"
+        cuts = manager_runs(spec) and "mig-manager" in node_labels.components(spec, pool)
+        if not installs and not (cuts and (product is None or product.mig_capable)):
+            yield Hit(
+                f"spec.nodePools[{index}].upgrade",
+                f"upgrade of pool {pool.name} has no effect: nothing takes its nodes out of service",
+                "no driver is rolled out to them, and no MIG manager cuts their GPUs",
+                f"leave out spec.nodePools[{index}].upgrade",
+            )

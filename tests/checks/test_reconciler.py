@@ -179,6 +179,33 @@ def test_budgets() -> None:
     assert "2 nodes in an operation at a time" in told.what
 
 
+OFF: dict[str, Any] = {"driver": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("product", "sections", "vain"),
+    [
+        ("NVIDIA-L4", {}, False),
+        ("NVIDIA-L4", OFF, True),
+        ("NVIDIA-L4", {**OFF, "reconciler": None}, False),
+        ("NVIDIA-H100-80GB-HBM3", OFF, False),
+        (None, OFF, False),
+        ("NVIDIA-H100-80GB-HBM3", {**OFF, "migManager": {"enabled": False}}, True),
+        ("NVIDIA-L4", {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}}, True),
+    ],
+)
+def test_an_upgrade_of_nothing(product: str | None, sections: dict[str, Any], vain: bool) -> None:
+    """Where neither a driver nor a MIG layout is rolled out to a pool, its budget says so; an unknown GPU may be cut.
+
+    Without the program another rule refuses it (GPU821).
+    """
+    pool = {**POOL, "upgrade": {"maxUnavailable": 1}, **({"gpuProduct": product} if product else {})}
+    asked = {"reconciler": IMAGE, **sections}
+    policy = spec(nodePools=[pool], **{name: value for name, value in asked.items() if value is not None})
+    told = [finding.path for finding in found("GPU837", policy)]
+    assert told == (["spec.nodePools[0].upgrade"] if vain else [])
+
+
 @pytest.mark.parametrize(("reconciler", "vain"), [("", True), ('reconciler: {image: "r.example/r:1"}', False)])
 def test_the_budget_counts_without_a_driver(reconciler: str, vain: bool, store: Store) -> None:
     """Nodes that bring their driver are taken out of service for MIG layouts, within the same budget."""
