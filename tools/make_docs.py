@@ -59,8 +59,8 @@ can't do; a **note** is the rest of what is worth knowing. An id has one meaning
 where everything in it is known to be harmless: what a monitoring object says is, what restarts a pod is not.
 
 Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about
-excludes no pool. Two folders have no policies: their dangers come without numbers, and what nodes advertise is not
-compared.
+excludes no pool. Where two folders are compared, their policies are those in `policies/` beside each, as far as they
+render to what is in it; without them dangers come without numbers, and what nodes advertise is not compared.
 """
 FAMILIES = {
     "1": "Driver pods",

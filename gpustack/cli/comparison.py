@@ -10,22 +10,23 @@ from __future__ import annotations
 import argparse
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..gitops import place
-from ..model import Finding, GpustackError, InputError
+from ..model import Finding, InputError
 from . import common
+from .policies import Policies, beside
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
-    from ..policy.spec import ClusterPolicySpec
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
     from .formats.diff import Compared
+    from .policies import Spec
     from .revisions import Git
 
 
@@ -46,7 +47,13 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         impact = effects.impact(found, specs, new=new, gone=gone, own=own)
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(found, own)))
-        yield Compared(grouped, replace(impact, unknown=tuple(unknown)))
+        why = FOLDERS if getattr(options, "folders", []) else REVISION
+        yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why)
+
+
+FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"
+REVISION = "no policy of one side can be read"
+"""Why numbers are missing."""
 
 
 def _lacks(pair: tuple[object, object] | None, cluster: str, both: Sides) -> bool:
@@ -67,48 +74,12 @@ class Sides:
 
     def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
         """The effective specs of both sides for the clusters FOUND."""
+        for policies in filter(None, (self.old, self.new)):
+            policies.prepare(found)
         return {
             name: (self.old.spec(name) if self.old else None, self.new.spec(name) if self.new else None)
             for name in found
         }
-
-
-if TYPE_CHECKING:
-    Spec = ClusterPolicySpec | None
-
-
-class Policies:
-    """The policies of one side, read when they are asked for; clusters of one effective spec share it.
-
-    `same` are those that are what the policy of another side is, byte for byte, layers included.
-    """
-
-    def __init__(self, project: Project, found: Iterable[Source], same: Mapping[str, Policies] | None = None) -> None:
-        self.project, self._same = project, dict(same or {})
-        self.sources = {source.name: source for source in found}
-        self._known: dict[str, Spec] = {}
-
-    def spec(self, cluster: str) -> Spec:
-        """The effective spec of CLUSTER; None where no policy describes it, or it can't be read any more."""
-        if cluster in self._same:
-            return self._same[cluster].spec(cluster)
-        source = self.sources.get(cluster)
-        if source is None:
-            return None
-        if source.key not in self._known:
-            self._known[source.key] = self._read(source)
-        return self._known[source.key]
-
-    def _read(self, source: Source) -> Spec:
-        from ..compiler.sources import load_policy
-        from ..policy.spec import ClusterPolicySpec
-
-        if source.spec:
-            return ClusterPolicySpec.model_validate_json(source.spec)
-        try:
-            return load_policy(source.path, self.project.root, self.project.store).spec
-        except GpustackError:
-            return None
 
 
 @contextmanager
@@ -119,7 +90,10 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
         what = f"diff compares two folders, and {len(folders)} {'was' if len(folders) == 1 else 'were'} named"
         raise InputError(Finding("GPU027", "error", what, remedy="name both, or none to compare with Git"))
     if folders:
-        yield Sides(folder_side(Path(folders[0])), folder_side(Path(folders[1])))
+        with common.project(options) as project:
+            old, new = (folder_side(Path(folder)) for folder in folders)
+            known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
+            yield Sides(old, new, *known)
         return
     with common.project(options) as project, ExitStack() as stack:
         texts, after = new_side(project)

@@ -51,7 +51,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
     from ..compiler.lint import lint
     from ..compiler.sources import read_sources
     from ..review.report import findings, matrix, pictures
-    from .comparison import Policies
+    from .policies import Policies
 
     paths = common.select([])
     with common.project(options) as project:

@@ -145,6 +145,41 @@ def test_two_folders(merged: Project, tmp_path: Path) -> None:
     assert (missing.code, "is no folder" in missing.err) == (4, True)
 
 
+POOL: dict[str, Any] = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
+ON: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
+
+
+def test_two_checkouts_have_numbers(merged: Project, tmp_path: Path) -> None:
+    """Folders beside the policies that render to them are compared with numbers, whatever the current folder is; one
+    that somebody edited, or without policies, is compared without, and it is said why.
+    """
+    merged.policy("one", nodePools=[POOL], **ON)
+    assert merged.run("render").code == 0
+    old = tmp_path / "merged"
+    for name in ("policies", "dist"):
+        shutil.copytree(merged.folder / name, old / name)
+    merged.policy("one", nodePools=[{**POOL, "sharing": {"timeSlicing": {"replicas": 2}}}], **ON)
+    assert merged.run("render").code == 0
+
+    def compared() -> tuple[list[str], list[dict[str, Any] | None]]:
+        found = merged.run("diff", old / "dist", merged.dist, "--format", "json", cwd=tmp_path).json
+        return found["withoutNumbers"], [item["nodes"] for item in found["impact"] if item["rule"] == "IMP302"]
+
+    assert compared() == ([], [{"min": 3, "max": 3}])
+    file = next((old / "dist" / "one").rglob("daemonset-*.yaml"))
+    kept = file.read_text("utf-8")
+    file.write_text(kept.replace("name: ", "name:  "), "utf-8")
+    assert compared() == (["one"], [])
+    file.write_text(kept, "utf-8")
+    (old / "policies" / "two.yaml").write_text("kind: [")
+    assert compared() == ([], [{"min": 3, "max": 3}])
+    shutil.rmtree(old / "policies")
+    assert compared() == (["one"], [])
+    told = merged.run("diff", old / "dist", merged.dist).out
+    assert "no policies/ beside one of the folders renders to what is in it" in told
+    assert "--base" in told
+
+
 def test_a_file_that_is_no_object(merged: Project, tmp_path: Path) -> None:
     """It is named, with what to do; exit 4."""
     other = tmp_path / "other"
@@ -263,13 +298,11 @@ def test_rendered_files_that_somebody_edited(merged: Project) -> None:
 
 def test_numbers_of_nodes(merged: Project) -> None:
     """Numbers come from the policies of the base and of now."""
-    pool = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
-    on: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
-    merged.policy("one", nodePools=[pool], **on)
+    merged.policy("one", nodePools=[POOL], **ON)
     merged.run("render")
     commit(merged)
-    shared = {**pool, "sharing": {"timeSlicing": {"replicas": 2}}}
-    merged.policy("one", nodePools=[shared], **on)
+    shared = {**POOL, "sharing": {"timeSlicing": {"replicas": 2}}}
+    merged.policy("one", nodePools=[shared], **ON)
     found = merged.run("diff", "--format", "json").json
     more = next(item for item in found["impact"] if item["rule"] == "IMP302")
     assert more["nodes"] == {"min": 3, "max": 3}
@@ -278,13 +311,11 @@ def test_numbers_of_nodes(merged: Project) -> None:
 
 def test_a_layer_that_changes(merged: Project) -> None:
     """A policy that is the same, byte for byte, has other numbers where its layer has."""
-    pool = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
-    on: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
-    merged.layer("base", nodePools=[pool])
-    merged.policy("one", extends=["base"], **on)
+    merged.layer("base", nodePools=[POOL])
+    merged.policy("one", extends=["base"], **ON)
     merged.run("render")
     commit(merged)
-    merged.layer("base", nodePools=[{**pool, "sharing": {"timeSlicing": {"replicas": 2}}}])
+    merged.layer("base", nodePools=[{**POOL, "sharing": {"timeSlicing": {"replicas": 2}}}])
     assert "IMP302" in {item["rule"] for item in merged.run("diff", "--format", "json").json["impact"]}
 
 

@@ -25,10 +25,11 @@ FORMATS = ("text", "markdown", "html", "json", "unified")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a comparison found: the changes in groups, and what they do."""
+    """What a comparison found: the changes in groups, what they do, and why numbers are missing where some are."""
 
     difference: Difference
     impact: Impact
+    why: str = ""
 
 
 def written(found: Compared, how: str, *, budget: int, colours: bool) -> str:
@@ -64,7 +65,7 @@ def missing(found: Compared) -> str:
     if not unknown:
         return ""
     shown = summary(unknown, found.difference.total)
-    return f"without numbers of nodes and of what they advertise, as no policy of one side can be read: {shown}"
+    return f"without numbers of nodes and of what they advertise, as {found.why}: {shown}"
 
 
 def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
