@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpustack.cli.formats import diff as formats
-from gpustack.cli.formats.diff import FORMATS, Compared, markdown
+from gpustack.cli.formats.diff import FORMATS, Compared, head, markdown, verdict
 from gpustack.review.diff.groups import Difference, Group
 from gpustack.review.diff.objects import Identity, ObjectChange
 from gpustack.review.impact.effects import Effect, Impact
@@ -26,6 +26,7 @@ from tests.project import Project
 
 all_rules()
 TEXTS = st.text(max_size=60)
+LONG = st.builds(str.__mul__, st.sampled_from(["@", "#b", "&", "<", "字", "😀", "x."]), st.integers(1, 250))
 EVIL = "<script>alert(1)</script>`]|[x](http://evil.example) **b** @team #12 \x1b[31m\x07\u202e&amp;\n# heading\n```\n"
 
 
@@ -42,13 +43,13 @@ def effects(draw: st.DrawFn) -> list[Effect]:
     return sorted(made, key=lambda effect: (effect.severity != "danger", effect.rule))
 
 
-def compared(made: list[Effect], groups: int, text: str = "x") -> Compared:
-    """A comparison with the effects MADE and a number of groups."""
+def compared(made: list[Effect], groups: int, text: str = "x", unknown: tuple[str, ...] = ()) -> Compared:
+    """A comparison with the effects MADE and a number of groups, and without numbers for clusters UNKNOWN."""
     changes = [
         Group((f"c{at}", text), (ObjectChange("removed", Identity("", text, "", f"o{at}"), body={"data": {text: ""}}),))
         for at in range(groups)
     ]
-    return Compared(Difference("a", "b", 3000, tuple(changes)), Impact(tuple(made), unknown=(text,)))
+    return Compared(Difference("a", "b", 3000, tuple(changes)), Impact(tuple(made), unknown=unknown or (text,)))
 
 
 @settings(max_examples=25, deadline=None)
@@ -56,25 +57,37 @@ def compared(made: list[Effect], groups: int, text: str = "x") -> Compared:
     made=effects(),
     budget=st.integers(markdown.SMALLEST, 70_000),
     groups=st.sampled_from([0, 1, 500]),
-    text=st.text(min_size=1, max_size=300),
+    text=st.one_of(st.text(min_size=1, max_size=300), st.text("@#&<字😀\n`", min_size=1, max_size=300)),
+    unknown=st.lists(LONG, max_size=8, unique=True),
 )
-def test_markdown_keeps_the_budget_and_every_danger(made: list[Effect], budget: int, groups: int, text: str) -> None:
-    """However much there is to say, the body is within its budget, and each rule with a danger is in it."""
-    body = markdown.write(compared(made, groups, text), budget=budget)
+def test_markdown_keeps_the_budget_and_every_danger(
+    made: list[Effect], budget: int, groups: int, text: str, unknown: list[str]
+) -> None:
+    """However much there is to say, the body is within its budget in bytes, what it comes to and each rule with a
+    danger are in it, and nothing that is cut leaves a tag or an entity torn.
+    """
+    found = compared(made, groups, text, tuple(unknown))
+    body = markdown.write(found, budget=budget)
     assert len(body.encode()) <= budget
+    assert body.startswith(f"### gpustack: {head(found)}\n")
+    assert not groups or f"\n{verdict(found)}\n" in body
     assert all(f"**{effect.rule} " in body for effect in made if effect.severity == "danger")
+    prose = body.partition("<details>")[0]
+    assert re.sub(r"<code>[^<>]*</code>", "", prose).count("<") == 0
+    assert re.sub(r"&#[0-9]+;", "", prose).count("&") == 0
+    assert body.count("\n<details>") == body.count("\n</details>")
 
 
 def test_all_rules_at_once_fit_into_the_smallest_budget() -> None:
     """Every danger that there is, thousands of times, in 1,000 clusters with names as long as names may be."""
-    names = tuple(f"{'x' * 240}-{at * 2}" for at in range(1000))
+    names = tuple(f"{'字' * 240}-{at * 2}" for at in range(1000))
     made = [
         Effect(rule.id, f"{at}", "y" * 300, "do", names)
         for rule in all_rules()
         if rule.severity == "danger"
         for at in range(50)
     ]
-    body = markdown.write(compared(made, 1000), budget=markdown.SMALLEST)
+    body = markdown.write(compared(made, 1000, unknown=names), budget=markdown.SMALLEST)
     assert len(body.encode()) <= markdown.SMALLEST
     assert all(f"**{rule.id} " in body for rule in all_rules() if rule.severity == "danger")
 

@@ -2,13 +2,14 @@
 
 The parts have an order: what it comes to, dangers, notes, changes. What comes later is cut first, in whole parts, and
 counted. Dangers are never cut: where they would not fit, they are said more briefly, in the end as a line for each rule
-with how often and where. There are some thirty rules, so that always fits into SMALLEST.
+with how often. The bytes for that are set aside before anything else is written. There are some forty rules, so that
+it always fits into SMALLEST.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ....review.diff.groups import Group
 from ....review.diff.present import Block, blocks, count
@@ -19,6 +20,9 @@ from . import Compared, by_rule, head, missing, verdict
 
 SMALLEST = 8_000
 """Bytes below which no budget is taken: a line for each rule has room in it."""
+LONGEST = 600
+"""Bytes of the line that says which numbers are missing."""
+CUT = "..."
 END = "\n{} of {} {} are not shown here: the whole is in `gpustack diff`.\n"
 _TICKS = re.compile("`+")
 _SPECIAL = re.compile(r"[^\w ,.:%()=/+;>'\"-]|_")
@@ -27,12 +31,13 @@ _SPECIAL = re.compile(r"[^\w ,.:%()=/+;>'\"-]|_")
 def write(found: Compared, *, budget: int = 65_000) -> str:
     """FOUND in at most BUDGET bytes."""
     body = Body(max(budget, SMALLEST))
-    body.add(f"### gpustack: {head(found)}\n")
-    for line in filter(None, (verdict(found), missing(found))):
-        body.add(f"\n{escaped(line)[:600]}\n")
     ends = sum(size(END.format(10**9, 10**9, what)) for what in ("notes", "changes"))
-    body.add(dangers(found, body.left - ends))
     total = found.difference.total
+    body.must(f"### gpustack: {head(found)}\n")
+    body.must(f"\n{escaped(verdict(found))}\n" if verdict(found) else "")
+    spare = body.left - ends - size(told(found, counted_only)) - size("\n\n")
+    body.must(f"\n{brief(missing(found), min(spare, LONGEST))}\n" if missing(found) else "")
+    body.must(dangers(found, body.left - ends))
     notes = [note(first, same, total) for first, same in by_rule(found.impact.notes)]
     body.add_all([f"\n#### What else it does\n\n{notes[0]}", *notes[1:]] if notes else [], "notes", ends)
     body.add_all((section(group, total) for group in found.difference.groups), "changes", ends // 2)
@@ -44,6 +49,11 @@ class Body:
 
     def __init__(self, budget: int) -> None:
         self.text, self.left = "", budget
+
+    def must(self, part: str) -> None:
+        """Append PART, for which there is room by construction."""
+        if not self.add(part):
+            raise AssertionError(f"{size(part)} bytes don't fit into {self.left}: more rules than SMALLEST is made for")
 
     def add(self, part: str) -> bool:
         """Append PART if it fits; whether it did."""
@@ -74,6 +84,15 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _entity(found[0]), quiet)
 
 
+def brief(text: str, most: int) -> str:
+    """TEXT, escaped, in at most MOST bytes: what is cut is cut before, so that no tag or entity is torn."""
+    made = escaped(text)
+    while size(made) > most and text:
+        text = text[: max(0, len(text) * most // size(made) - len(CUT))]
+        made = escaped(text) + CUT
+    return made
+
+
 def _entity(character: str) -> str:
     if character in "@#":
         return f"<code>{character}</code>"  # mentions and references are made of what is shown, but not of code
@@ -82,14 +101,17 @@ def _entity(character: str) -> str:
 
 def dangers(found: Compared, room: int) -> str:
     """The dangers in at most ROOM bytes: in full, without reasons, or folded to a line for each rule."""
-    if not found.impact.dangers:
-        return ""
-    total, rules = found.difference.total, list(by_rule(found.impact.dangers))
-    for how in (in_full, in_brief, folded, counted_only):
-        text = "\n#### Dangers\n\n" + "".join(how(first, same, total) for first, same in rules)
+    for how in (in_full, in_brief, folded):
+        text = told(found, how)
         if size(text) <= room:
             return text
-    return text
+    return told(found, counted_only)
+
+
+def told(found: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -> str:
+    """The dangers, those of a rule as HOW says them."""
+    rows = [how(first, same, found.difference.total) for first, same in by_rule(found.impact.dangers)]
+    return "\n#### Dangers\n\n" + "".join(rows) if rows else ""
 
 
 def in_full(first: Effect, same: Sequence[Effect], total: int) -> str:
