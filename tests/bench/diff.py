@@ -34,7 +34,8 @@ def figures(bench: Bench) -> Iterator[Figure]:
     base = {**fleet.LAYERS["base"], "gitops": engine("10m")}
     fleet.rewrite_layer(project, "base", base)
     bench.render(project, changed=bench.clusters)
-    for words in (["init", "-q"], ["add", "-A"], ["-c", "gc.auto=0", "commit", "-q", "-m", "x"]):
+    made = ["-c", "gc.auto=0", "commit", "-q", "-m", "x"]
+    for words in (["init", "-q"], ["add", "-A"], made, ["repack", "-a", "-d", "-q"]):  # as a clone has it
         subprocess.run(["git", *words], cwd=project, env={**os.environ, **GIT}, check=True)
     exporter = base["dcgmExporter"]
     monitor = {**exporter["serviceMonitor"], "additionalLabels": {"example.com/team": "a"}}
