@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SAMPLE = "cluster"
 """A cluster's name, to see whether objects are valid: which one does not matter."""
-STAND_IN = "some-cluster-of-many"
-"""A name in whose place others are put."""
+STAND_IN = "some-cluster-of-many-whose-names-are-shorte"
+"""A name in whose place others are put; the longest that is a whole part of all objects' names (gitops/flux.py)."""
 
 
 def planned(spec: ClusterPolicySpec, bodies: Iterable[str]) -> dict[str, Any] | None:
@@ -72,8 +72,7 @@ class EngineTexts:
 
     def of(self, cluster: str) -> dict[str, str]:
         """The texts for CLUSTER by their paths below dist/."""
-        if (
-            self._alone or emit({"name": cluster}) != f"name: {cluster}\n"
-        ):  # a name that stands in quotes where it is all
+        quoted = emit({"name": cluster}) != f"name: {cluster}\n"  # where it stands alone
+        if self._alone or quoted or len(cluster) > len(STAND_IN):
             return _files(self._plan, cluster)
         return {path.replace(STAND_IN, cluster): text.replace(STAND_IN, cluster) for path, text in self._files.items()}

@@ -113,12 +113,18 @@ def test_rendered_objects_that_somebody_edited(merged: Project) -> None:
     assert (ran.code, "1 of 3 clusters: two (1 changed)" in ran.out) == (1, True)
 
 
-@pytest.mark.parametrize("name", ["one", "1", "true", "1e3", "0x1", "no", "a.b", STAND_IN, "gpustack", "argocd"])
-@pytest.mark.parametrize("which", ["argocd", "flux"])
+NAMES = ("one", "1", "true", "1e3", "0x1", "no", "a.b", STAND_IN, "gpustack", "argocd", "x" * 43, "x" * 44, "x" * 60)
+OTHERS = {"kubeConfig": {"secretName": "x"}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("which", "more"), [("argocd", {}), ("flux", {}), ("flux", OTHERS)])
 @pytest.mark.parametrize("path", [".", "dist"])
-def test_texts_of_many_clusters_are_those_that_are_written(name: str, which: str, path: str) -> None:
+def test_texts_of_many_clusters_are_those_that_are_written(
+    name: str, which: str, more: dict[str, Any], path: str
+) -> None:
     """A text in which a name was put in another's place is, to the byte, what render writes for the cluster."""
-    section = engine(which=which)
+    section = engine(which=which, **more)
     section["repository"]["path"] = path
     plan = planned(policy(section), [OBJECT])
     texts = EngineTexts(plan).of(name)

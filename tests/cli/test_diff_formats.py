@@ -73,7 +73,7 @@ def test_markdown_keeps_the_budget_and_every_danger(
     assert not groups or f"\n{verdict(found)}\n" in body
     assert all(f"**{effect.rule} " in body for effect in made if effect.severity == "danger")
     prose = body.partition("<details>")[0]
-    assert re.sub(r"<code>[^<>]*</code>", "", prose).count("<") == 0
+    assert re.sub(r"<code>[^<]*</code>", "", prose).count("<") == 0
     assert re.sub(r"&#[0-9]+;", "", prose).count("&") == 0
     assert body.count("\n<details>") == body.count("\n</details>")
 

@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from ...model import STAGES
+
 CLUSTER, NAMESPACE = "<cluster>", "<namespace>"
 
 
@@ -32,6 +34,7 @@ class Own(NamedTuple):
 
 
 NONE = Own()
+_STAGES = "|".join(STAGES)
 _NAMESPACES = {"namespaces", "matchNames"}
 """Lists of namespaces."""
 
@@ -67,8 +70,10 @@ def marked(body: Any, own: Own, *, engine: bool) -> Any:
 def marked_file(file: str, own: Own, *, engine: bool) -> str:
     """The path FILE, marked as what is in it."""
     if engine and own.cluster:
-        folder = file.replace(f"/{own.cluster}/", f"/{CLUSTER}/")
-        return folder.replace(f"-gpustack-{own.cluster}.yaml", f"-gpustack-{CLUSTER}.yaml")
+        found = file.replace(f"/{own.cluster}/", f"/{CLUSTER}/")
+        for end in (".yaml", "-"):
+            found = found.replace(f"-gpustack-{own.cluster}{end}", f"-gpustack-{CLUSTER}{end}")
+        return found
     if own.namespace and file.endswith(f"/namespace-{own.namespace}.yaml"):
         return f"{file.removesuffix(f'{own.namespace}.yaml')}{NAMESPACE}.yaml"
     return file
@@ -76,8 +81,11 @@ def marked_file(file: str, own: Own, *, engine: bool) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _word(name: str) -> re.Pattern[str]:
-    """NAME as a word of its own, or behind the prefix of the engine's objects."""
-    return re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)|(?<=\bgpustack-){re.escape(name)}(?![\w-])")
+    """NAME as a word of its own, or behind the prefix of the engine's objects, which may end in a stage."""
+    word = re.escape(name)
+    return re.compile(
+        rf"(?<![\w.-]){word}(?![\w-]|\.\w)|(?<=\bgpustack-){word}(?![\w-])|(?<=\bgpustack-){word}(?=-(?:{_STAGES})$)"
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -78,8 +78,8 @@ def destination(subject: Subject) -> Iterator[Hit]:
 
     Do: make sure that both names are one cluster, or that the new one is meant to get this stack.
     """
-    for change in changed(subject, "Application"):
-        for step in steps(change, (("spec", "destination"),)):
+    for change in changed(subject, *SYNCS):
+        for step in steps(change, (("spec", "destination"), ("spec", "kubeConfig"))):
             yield Hit(str(change.identity), step)
 
 
@@ -106,25 +106,36 @@ def source(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP804", "danger")
 def nobody_syncs(subject: Subject) -> Iterator[Hit]:
-    """Nobody syncs any more what an engine's object synced.
+    """What an engine's object synced is synced by nobody any more, or by another object.
 
     Without its Application a cluster stays as it is, whatever is merged. With a Kustomization that prunes goes what it
-    applied, but for what is guarded against pruning.
+    applied, but for what is guarded against pruning: also where one of another name or namespace takes its place.
 
-    Do: keep it as long as the cluster lives, or stop it by hand, without pruning.
+    Do: keep it as long as the cluster lives, or stop it by hand, without pruning, before the merge (gitops.md).
     """
     if subject.whole == "gone" or engine_step(subject):
         return
     emptied = {change.file.partition("/")[0] for change in subject.changes if change.what == "removed"}
+    come = {folder_of(change.new): change.identity for change in subject.engine if change.what in {"added", "renamed"}}
     for change in subject.engine:
-        identity = change.was or change.identity
+        identity, folder = change.was or change.identity, folder_of(change.old)
         if change.what not in {"removed", "renamed"} or identity.kind not in SYNCS:
             continue
-        if identity.kind == "Application":
-            yield Hit(str(identity), "it is removed: the cluster isn't synced any more, and stays as it is")
-        elif str(at(change.old, "spec", "path")).rpartition("/")[2] not in emptied:
-            then = "Flux deletes what it applied" if prunes(change.old) else "what it applied stays as it is"
-            yield Hit(str(identity), f"it is removed: {then}")
+        if folder in come:
+            what = f"{come[folder]} takes its place"
+        elif identity.kind == "Application":
+            what = "the cluster isn't synced any more"
+        elif folder.rpartition("/")[2] in emptied:
+            continue
+        else:
+            what = "what is in its stage isn't synced any more"
+        then = "Flux deletes what it applied" if at(change.old, "spec", "prune") else "what it applied stays as it is"
+        yield Hit(str(identity), f"it is removed: {what}, and {then}")
+
+
+def folder_of(body: Body | None) -> str:
+    """The folder that an engine's object applies."""
+    return str(at(body, "spec", "source", "path") or at(body, "spec", "path") or "")
 
 
 HOW: Paths = (

@@ -118,6 +118,9 @@ def test_own_names_of_any_kind(name: str) -> None:
     assert made["metadata"]["name"] == f"gpustack-{CLUSTER}"
     assert made["x"] == [f"dist/{CLUSTER}/x", f"q{name}"]
     assert name in made
+    for text in (f"gpustack-{name}-driver", f"gpustack-{name}-x"):
+        wanted = f"gpustack-{CLUSTER}-driver" if text.endswith("driver") else text
+        assert own.marked({"x": text}, Own(name), engine=True) == {"x": wanted}
     assert own.marked({"x": other}, Own(name), engine=True) == {"x": other}
     assert own.marked(body, Own(name), engine=False) == body
 

@@ -45,6 +45,7 @@ def said(found: Impact) -> dict[str, list[str]]:
 
 APPLICATION = "Argo CD's Application argocd/gpustack-c"
 DRIVER = "Flux's Kustomization flux-system/gpustack-driver"
+UNSYNCED = "it is removed: what is in its stage isn't synced any more"
 
 
 @pytest.mark.parametrize(
@@ -90,19 +91,47 @@ DRIVER = "Flux's Kustomization flux-system/gpustack-driver"
             engine("argocd"),
             {},
             "IMP804",
-            [f"{APPLICATION}: it is removed: the cluster isn't synced any more, and stays as it is"],
+            [f"{APPLICATION}: it is removed: the cluster isn't synced any more, and what it applied stays as it is"],
         ),
         (
             engine("flux"),
             engine("flux", ("base",)),
             "IMP804",
-            [f"{DRIVER}: it is removed: Flux deletes what it applied"],
+            [f"{DRIVER}: {UNSYNCED}, and Flux deletes what it applied"],
         ),
         (
             engine("flux", prune=False),
             engine("flux", ("base",), prune=False),
             "IMP804",
-            [f"{DRIVER}: it is removed: what it applied stays as it is"],
+            [f"{DRIVER}: {UNSYNCED}, and what it applied stays as it is"],
+        ),
+        (
+            engine("flux", ("driver",)),
+            engine("flux", ("driver",), kubeConfig={"secretName": "c"}),
+            "IMP804",
+            [
+                (
+                    f"{DRIVER}: it is removed: Flux's Kustomization flux-system/gpustack-c-driver takes its place, "
+                    "and Flux deletes what it applied"
+                )
+            ],
+        ),
+        (
+            engine("argocd"),
+            engine("argocd", namespace="other"),
+            "IMP804",
+            [
+                (
+                    f"{APPLICATION}: it is removed: Argo CD's Application other/gpustack-c takes its place, "
+                    "and what it applied stays as it is"
+                )
+            ],
+        ),
+        (
+            engine("flux", ("driver",), kubeConfig={"secretName": "c"}),
+            engine("flux", ("driver",), kubeConfig={"secretName": "d"}),
+            "IMP802",
+            ["Flux's Kustomization flux-system/gpustack-c-driver: kubeConfig secretRef name c -> secretRef name d"],
         ),
         (engine("argocd"), engine("flux"), "IMP804", None),
         (engine("argocd"), engine("flux"), "IMP509", ["gitops.engine: argocd -> flux"]),
