@@ -27,6 +27,7 @@ REQUIRED: dict[str, Any] = {
     "preference": {},
     "release": "v26.7.0",
     "replicas": 2,
+    "secretName": "a",
     "resourceName": "nvidia.com/a",
     "selector": "10DE:2331",
     "start": "22:00",
