@@ -10,6 +10,7 @@ import pytest
 from tests.control_plane.actors.operands import gpu_kubelets
 from tests.control_plane.cluster import ControlPlane
 from tests.control_plane.conftest import running
+from tests.control_plane.reconciler.proxy import Proxy
 from tests.control_plane.reconciler.stack import NEW_DRIVER, Stack, render
 from tests.control_plane.reconciler.witness import Witness
 
@@ -48,6 +49,15 @@ def stack(reconciled: ControlPlane, rendered: Path, tmp_path: Path) -> Iterator[
 def witness(stack: Stack) -> Iterator[Witness]:
     """Sees every change of every node, and whether a limit was broken at any moment."""
     made = Witness(stack.api)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def proxy(stack: Stack) -> Iterator[Proxy]:
+    """Between a program and the API server."""
+    made = Proxy(stack.api)
     made.start()
     yield made
     made.stop()

@@ -29,6 +29,7 @@ from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import Manifest, apply_all, manifests, prepare
 from tests.control_plane.objects import is_ready, pod, ready_pods
 from tests.control_plane.process import Program
+from tests.control_plane.reconciler.proxy import Proxy
 
 POLICY = Path(__file__).with_name("policy.yaml")
 NS = "gpu-operator"
@@ -116,6 +117,13 @@ class Stack:
         """A NodePolicy."""
         return self.api.get("gpustack.dev/v1alpha1/NodePolicy", name)
 
+    def reason(self, policy: str, machine: Machine) -> str:
+        """The message of what the node waits for, as `reason: message`; "" where it waits for nothing."""
+        for one in self.policy(policy).get("status", {}).get("waiting", []):
+            if machine.name in one["nodes"]:
+                return f"{one['reason']}: {one['message']}"
+        return ""
+
     def annotate_policy(self, name: str, **annotations: str | None) -> None:
         """What `gpustack rollout pause` and its like write on a NodePolicy."""
         changes = {f"{keys.DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
@@ -133,6 +141,10 @@ class Stack:
         self.plane.programs[f"{name}-{next(NUMBERS)}"] = program
         self.programs.append(program)
         return program
+
+    def behind(self, proxy: Proxy) -> Path:
+        """A kubeconfig of the program's account, by way of the proxy."""
+        return self.plane.kubeconfig("behind", self.api.token_for(ACCOUNT, NS), server=proxy.address)
 
     def log(self, program: Program) -> list[Body]:
         """What the program said."""

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from gpustack.reconciler import keys
 from tests.control_plane.cluster import START_SECONDS, wait_for
 from tests.control_plane.machine import Machine
 from tests.control_plane.process import Program
 from tests.control_plane.reconciler.proxy import Proxy
-from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack
+from tests.control_plane.reconciler.stack import Stack
 from tests.control_plane.reconciler.witness import Witness
-
-
-@pytest.fixture
-def proxy(stack: Stack) -> Iterator[Proxy]:
-    """Between a program and the API server."""
-    made = Proxy(stack.api)
-    made.start()
-    yield made
-    made.stop()
-
-
-def behind(stack: Stack, proxy: Proxy) -> Path:
-    """A kubeconfig of the program's account, by way of the proxy."""
-    token = stack.api.token_for(ACCOUNT, NS)
-    return stack.plane.kubeconfig("behind", token, server=proxy.address)
 
 
 def deleted(stack: Stack, programs: list[Program]) -> Counter[str]:
@@ -69,7 +51,7 @@ def test_late_admission_of_a_stalled_leader(stack: Stack, proxy: Proxy, witness:
     """T8, A1: a leader stalls while its admission of a node is under way; the next one fences the node, so that the
     late write is refused (409), takes the rollout over and ends it; the first, awake again, does nothing more.
     """
-    first = stack.start("first", kubeconfig=behind(stack, proxy))
+    first = stack.start("first", kubeconfig=stack.behind(proxy))
     nodes = stack.add(2)
     stack.all_done(*nodes)
     late = proxy.trouble("hold", lambda method, path, body: method == "PATCH" and b'"unschedulable":true' in body)
@@ -95,7 +77,7 @@ def test_lost_answers_and_broken_watches(stack: Stack, proxy: Proxy, witness: Wi
     """T6: writes that succeed and seem not to (no answer, a 500), and watches that break again and again: the rollout
     ends all the same, nothing is done twice.
     """
-    program = stack.start(kubeconfig=behind(stack, proxy))
+    program = stack.start(kubeconfig=stack.behind(proxy))
     nodes = stack.add(3, "free")
     stack.all_done(*nodes)
     writes = [
