@@ -103,6 +103,7 @@ class Elector:
     async def run(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
         """Campaign and renew until cancelled."""
         led = False  # as last told: leadership is lost between two steps too, when this process stood still
+        paused = self.paused
         while True:
             try:
                 await self.step()
@@ -111,6 +112,9 @@ class Elector:
             if led != self.leading:
                 led = self.leading
                 self.log.info("leading" if led else "no longer leading", identity=self.identity)
+                self.changed()
+            if paused != self.paused:  # nothing else tells a pass that the fleet was paused or resumed
+                paused = self.paused
                 self.changed()
             await sleep(self.terms.retry * (0.8 + 0.4 * secrets.randbelow(1000) / 1000))
 

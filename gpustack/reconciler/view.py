@@ -29,7 +29,7 @@ class View:
     unreadable: str = ""
     """Why a record can't be read; nothing is done then."""
     drivers: tuple[DriverSet, ...] = ()
-    """The driver DaemonSets of the policy that run on this node: one, if all is well."""
+    """The driver DaemonSets of the policy that run on this node: one, if all is well. Without a policy: the record's."""
 
     @property
     def name(self) -> str:
@@ -150,9 +150,11 @@ def view(known: Snapshot, node: Node) -> View:
     except Unreadable as why:
         return View(node, policies, operation, unreadable=str(why))  # an operation that can be read holds its slot
     found = View(node, policies, operation, last, memory)
-    if found.policy is None or found.barred("driver"):
+    if found.barred("driver"):
         return found
-    return replace(found, drivers=tuple(_drivers(known.driver_sets, found.policy, node)))
+    policy = found.policy
+    drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, operation)
+    return replace(found, drivers=tuple(drivers))
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
@@ -169,6 +171,12 @@ def _drivers(sets: Sequence[DriverSet], policy: NodePolicy, node: Node) -> list[
         for each in sets
         if each.object.name in names and selects(each.object.spec.template.spec.nodeSelector, labels)
     ]
+
+
+def _recorded(known: Snapshot, operation: Operation | None) -> list[DriverSet]:
+    """The driver DaemonSet that OPERATION began with: it finishes by that where its policy is gone (A2)."""
+    name = operation.finish.daemonSet if operation else ""
+    return [each for each in known.driver_sets if each.object.name == name]
 
 
 def outdated(view: View, pods: Sequence[Pod]) -> list[Pod]:

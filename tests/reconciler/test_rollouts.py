@@ -154,3 +154,21 @@ def test_a_node_that_comes_again_is_new_though_pods_of_the_former_linger() -> No
     assert "looking" in waits
     assert history.problems() == []
     assert '"kind":"install"' in history.world.annotations(old)[m.LAST]
+
+
+def test_what_is_past_evicting_outlives_its_policy() -> None:
+    """The record has all that finishing needs (A2): the policy goes while the driver is installed, and the node is
+    given back with the new driver, not put into quarantine for want of a DaemonSet.
+    """
+    history = History(1)
+    history.want.version = "2"
+    history.sync(0)
+    for _ in range(100):
+        if phases(history).get("n0") == "Acting":
+            break
+        go(history, 1, 2)
+    history.world.server.remove(POLICIES, POOL)
+    go(history, 40)
+    assert phases(history) == {}
+    assert history.world.machines["n0"].loaded == "digest-2"
+    assert not history.world.cordoned("n0")

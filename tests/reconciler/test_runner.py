@@ -140,6 +140,24 @@ def test_time_alone_is_a_reason(world: World, passes: Passes) -> None:
     running(runner(world), lambda: len(passes.known) > 3)
 
 
+def test_a_pause_of_the_fleet_and_its_end_are_reasons(world: World, passes: Passes) -> None:
+    """Nobody else changes anything: the pass that knows of it comes with the next renewal of the Lease."""
+    made = runner(world)
+
+    def annotate(value: str | None) -> bool:
+        world.server.edit(LEASES, NAME, {"metadata": {"annotations": {keys.PAUSED: value}}}, NAMESPACE)
+        return True
+
+    running(
+        made,
+        labelled(world, "a", "b"),
+        lambda: annotate("fire"),
+        lambda: passes.known[-1].paused == "fire",
+        lambda: annotate(None),
+        lambda: passes.known[-1].paused == "",
+    )
+
+
 def test_failures_are_tried_again_with_pauses(world: World, passes: Passes) -> None:
     """A request that fails is decided again in a later pass, and not at once."""
     made = runner(world)

@@ -6,6 +6,10 @@ program's own token. `trouble` says what befalls the requests that it picks:
 - `hold`: they wait here until `release`, and are sent on then, whatever has become of who sent them;
 - `lose`: the API server does what they ask, and the connection breaks before the answer;
 - `fail`: the API server does what they ask, and the answer is a 500.
+
+`behind` sets the API server's clock back, as far as the program can tell: by the Date of its answers. Set to a smaller
+one, time has passed for the program, and for nobody else. (Never set it forward: what pods say of themselves would be
+in the past.)
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 
@@ -56,6 +62,7 @@ class Proxy:
 
     def __init__(self, api: Api) -> None:
         self.api = api
+        self.behind = timedelta(0)
         self.troubles: list[Trouble] = []
         self.requests: list[tuple[str, str]] = []
         self._watches: set[http.client.HTTPConnection] = set()
@@ -68,6 +75,10 @@ class Proxy:
     def address(self) -> str:
         """What a kubeconfig has as its server."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def now(self) -> datetime:
+        """What time it is for the program."""
+        return datetime.now(UTC) - self.behind
 
     def start(self) -> None:
         """Begin to listen."""
@@ -154,9 +165,11 @@ class _Handler(BaseHTTPRequestHandler):
         return {name: self.headers[name] for name in wanted if name in self.headers}
 
     def head(self, response: http.client.HTTPResponse) -> None:
-        for name in ("Content-Type", "Date", "Retry-After"):
+        for name in ("Content-Type", "Retry-After"):
             if value := response.getheader(name):
                 self.send_header(name, value)
+        if date := response.getheader("Date"):
+            self.send_header("Date", format_datetime(parsedate_to_datetime(date) - self.server.proxy.behind, True))
 
     def stream(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self.close_connection = True

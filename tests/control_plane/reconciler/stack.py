@@ -124,6 +124,11 @@ class Stack:
                 return f"{one['reason']}: {one['message']}"
         return ""
 
+    def condition(self, policy: str, kind: str) -> Body:
+        """A condition of the NodePolicy, empty where it has none."""
+        found = self.policy(policy).get("status", {}).get("conditions", [])
+        return next((one for one in found if one["type"] == kind), {})
+
     def annotate_policy(self, name: str, **annotations: str | None) -> None:
         """What `gpustack rollout pause` and its like write on a NodePolicy."""
         changes = {f"{keys.DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
@@ -141,6 +146,13 @@ class Stack:
         self.plane.programs[f"{name}-{next(NUMBERS)}"] = program
         self.programs.append(program)
         return program
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """What `gpustack rollout ARGUMENTS` says to somebody who may do everything."""
+        config = self.plane.kubeconfig("admin", self.plane.token)
+        command = [sys.executable, "-m", "gpustack", "rollout", *arguments, "--kubeconfig", str(config), "-n", NS]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=env, check=False)
 
     def behind(self, proxy: Proxy) -> Path:
         """A kubeconfig of the program's account, by way of the proxy."""
