@@ -49,6 +49,12 @@ def over(base: Any, more: Any) -> Any:
     return {**base, **{key: over(base.get(key), value) for key, value in more.items()}}
 
 
+def pools(more: Mapping[str, Any]) -> list[Any]:
+    """The pools of policy.yaml, with MORE for those that it names."""
+    found = yaml.safe_load(POLICY.read_text(encoding="utf-8"))["spec"]["nodePools"]
+    return [over(one, more.get(one["name"], {})) for one in found]
+
+
 def render(folder: Path, more: Mapping[str, Any] | None = None) -> Path:
     """Render policy.yaml with MORE of a spec over it; the folder of the rendered cluster."""
     policy = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
@@ -83,10 +89,11 @@ class Stack:
 
     # --- what Git does ------------------------------------------------------------------------------------------------
 
-    def apply(self, rendered: Path, *, only: str = "") -> None:
-        """Apply a rendered cluster, or the objects of one kind, as a GitOps engine does."""
+    def apply(self, rendered: Path, *, only: str = "", without: str = "") -> None:
+        """Apply a rendered cluster, or the objects of one kind, or those of other names, as a GitOps engine does."""
         stages = [
-            [self._shortened(one) for one in stage if only in ("", one.body["kind"])] for stage in manifests(rendered)
+            [self._shortened(one) for one in stage if only in ("", one.body["kind"]) and one.name != without]
+            for stage in manifests(rendered)
         ]
         prepare(self.api, stages)
         refused = [f"{one}: {said}" for one, said in apply_all(self.api, stages).items() if isinstance(said, ApiError)]

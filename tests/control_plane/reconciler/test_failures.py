@@ -9,10 +9,12 @@ import pytest
 from gpustack.reconciler import keys
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import wait_for
+from tests.control_plane.machine import Machine
 from tests.control_plane.reconciler.stack import NEW_DRIVER, Stack, render
 from tests.control_plane.reconciler.witness import Witness, offers
 
 SHORT = {"deadlines": {"driver": 8, "mig": 20, "verifying": 8}}
+TAINT = {"key": "example.com/other", "effect": "NoSchedule"}
 OTHER_LAYOUT = {
     "nodePools": [
         {
@@ -33,32 +35,37 @@ def events(stack: Stack, reason: str) -> list[Body]:
 
 
 def test_failed_drivers(stack: Stack, upgraded: Path) -> None:
-    """T12, T13: an image that is not there, a driver that does not build, a validator that is never ready: each node
-    is put into quarantine at its deadline, cordoned, with the reason in an Event and a count in the status; a node
-    that works is done meanwhile. Mended, each is given back by itself.
+    """T12, T13: an image that is not there, a driver that does not build, a validator that is never ready, a driver
+    pod that never comes (a taint that it does not tolerate, set meanwhile): each node is put into quarantine at its
+    deadline, cordoned, with the reason in an Event and a count in the status; a node that works is done meanwhile.
+    Mended, each is given back by itself.
     """
     stack.start()
-    nodes = stack.add(4, "free")
-    pull, build, validator, good = nodes
+    nodes = stack.add(5, "free")
+    pull, build, validator, tainted, good = nodes
     stack.all_done(*nodes)
     stack.shorten = SHORT
     faults = {pull: "pull_fails", build: "driver_crashes", validator: "validator_never_ready"}
     for machine, fault in faults.items():
         stack.kubelets.change(machine, **{fault: True})
     stack.apply(upgraded)
-    for machine in faults:
+    stack.reaches(tainted, "Evicting")
+    stack.api.patch("Node", tainted.name, {"spec": {"taints": [TAINT]}})
+    for machine in (*faults, tainted):
         stack.reaches(machine, "Quarantine")
         assert stack.node(machine)["spec"]["unschedulable"]
     stack.all_done(good)
-    wait_for(lambda: stack.policy("free")["status"].get("quarantined") == 3, "the status counts them")
+    wait_for(lambda: stack.policy("free")["status"].get("quarantined") == 4, "the status counts them")
     told = {one["regarding"]["name"]: one for one in events(stack, "Quarantined")}
-    assert {one.name for one in faults} <= set(told)
+    assert {one.name for one in (*faults, tainted)} <= set(told)
     assert "k8s-driver-manager is in ImagePullBackOff" in told[pull.name]["note"]
     assert "nvidia-driver-ctr is in CrashLoopBackOff" in told[build.name]["note"]
     assert "no validator is ready" in told[validator.name]["note"]
+    assert "waits for the new driver pod" in told[tainted.name]["note"]
+    stack.api.patch("Node", tainted.name, {"spec": {"taints": None}})
     for machine, fault in faults.items():
         stack.kubelets.change(machine, **{fault: False})
-    stack.all_done(*faults)
+    stack.all_done(*faults, tainted)
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +104,59 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     stack.api.patch("Node", lies.name, {"metadata": {"annotations": {keys.RETRY: "now"}}})
     stack.all_done(lies)
     assert offers(stack.node(lies)) == recut_offers
+
+
+@pytest.fixture(scope="module")
+def rebooting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cluster with a MIG manager that may reboot nodes."""
+    more = {"migManager": {"env": [{"name": "WITH_REBOOT", "value": "true"}]}}
+    return render(tmp_path_factory.mktemp("rendered") / "rebooting", more)
+
+
+def test_reboot_for_a_layout(stack: Stack, witness: Witness, rebooting: Path) -> None:
+    """T14: the MIG manager reboots the node to change the mode: the node is NotReady, its pods start again, and the
+    operation goes on from what stands on the node, without a failure, and before pods get a GPU.
+    """
+    stack.apply(rebooting)
+    stack.start()
+    (machine,) = stack.add(1, "cut")
+    stack.kubelets.change(machine, mig_needs_reboot=True)
+    stack.all_done(machine)
+    cut = {"nvidia.com/mig-2g.20gb": "16", "nvidia.com/mig-3g.40gb": "8"}
+    assert machine.boots == 2
+    assert "rebooting" in {sight.labels.get(keys.MIG_STATE) for sight in witness.sights}
+    assert "Quarantine" not in witness.phases(machine.name)
+    assert all(sight.offers in ({}, cut) for sight in witness.sights)
+    assert offers(stack.node(machine)) == cut
+
+
+def test_nodes_fall_away_in_the_middle(stack: Stack, witness: Witness, upgraded: Path) -> None:
+    """T11, A13: a node that reboots while its driver is installed, one that is down while it is validated, and one
+    that is deleted and made anew while its driver is installed: each ends with the new driver, and none is a failure.
+    """
+    stack.start()
+    nodes = stack.add(3, "free")
+    rebooted, down, again = nodes
+    stack.all_done(*nodes)
+    stack.shorten = {"upgrade": {"breakerFailures": 1}}
+    stack.kubelets.change(rebooted, driver_never_ready=True)
+    stack.kubelets.change(again, driver_never_ready=True)
+    stack.kubelets.change(down, validator_never_ready=True)
+    witness.sights.clear()
+    stack.apply(upgraded)
+    for machine, phase in ((rebooted, "Acting"), (again, "Acting"), (down, "Verifying")):
+        stack.reaches(machine, phase)
+    stack.kubelets.down(down)
+    wait_for(lambda: "the node is not Ready" in stack.reason("free", down), "it is known to be down")
+    stack.kubelets.reboot(rebooted)
+    stack.kubelets.change(rebooted, driver_never_ready=False)
+    stack.kubelets.remove(again)
+    stack.kubelets.add(fresh := Machine(again.name, labels=again.labels))
+    stack.all_done(rebooted, fresh)
+    assert stack.last(fresh)["kind"] == "install"
+    assert (stack.phase(down), stack.last(rebooted)["kind"]) == ("Verifying", "driver")
+    stack.kubelets.up(down)
+    stack.kubelets.change(down, validator_never_ready=False)
+    stack.all_done(down)
+    assert "Quarantine" not in {sight.phase for sight in witness.sights}
+    assert stack.policy("free")["status"]["breaker"].get("open", False) is False

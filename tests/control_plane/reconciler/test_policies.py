@@ -36,8 +36,7 @@ def another(stack: Stack, name: str, **spec: object) -> Body:
 def test_nodes_of_several_policies_and_of_none(stack: Stack, witness: Witness, upgraded: Path) -> None:
     """A2, A3, A7, A14: a node that two policies match keeps its labels as they are, nothing begins on it, and both
     policies are Stalled; one that none matches gets no label, and `rollout status` prints what would cover it. Others
-    roll meanwhile. Once the overlap is gone the node rolls, and the policy is Ready and RolledOut. A policy that
-    selects by labels of NVIDIA's is refused.
+    roll meanwhile. Once the overlap is gone the node's turn comes, and the policy is Ready. A policy that selects by labels of NVIDIA's is refused.
     """
     with pytest.raises(ApiError, match="none of nvidia.com/"):
         stack.api.create(another(stack, "cyclic", nodeSelector={keys.PRESENT: "true"}))
@@ -62,10 +61,10 @@ def test_nodes_of_several_policies_and_of_none(stack: Stack, witness: Witness, u
     assert stray.name in said
     assert "os: ubuntu24.04" in said
     stack.api.patch("Node", shared.name, {"metadata": {"labels": {TWIN: None}}})
-    stack.all_done(shared)
+    stack.reaches(shared, "Held")
     assert deploys(stack, shared.name)[f"{keys.DEPLOY}dcgm"] == "true"
-    wait_for(lambda: stack.condition("free", "RolledOut").get("status") == "True", "it is rolled out")
-    assert stack.condition("free", "Ready")["status"] == "True"
+    wait_for(lambda: stack.condition("free", "Ready").get("status") == "True", "the first is Ready again")
+    assert stack.condition("free", "RolledOut")["status"] == "False"
 
 
 def test_policy_that_vanishes(stack: Stack, upgraded: Path) -> None:
@@ -174,4 +173,4 @@ def test_records_of_another_version(stack: Stack, upgraded: Path) -> None:
     assert "--discard-record" in refused.stderr + refused.stdout
     discarded = stack.cli("retry", unread.name, "--discard-record")
     assert (discarded.returncode, record in discarded.stdout + discarded.stderr) == (0, True)
-    stack.all_done(unread)
+    stack.reaches(unread, "Held")

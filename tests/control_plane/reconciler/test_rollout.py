@@ -12,6 +12,7 @@ from tests.control_plane.manifests import MANAGER
 from tests.control_plane.reconciler.stack import Stack
 from tests.control_plane.reconciler.witness import Witness
 
+CONDITIONS = {"Ready": "True", "Stalled": "False", "RolledOut": "True", "NodeNotCovered": "False"}
 PHASES = ["", "Held", "Evicting", "Acting", "Verifying", ""]
 
 
@@ -34,6 +35,7 @@ def test_driver_rollout(stack: Stack, witness: Witness, upgraded: Path) -> None:
         assert witness.phases(machine.name)[-5:] == PHASES[1:]
         assert keys.CORDONED not in stack.annotations(machine)
     wait_for(lambda: stack.policy("training")["status"]["current"] == 3, "the policy's status counts three nodes")
+    assert {kind: stack.condition("training", kind)["status"] for kind in CONDITIONS} == CONDITIONS
     done = [one for one in stack.api.list("events.k8s.io/v1/Event", "default") if one["reason"] == "OperationDone"]
     told = sorted(one["regarding"]["name"] for one in done if one["regarding"]["name"] in {each.name for each in nodes})
     assert told == sorted([machine.name for machine in nodes] * 2)

@@ -12,7 +12,7 @@ import pytest
 
 from gpustack.reconciler import refusals
 from gpustack.reconciler.client import Client, configuration
-from gpustack.reconciler.cluster import NODES, PODS, ApiError, Conflict, NotFound, Selection, TooMany
+from gpustack.reconciler.cluster import NODES, PODS, ApiError, Conflict, Forbidden, NotFound, Selection, TooMany
 from gpustack.reconciler.objects import Pod
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.objects import budget, pod
@@ -168,3 +168,53 @@ def compact(stack: Stack, node: str) -> None:
         assert etcd.getresponse().status == 200
     finally:
         etcd.close()
+
+
+def test_evictions_that_nobody_can_judge(stack: Stack) -> None:
+    """T2, A11: a budget that no controller has looked at yet refuses, and so does a namespace that is being removed,
+    each in words; a wrong UID evicts nobody, and yet uses up the budget's allowance, as the API server has it: so the
+    program reads a pod anew before it asks.
+    """
+    (machine,) = stack.add(1, "free")
+    where = {"nodeSelector": {"kubernetes.io/hostname": machine.name}}
+    space = stack.plane.namespace("leaving")
+    stack.api.create(pod("there", space, **where))
+    for name in ("one", "two"):
+        stack.api.create(pod(name, "default", labels={"app": "both"}, **where))
+        wait_for(lambda name=name: stack._running(name), f"{name} runs")  # type: ignore[misc]
+    controllers = stack.plane.programs["kube-controller-manager"]
+    controllers.pause()
+    try:
+        stack.api.create(budget("both", "default", {"app": "both"}, 1))
+        stack.api.delete("Namespace", space)
+        said = [evict_as_program(stack, "one", "default"), evict_as_program(stack, "there", space)]
+    finally:
+        controllers.resume()
+    assert isinstance(said[0], TooMany)
+    assert "both is still being processed" in refusals.why(said[0])
+    assert isinstance(said[1], Forbidden)
+    assert "is being terminated" in refusals.why(said[1])
+
+    def allowed() -> int:
+        status = stack.api.get("PodDisruptionBudget", "both", "default").get("status", {})
+        return int(status.get("disruptionsAllowed", 0))
+
+    wait_for(lambda: allowed() == 1, "the budget allows one")
+    assert isinstance(evict_as_program(stack, "one", "default", uid="another"), Conflict)
+    assert allowed() == 0
+    assert isinstance(evict_as_program(stack, "one", "default"), TooMany)
+
+
+def evict_as_program(stack: Stack, name: str, space: str, *, uid: str = "") -> object:
+    """What becomes of the eviction of a pod, or of another of its name."""
+
+    async def asked(client: Client) -> object:
+        (found,) = (await client.list(PODS, Selection(space, fields=f"metadata.name={name}"))).items
+        found.metadata.uid = uid or found.uid
+        try:
+            await refusals.evict(client, found)
+        except ApiError as error:
+            return error
+        return None
+
+    return ask(stack, asked)

@@ -21,6 +21,9 @@ class Sight:
     """Whether the mark says that the cordon is ours."""
     recorded: bool
     labels: dict[str, str]
+    annotations: dict[str, str]
+    taints: frozenset[str]
+    """Their keys."""
     offers: dict[str, str]
     """What the kubelet offers of NVIDIA's resources."""
     at: float
@@ -54,6 +57,8 @@ class Witness:
                 keys.CORDONED in annotations and there,
                 keys.OPERATION in annotations and there,
                 labels,
+                annotations,
+                frozenset(one["key"] for one in body["spec"].get("taints", [])),
                 offers(body),
                 time.monotonic(),
             )
