@@ -10,7 +10,7 @@ from tests.control_plane.actors.operands import VALIDATOR_FILES
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import PCI_LABEL, Machine
 from tests.control_plane.objects import ready_pods
-from tests.control_plane.reconciler.stack import DRIVER, NS, VALIDATOR, Stack
+from tests.control_plane.reconciler.stack import NS, VALIDATOR, Stack
 from tests.control_plane.reconciler.witness import Witness, offers
 
 STARTING = {"key": "example.com/starting", "effect": "NoSchedule"}
@@ -120,7 +120,7 @@ def test_opt_outs(stack: Stack, witness: Witness, upgraded: Path) -> None:
         wait_for(lambda machine=machine: current(stack, machine), f"{machine.name} is done")  # type: ignore[misc]
         assert stack.last(machine)["outcome"] == "done"
     stack.reaches(missing, "Quarantine")
-    assert "no validator is ready" in stack.reason("free", missing)
+    assert "no validator is ready" in stack.operation(missing)["reason"]
     assert all(sight.phase == "" for sight in witness.sights if sight.node == without.name)
     assert stack.labels(labelled)[validator] == "false"
     stack.apply(upgraded)

@@ -36,7 +36,8 @@ def another(stack: Stack, name: str, **spec: object) -> Body:
 def test_nodes_of_several_policies_and_of_none(stack: Stack, witness: Witness, upgraded: Path) -> None:
     """A2, A3, A7, A14: a node that two policies match keeps its labels as they are, nothing begins on it, and both
     policies are Stalled; one that none matches gets no label, and `rollout status` prints what would cover it. Others
-    roll meanwhile. Once the overlap is gone the node's turn comes, and the policy is Ready. A policy that selects by labels of NVIDIA's is refused.
+    roll meanwhile. Once the overlap is gone the node's turn comes, and the policy is Ready. A policy that selects by
+    labels of NVIDIA's is refused.
     """
     with pytest.raises(ApiError, match="none of nvidia.com/"):
         stack.api.create(another(stack, "cyclic", nodeSelector={keys.PRESENT: "true"}))

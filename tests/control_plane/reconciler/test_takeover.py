@@ -1,4 +1,4 @@
-"""A cluster in which the operator ran before: nothing is written beside it, and what it left in hand is gone on with."""
+"""A cluster in which the operator ran before: nothing is written beside it, and what it left is gone on with."""
 
 from __future__ import annotations
 

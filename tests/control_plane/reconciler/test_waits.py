@@ -117,13 +117,8 @@ def test_what_an_operation_waits_for(stack: Stack, proxy: Proxy, upgraded: Path)
     time.sleep(2)  # the program has seen that
     assert (stack.phase(blocked), stack.phase(held), stack.phase(hangs)) == ("Evicting", "Held", "Acting")
     proxy.behind = timedelta(0)
-    for machine, why in ((blocked, "The disruption budget tight needs 1"), (held, "still runs; the slot goes to")):
-        wait_for(lambda machine=machine: not stack.operation(machine), f"{machine.name} is given back", 30)  # type: ignore[misc]
-        last = stack.last(machine)
-        assert (last["outcome"], last["attempt"], why in last["reason"]) == ("released", 1, True)
-        assert _seconds(last["at"], last["notBefore"]) == 300
-        assert not stack.node(machine)["spec"].get("unschedulable")
-        assert "next attempt" in wait_for(lambda machine=machine: stack.reason("free", machine), "it waits")  # type: ignore[misc]
+    _given_back(stack, blocked, "The disruption budget tight needs 1")
+    _given_back(stack, held, "still runs; the slot goes to")
     told = [one for one in stack.api.list("events.k8s.io/v1/Event", "default") if one["reason"] == "OperationReleased"]
     assert any(one["regarding"]["name"] == blocked.name and "budget tight" in one["note"] for one in told)
     page = urllib.request.urlopen(f"http://127.0.0.1:{stack.ports['reconciler']}/metrics").read().decode()
@@ -138,6 +133,12 @@ def test_what_an_operation_waits_for(stack: Stack, proxy: Proxy, upgraded: Path)
     stack.reaches(blocked, "Evicting")
 
 
-def _seconds(since: str, until: str) -> int:
-    """From one moment to another."""
-    return round((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds())
+def _given_back(stack: Stack, machine: Machine, why: str) -> None:
+    """Wait until the node is given back, uncordoned, to be tried again in five minutes."""
+    wait_for(lambda: not stack.operation(machine), f"{machine.name} is given back", 30)
+    last = stack.last(machine)
+    assert (last["outcome"], last["attempt"], why in last["reason"]) == ("released", 1, True)
+    pause = datetime.fromisoformat(last["notBefore"]) - datetime.fromisoformat(last["at"])
+    assert round(pause.total_seconds()) == 300
+    assert not stack.node(machine)["spec"].get("unschedulable")
+    assert "next attempt" in wait_for(lambda: stack.reason("free", machine), f"{machine.name} waits")
