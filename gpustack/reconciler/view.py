@@ -29,7 +29,7 @@ class View:
     unreadable: str = ""
     """Why a record can't be read; nothing is done then."""
     drivers: tuple[DriverSet, ...] = ()
-    """The driver DaemonSets of the policy that run on this node: one, if all is well. Without a policy: the record's."""
+    """The driver DaemonSets of the policy that run on this node: one, if all is well. No policy: the record's."""
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpustack.reconciler.closing import pause_before
 from gpustack.reconciler.cluster import POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
@@ -172,3 +173,9 @@ def test_what_is_past_evicting_outlives_its_policy() -> None:
     assert phases(history) == {}
     assert history.world.machines["n0"].loaded == "digest-2"
     assert not history.world.cordoned("n0")
+
+
+def test_the_pause_after_a_failure_doubles() -> None:
+    """Five minutes at first, and six hours at most (A5)."""
+    minutes = [pause_before(attempt).total_seconds() / 60 for attempt in range(1, 10)]
+    assert minutes == [5, 10, 20, 40, 80, 160, 320, 360, 360]

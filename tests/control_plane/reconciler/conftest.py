@@ -17,7 +17,8 @@ are named with it, and show what a real API server can't be made to do, or not i
     T11  obstacles: both (before, Evicting); failures: nodes_fall_away_in_the_middle (Acting, Verifying)
     T12  failures: failed_drivers (in an operation); waits: what_nobody_works_on (outside of any)
     T13  failures: failed_drivers (never ready); newcomers: opt_outs (missing, opted out)
-    T14  failures: mig (fresh, failed, without effect), reboot_for_a_layout; waits: what_an_operation_waits_for (pending)
+    T14  failures: mig (fresh, failed, without effect), reboot_for_a_layout; waits: what_an_operation_waits_for
+         (pending)
     T15  obstacles: outage_of_node_feature_discovery; newcomers: gpu_that_is_gone. Part of the nodes, or another format
          of the labels, is the same to each node
     T16  waits: what_nobody_works_on (paused); obstacles: others_interfere; newcomers: nodes_that_are_leaving (taint)
@@ -33,7 +34,7 @@ are named with it, and show what a real API server can't be made to do, or not i
     A2   policies: nodes_of_several_policies_and_of_none, policy_that_vanishes
     A3   policies: nodes_of_several_policies_and_of_none (the rule). Pools that become one: tests/components
     A4   newcomers: new_nodes; failures: mig (no GPU before its layout)
-    A5   waits: what_an_operation_waits_for. Doubling up to 6 h: reconciler/test_model
+    A5   waits: what_an_operation_waits_for. Doubling up to 6 h: reconciler/test_rollouts
     A6   takeover: in_the_middle_of_its_upgrade. The other states: reconciler/test_rollouts
     A7   policies, takeover (conditions). What Argo CD and Flux make of them: tests/control_plane/test_engines
     A8   revisions: syncs_in_any_order

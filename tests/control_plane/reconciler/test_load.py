@@ -1,4 +1,4 @@
-"""What the program costs the API server and its own machine. For 1,000 nodes: `python -m tests.bench.reconciler_soak`."""
+"""What the program costs the API server and its machine. For 1,000 nodes: `python -m tests.bench.reconciler_soak`."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def current(stack: Stack, machine: Machine) -> bool:
 
 def test_opt_outs(stack: Stack, witness: Witness, upgraded: Path) -> None:
     """T13: on a node that opted out of the validator, by annotation or by a label of its own, an operation is done
-    without one (somebody else validates there); a node that opted out of everything has no driver, and nothing is due there. Where the validator is
-    missing the node ends in quarantine, and is given back by itself once there is one.
+    without one (somebody else validates there); a node that opted out of everything has no driver, and nothing is due
+    there. Where the validator is missing the node ends in quarantine, and is given back by itself once there is one.
     """
     stack.start()
     nodes = stack.add(4, "free")

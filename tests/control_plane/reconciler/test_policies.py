@@ -39,7 +39,7 @@ def test_nodes_of_several_policies_and_of_none(stack: Stack, witness: Witness, u
     roll meanwhile. Once the overlap is gone the node's turn comes, and the policy is Ready. A policy that selects by
     labels of NVIDIA's is refused.
     """
-    with pytest.raises(ApiError, match="none of nvidia.com/"):
+    with pytest.raises(ApiError, match=r"none of nvidia\.com/"):
         stack.api.create(another(stack, "cyclic", nodeSelector={keys.PRESENT: "true"}))
     stack.start()
     shared, plain = nodes = stack.add(2, "free")
