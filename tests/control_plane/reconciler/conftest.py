@@ -35,7 +35,7 @@ are named with it, and show what a real API server can't be made to do, or not i
     A3   policies: nodes_of_several_policies_and_of_none (the rule). Pools that become one: tests/components
     A4   newcomers: new_nodes; failures: mig (no GPU before its layout)
     A5   waits: what_an_operation_waits_for. Doubling up to 6 h: reconciler/test_rollouts
-    A6   takeover: in_the_middle_of_its_upgrade. The other states: reconciler/test_rollouts
+    A6   takeover: in_the_middle_of_its_upgrade
     A7   policies, takeover (conditions). What Argo CD and Flux make of them: tests/control_plane/test_engines
     A8   revisions: syncs_in_any_order
     A9   obstacles: each_node_waits_for_its_own_reason (counted); load: requests_and_memory (series)

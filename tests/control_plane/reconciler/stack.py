@@ -277,6 +277,9 @@ class Stack:
             if program.running:
                 program.kill()
         self.programs.clear()
+        for machine in self.kubelets.machines.values():
+            with contextlib.suppress(ApiError):  # or it would stay, deleted, into the next test
+                self.api.patch("Node", machine.name, {"metadata": {"finalizers": None}})
         self.kubelets.remove(*list(self.kubelets.machines.values()))
         for kind, space in (("Pod", NS), ("Pod", "default"), ("PodDisruptionBudget", "default"), ("Lease", NS)):
             for one in self.api.list(kind, space):
