@@ -73,9 +73,8 @@ def test_budgets(stack: Stack, witness: Witness, limited: Path) -> None:
     stack.apply(limited)
     for machine in (*rest, alone):
         stack.reaches(machine, "Evicting")
-    ours = [{name for name, sight in now.items() if sight.owned} for now in witness.together()]
     for group in (three, one, training):
-        assert max(len(now & {each.name for each in group}) for now in ours) == 1
+        assert witness.most(lambda sight: sight.owned, *(machine.name for machine in group)) == 1
     assert keys.CORDONED not in stack.annotations(three[0])
     assert stack.node(three[0])["spec"]["unschedulable"]
 
@@ -124,7 +123,7 @@ def test_windows(stack: Stack, proxy: Proxy, upgraded: Path) -> None:
     stack.kubelets.change(acting, driver_never_ready=False)
     stack.kubelets.change(verifying, validator_never_ready=False)
     stack.all_done(acting, verifying)
-    stack.reaches(evicting, "Acting")
-    stack.reaches(held, "Evicting")
+    for machine, phase in ((held, "Held"), (evicting, "Evicting")):
+        wait_for(lambda machine=machine, phase=phase: stack.phase(machine) != phase, f"{machine.name} goes on")  # type: ignore[misc]
     assert stack.phase(late) == stack.phase(unknown) == ""
     assert stack.reason("training", unknown).startswith("window")

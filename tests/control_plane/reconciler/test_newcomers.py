@@ -32,9 +32,7 @@ def test_new_nodes(stack: Stack, witness: Witness) -> None:
     stack.all_done(*nodes, cut)
     assert all(STARTING not in stack.node(one)["spec"].get("taints", []) for one in (*nodes, cut))
     assert witness.most_cordoned() == 0
-    training = {one.name for one in nodes}
-    open_ = [{name for name, sight in now.items() if sight.recorded} & training for now in witness.together()]
-    assert max(len(now) for now in open_) == 2
+    assert witness.most(lambda sight: sight.recorded, *(one.name for one in nodes)) == 2
     for machine in (*nodes, cut):
         seen = [sight for sight in witness.sights if sight.node == machine.name]
         first = next(sight for sight in seen if sight.recorded or keys.PRESENT in sight.labels)

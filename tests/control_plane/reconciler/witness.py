@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpustack.reconciler import keys
@@ -74,14 +75,18 @@ class Witness:
 
     def most_cordoned(self, *nodes: str) -> int:
         """The most nodes that were cordoned at one time, of all or of those named."""
-        cordoned: set[str] = set()
+        return self.most(lambda sight: sight.cordoned, *nodes)
+
+    def most(self, holds: Callable[[Sight], bool], *nodes: str) -> int:
+        """The most nodes of which something held at one time, of all or of those named."""
+        found: set[str] = set()
         most = 0
         for sight in list(self.sights):
-            if sight.cordoned and (not nodes or sight.node in nodes):
-                cordoned.add(sight.node)
+            if holds(sight) and (not nodes or sight.node in nodes):
+                found.add(sight.node)
             else:
-                cordoned.discard(sight.node)
-            most = max(most, len(cordoned))
+                found.discard(sight.node)
+            most = max(most, len(found))
         return most
 
     def torn(self) -> list[Sight]:
