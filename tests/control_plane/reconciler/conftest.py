@@ -26,7 +26,8 @@ are named with it, and show what a real API server can't be made to do, or not i
     T18  budgets: windows. More zones and changes of clocks: reconciler/test_windows
     T19  load: requests_and_memory. 1,000 nodes take most of an hour: tests/bench/reconciler_soak
     T20  rights: missing_right_stops_the_program; all others run with the rendered rights
-    T21  rollout: driver_rollout (applied again). That a prune is blocked is the engines' part: tests/gitops
+    T21  rollout: driver_rollout (applied again); fields: no_field_has_two_writers. That a prune is blocked is the
+         engines' part: tests/gitops
     T22  no condition of a Node is written, but a status of NodePolicies; Events: reconciler/test_telling
     T23  uninstall: uninstall_in_every_phase. From anywhere: reconciler/test_model, test_uninstall
 
