@@ -33,8 +33,9 @@ class Deadlines(Section):
     mig: Minutes | None = None
     """From a new MIG layout's command to its success; where the MIG manager may reboot the node, as long again.
     Absent: 1800."""
-    verifying: Minutes | None = None
-    """From there to a validator that has succeeded and GPUs that the kubelet offers. Absent: 900."""
+    verifying: Annotated[int, Field(ge=600, le=86400)] | None = None
+    """From there to a validator that has succeeded and GPUs that the kubelet offers, from 10 minutes on: a validator
+    that nothing else restarts is made to run again after 5. Absent: 900."""
 
 
 class Reconciler(ImageSource):

@@ -13,6 +13,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,9 @@ APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+
+IDLE_SECONDS = 30
+"""After so long a connection isn't used again; the API server closes idle ones after 90 s."""
 
 WELL_KNOWN = {
     **dict.fromkeys(
@@ -124,15 +128,21 @@ class Api:
     def request(
         self, method: str, path: str, body: object = None, *, content: str = "application/json", **query: str
     ) -> Answer:
-        """Send one request; a body of bytes as it is. A read is sent again, once, over a connection that went stale."""
+        """Send one request; a body of bytes as it is. A read is sent again, once, over a connection that went stale.
+
+        A write is not: so a connection that was idle for long, which the server may have closed, is not used for any.
+        """
         path += f"?{urlencode(query)}" if query else ""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body)
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Content-Type": content}
         for attempt in (1, 2):
             connection = getattr(self._local, "connection", None)
+            if connection is not None and time.monotonic() - self._local.used > IDLE_SECONDS:
+                connection.close()  # it connects anew by itself
             if connection is None:
                 connection = self._local.connection = self.connect()
                 self._open.append(connection)
+            self._local.used = time.monotonic()
             try:
                 connection.request(method, path, data, headers)
                 answer = connection.getresponse()
