@@ -55,6 +55,7 @@ class Registry:
     redirect: str = ""
     uploads: str = ""
     realm: str = ""
+    challenge: str = ""
 
     def put(self, repository: str, tag: str, media_type: str, content: bytes) -> str:
         """Keep a manifest by TAG and by its digest."""
@@ -171,6 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         if registry.user and not self._let_in():
             realm = registry.realm or f"http://{registry.host}/token"
             challenge = f'Bearer realm="{realm}",service="test",scope="x"' if not registry.basic else 'Basic realm="x"'
+            challenge = registry.challenge or challenge
             return self._send(401, b'{"errors":[{"code":"UNAUTHORIZED"}]}', {"WWW-Authenticate": challenge})
         match = re.fullmatch(r"/v2/(.+)/(manifests|blobs)/(.+)", where.path)
         if not match:

@@ -3,6 +3,8 @@
 Every answer that is kept was checked against its digest. A registry that is busy or out of reach is asked again, a few
 times and ever more slowly. Credentials go to the registry that asked, or to the token service that it names, and only
 encrypted; redirects to other hosts don't get them.
+
+No request lasts for ever: one that isn't over in time is given up, however steadily the registry sends a byte of it.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx2
 
 from .. import __version__
-from ..model import Finding, InputError, whole
+from ..model import Finding, InputError, masked, whole
+from .challenge import challenges
 from .credentials import Credentials, Login
 from .reference import Reference, is_loopback
 
@@ -33,7 +37,10 @@ MOST = 4 * 1024 * 1024
 
 _BUSY = {429, 500, 502, 503, 504}
 _TIMEOUT = httpx2.Timeout(30, connect=10)
-_PARAMETER = re.compile(r'([A-Za-z_]+)="([^"]*)"')
+"""Seconds of silence."""
+PATIENCE = 120.0
+"""Seconds that a request may last in all, and one more for each SLOWEST bytes that it takes there."""
+SLOWEST = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +70,19 @@ class Client:
         *,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        patience: float = PATIENCE,
     ) -> None:
-        self._credentials, self._sleep = credentials, sleep
-        self._http = httpx2.Client(
-            transport=transport,
-            timeout=_TIMEOUT,
-            follow_redirects=False,
-            headers={"User-Agent": f"gpustack/{__version__}", "Accept-Encoding": "identity"},
-        )
+        """Raises InputError where the environment says how to connect, and that can't be."""
+        self._credentials, self._sleep, self._patience = credentials, sleep, patience
+        try:
+            self._http = httpx2.Client(
+                transport=transport,
+                timeout=_TIMEOUT,
+                follow_redirects=False,
+                headers={"User-Agent": f"gpustack/{__version__}", "Accept-Encoding": "identity"},
+            )
+        except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:  # SSLError is an OSError
+            raise misled(error) from None
         self._tokens: dict[tuple[str, str, bool], str] = {}
         self._guard = threading.Lock()
 
@@ -122,8 +134,12 @@ class Client:
         """Write the manifest CONTENT under the tag of IMAGE; returns its digest."""
         where = f"{image.base}/manifests/{image.version}"
         headers = {"Content-Type": media_type}
-        self._expect(image, self._ask(image, "PUT", where, push=True, headers=headers, content=content), {201})
-        return digest_of(content)
+        answer = self._ask(image, "PUT", where, push=True, headers=headers, content=content)
+        self._expect(image, answer, {201})
+        digest, said = digest_of(content), answer.headers.get("docker-content-digest", "")
+        if said.startswith("sha256:") and said != digest:
+            raise unusable(image, f"it keeps {said} for what is {digest}")
+        return digest
 
     def _ask(
         self,
@@ -160,13 +176,19 @@ class Client:
         self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
     ) -> Answer:
         """The answer to one request, asked again while the registry is busy or out of reach."""
-        pause, trouble = 0.5, ""
+        pause, trouble, tried = 0.5, "", f"it was tried {ATTEMPTS} times"
         for attempt in range(ATTEMPTS):
             if attempt:
                 self._sleep(min(pause, LONGEST_PAUSE))
                 pause *= 3
             try:
-                answer = self._once(image, method, address, headers, content)
+                answer = within(
+                    self._patience + len(content or b"") / SLOWEST,
+                    lambda: self._once(image, method, address, headers, content),
+                )
+            except TimeoutError:
+                trouble, tried = "the answer doesn't come to an end", "it was given up"
+                break
             except httpx2.TransportError as error:
                 trouble = reason(error)
                 continue
@@ -181,8 +203,8 @@ class Client:
             Finding(
                 "GPU960",
                 "error",
-                f"{image}: the registry {image.host} can't be asked: {trouble}",
-                why=f"it was tried {ATTEMPTS} times",
+                f"{image}: {asked_for(address, image)} can't be asked: {trouble}",
+                why=tried,
                 remedy="try again later, or mend the way there (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE are looked at)",
             )
         )
@@ -197,22 +219,22 @@ class Client:
                 if size > MOST:
                     raise unusable(image, f"it answers with more than {MOST // 1024 // 1024} MiB")
                 parts.append(part)
-            known = {name.lower(): value for name, value in response.headers.items()}
+            known = {name.lower(): value for name, value in response.headers.items()}  # several of a name as a list
             return Answer(response.status_code, known, b"".join(parts))
 
     def _authorised(self, image: Reference, answer: Answer, push: bool) -> str:
         """The header that the challenge in ANSWER asks for."""
-        challenge = answer.headers.get("www-authenticate", "")
+        known = challenges(answer.headers.get("www-authenticate", ""))
         login = self._credentials.of(image)
-        scheme = challenge.partition(" ")[0].lower()
-        if scheme == "basic" and login:
-            return login.basic
-        if scheme != "bearer":
+        if "bearer" not in known:
+            if "basic" in known and login:
+                return login.basic
             raise refused(image, login)
-        said = dict(_PARAMETER.findall(challenge))
+        said = known["bearer"]
         realm = said.get("realm", "")
         if not safe(realm, image):
-            raise unusable(image, f"its token service {realm!r} is not encrypted")
+            what = f"its token service {realm!r} is not encrypted" if realm else "it names no token service"
+            raise unusable(image, what)
         scope = f"repository:{image.repository}:{'pull,push' if push else 'pull'}"
         return f"Bearer {self._token(image, realm, {'service': said.get('service', ''), 'scope': scope}, login)}"
 
@@ -234,10 +256,9 @@ class Client:
             raise unusable(image, f"its token service gives no token (status {answer.status})")
         return token
 
-    @staticmethod
-    def _expect(image: Reference, answer: Answer, good: set[int]) -> None:
+    def _expect(self, image: Reference, answer: Answer, good: set[int]) -> None:
         if answer.status in {401, 403}:
-            raise refused(image, None)
+            raise refused(image, self._credentials.of(image))
         if answer.status not in good:
             raise unusable(image, f"it answers {answer.status}{said_by(answer)}")
 
@@ -257,7 +278,16 @@ def joined(base: str, address: str) -> str:
 
 def same_host(address: str, host: str) -> bool:
     """Whether ADDRESS is of the registry HOST, so that it may see our token."""
-    return urlsplit(address).netloc == host
+    return _place(urlsplit(address)) == _place(urlsplit(f"{urlsplit(address).scheme}://{host}"))
+
+
+def _place(parts: SplitResult) -> tuple[str | None, int | None]:
+    """Host and port of an address: a registry may name the port that goes without saying."""
+    try:
+        port = parts.port
+    except ValueError:
+        return None, None
+    return parts.hostname, port if port is not None else {"https": 443, "http": 80}.get(parts.scheme)
 
 
 def safe(address: str, image: Reference) -> bool:
@@ -283,8 +313,46 @@ def said_by(answer: Answer) -> str:
     """The code of the error that ANSWER has in it."""
     found = as_json(answer.content)
     errors = found.get("errors") if isinstance(found, dict) else None
-    codes = [str(each.get("code", ""))[:40] for each in errors if isinstance(each, dict)] if errors else []
+    listed = errors if isinstance(errors, list) else []
+    codes = [str(each.get("code", ""))[:40] for each in listed if isinstance(each, dict)]
     return f" ({', '.join(filter(None, codes))})" if any(codes) else ""
+
+
+def within(seconds: float, call: Callable[[], Answer]) -> Answer:
+    """What CALL returns or raises; TimeoutError where it does neither in SECONDS. It is left alone then.
+
+    Limits of the HTTP library are about silence, and the look-up of a name has none at all.
+    """
+    done: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return done.result(seconds)
+
+
+def asked_for(address: str, image: Reference) -> str:
+    """Who is asked at ADDRESS on behalf of IMAGE, in words: a token service or a store may be elsewhere."""
+    host = urlsplit(address).netloc.rpartition("@")[2]
+    return f"the registry {image.host}" if host == image.host else f"{host}, where the registry {image.host} sends us,"
+
+
+def misled(error: Exception) -> InputError:
+    """The error for an environment by which no connection can be made. SOCKS needs a package that isn't here."""
+    said = "a SOCKS proxy can't be used" if isinstance(error, ImportError) else masked(f"{error}")
+    return InputError(
+        Finding(
+            "GPU969",
+            "error",
+            f"the environment says how to connect, and that can't be: {said}",
+            why="HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR are looked at",
+            remedy="correct or unset them: a proxy is http://host:port, SSL_CERT_FILE a file of certificates in PEM",
+        )
+    )
 
 
 def reason(error: httpx2.TransportError) -> str:

@@ -9,17 +9,20 @@ import base64
 import binascii
 import json
 import re
-import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..model import Finding, InputError
+from ..policy.regular import read_regular
+from . import helper
 from .reference import DOCKER_HUB, Reference
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_SECONDS = 60
+_MOST = 4 * 1024 * 1024
+"""Bytes of a file with logins."""
 _HUB_KEYS = ("index.docker.io", "docker.io", DOCKER_HUB)
 
 
@@ -42,11 +45,30 @@ class Credentials:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._known: list[tuple[str, dict[str, Any]]] | None = None
+        self._found: dict[str, Login | InputError | None] = {}
+        self._helpers: dict[tuple[str, str], Login | InputError | None] = {}
+        self._guard = threading.Lock()
 
     def of(self, image: Reference) -> Login | None:
-        """The login for the registry of IMAGE; None where nobody logged in. Raises InputError."""
+        """The login for the registry of IMAGE; None where nobody logged in. Raises InputError.
+
+        Looked up once for each repository, and a helper is asked once for each registry: it may take its time to fail.
+        """
+        name = f"{image.host}/{image.repository}"
+        with self._guard:
+            if name not in self._found:
+                try:
+                    self._found[name] = self._look_up(image)
+                except InputError as error:
+                    self._found[name] = error
+            found = self._found[name]
+        if isinstance(found, InputError):
+            raise InputError(*found.findings)
+        return found
+
+    def _look_up(self, image: Reference) -> Login | None:
         for where, config in self._configs():
-            if found := _in_config(config, image, where):
+            if found := self._in_config(config, image, where):
                 return found
         return None
 
@@ -60,7 +82,7 @@ class Credentials:
             yield "DOCKER_AUTH_CONFIG", _parsed(inline, "the variable DOCKER_AUTH_CONFIG")
         for path in self._files():
             try:
-                text = path.read_text(encoding="utf-8")
+                text = read_regular(path, limit=_MOST).decode("utf-8")
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, UnicodeDecodeError) as error:
@@ -79,6 +101,32 @@ class Credentials:
         elif home:
             yield Path(home) / ".docker" / "config.json"
 
+    def _in_config(self, config: Mapping[str, Any], image: Reference, where: str) -> Login | None:
+        keys = _HUB_KEYS if image.host == DOCKER_HUB else (image.host,)
+        helpers = config.get("credHelpers")
+        for key in keys:
+            if isinstance(helpers, dict) and isinstance(helpers.get(key), str):
+                return self._helped(helpers[key], key, where)
+        if found := _in_auths(config.get("auths"), [f"{key}/{image.repository}" for key in keys], where):
+            return found
+        store = config.get("credsStore")
+        if isinstance(store, str) and store:
+            asked = "https://index.docker.io/v1/" if image.host == DOCKER_HUB else image.host
+            return self._helped(store, asked, where)
+        return None
+
+    def _helped(self, name: str, registry: str, where: str) -> Login | None:
+        """What the credential helper NAME knows about REGISTRY."""
+        program = f"docker-credential-{name}"
+        if not _HELPER.fullmatch(name):
+            raise _unusable(f"{where} names the credential helper {name!r}, which can't be a program's name")
+        if (program, registry) not in self._helpers:
+            self._helpers[program, registry] = _asked(program, registry, where)
+        found = self._helpers[program, registry]
+        if isinstance(found, InputError):
+            raise InputError(*found.findings)
+        return found
+
 
 def _parsed(text: str, where: str) -> dict[str, Any]:
     try:
@@ -88,21 +136,6 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _unusable(f"{where} is no JSON document that `docker login` would write")
     return found
-
-
-def _in_config(config: Mapping[str, Any], image: Reference, where: str) -> Login | None:
-    keys = _HUB_KEYS if image.host == DOCKER_HUB else (image.host,)
-    helpers = config.get("credHelpers")
-    for key in keys:
-        if isinstance(helpers, dict) and isinstance(helpers.get(key), str):
-            return _helped(helpers[key], key, where)
-    if found := _in_auths(config.get("auths"), [f"{key}/{image.repository}" for key in keys], where):
-        return found
-    store = config.get("credsStore")
-    if isinstance(store, str) and store:
-        asked = "https://index.docker.io/v1/" if image.host == DOCKER_HUB else image.host
-        return _helped(store, asked, where)
-    return None
 
 
 def _in_auths(auths: Any, wanted: list[str], where: str) -> Login | None:
@@ -120,9 +153,9 @@ def _in_auths(auths: Any, wanted: list[str], where: str) -> Login | None:
 def _login(entry: Mapping[str, Any], where: str) -> Login | None:
     token = entry.get("identitytoken")
     if isinstance(token, str) and token:
-        return Login("", "", token)
+        return _checked(Login("", "", token), where)
     if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str):
-        return Login(entry["username"], entry["password"])
+        return _checked(Login(entry["username"], entry["password"]), where)
     if not isinstance(entry.get("auth"), str) or not entry["auth"]:
         return None
     try:
@@ -134,29 +167,29 @@ def _login(entry: Mapping[str, Any], where: str) -> Login | None:
     return Login(user, password.rstrip("\0"))
 
 
-def _helped(name: str, registry: str, where: str) -> Login | None:
-    """What the credential helper NAME knows about REGISTRY."""
-    program = f"docker-credential-{name}"
-    if not _HELPER.fullmatch(name):
-        raise _unusable(f"{where} names the credential helper {name!r}, which can't be a program's name")
+def _asked(program: str, registry: str, where: str) -> Login | InputError | None:
+    """What the credential helper PROGRAM, which WHERE names, knows about REGISTRY, or why it can't be used."""
     try:
-        done = subprocess.run(
-            [program, "get"], input=registry.encode(), capture_output=True, check=False, timeout=_SECONDS
-        )
-    except OSError as error:
-        raise _unusable(f"{where} names {program}, which can't be started: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise _unusable(f"{program}, which {where} names, gives no answer in {_SECONDS} seconds") from None
-    if done.returncode:
-        if b"credentials not found" in done.stdout + done.stderr:
+        found = helper.ask(program, registry)
+        if found is None:
             return None
-        raise _unusable(f"{program}, which {where} names, fails for {registry} (exit code {done.returncode})")
+        user, secret = found
+        return _checked(Login("", "", secret) if user == "<token>" else Login(user, secret), program)
+    except OSError as error:
+        return _unusable(f"{where} names {program}, which can't be started: {error.strerror}")
+    except helper.HelperError as error:
+        return _unusable(f"{program}, which {where} names, {error}")
+    except InputError as error:
+        return error
+
+
+def _checked(login: Login, where: str) -> Login:
+    """LOGIN, where it can be sent: halves of characters, which JSON can say, no encoding has."""
     try:
-        found = json.loads(done.stdout)
-        user, secret = str(found["Username"]), str(found["Secret"])
-    except (ValueError, KeyError, TypeError):
-        raise _unusable(f"{program}, which {where} names, doesn't print what a credential helper prints") from None
-    return Login("", "", secret) if user == "<token>" else Login(user, secret)
+        f"{login.user}{login.password}{login.identity}".encode()
+    except UnicodeEncodeError:
+        raise _unusable(f"{where} has a login that is no text") from None
+    return login
 
 
 def _unusable(what: str) -> InputError:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import json
+import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +17,7 @@ import httpx2
 import pytest
 
 from gpustack.model import GpustackError, InputError
-from gpustack.registry.client import ATTEMPTS, MOST, Client
+from gpustack.registry.client import ATTEMPTS, MOST, Client, same_host
 from gpustack.registry.credentials import Credentials
 from gpustack.registry.reference import Reference, parse
 from gpustack.registry.resolve import resolve
@@ -241,3 +246,125 @@ def test_addresses_that_are_none(address: str) -> None:
     )
     with Client(Credentials({}), transport=served, sleep=lambda _: None) as asking, pytest.raises(InputError):
         asking.put_blob(image, b"content")
+
+
+def raw(content: bytes, *, every: float = 0) -> str:
+    """The host of a server that answers each request with CONTENT and goes on sending its end, a byte EVERY seconds."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            taken, _ = listening.accept()
+            with taken, contextlib.suppress(OSError):
+                taken.recv(65536)
+                taken.sendall(content)
+                while every:
+                    time.sleep(every)
+                    taken.sendall(content[-1:])
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nx", b"HTTP/1.1 200 OK\r\nX: x"])
+def test_a_trickle(sent: bytes) -> None:
+    """A registry that sends a byte now and then, of what it says or before that, is given up."""
+    image = parse(f"{raw(sent, every=0.05)}/a:1")
+    assert image
+    with Client(Credentials({}), patience=0.4) as asking, pytest.raises(InputError, match="come to an end") as caught:
+        asking.manifest(image)
+    assert refusal(caught.value) == "GPU960"
+
+
+@pytest.mark.parametrize("errors", ["5", "true", "[5]", '{"code": 1}', '"x"', '[{"code": []}]'])
+def test_errors_of_any_shape(errors: str) -> None:
+    """Whatever a registry writes in place of its errors, its status is told."""
+    body = f'{{"errors": {errors}}}'.encode()
+    served = httpx2.MockTransport(lambda _: httpx2.Response(400, stream=httpx2.ByteStream(body)))
+    image = parse("r.example.com/a:1")
+    assert image
+    with Client(Credentials({}), transport=served) as asking, pytest.raises(InputError, match="answers 400"):
+        asking.manifest(image)
+
+
+def test_a_manifest_that_is_kept_otherwise() -> None:
+    """A registry that says it keeps other bytes than were written has not done it."""
+    other = {"Docker-Content-Digest": f"sha256:{'0' * 64}"}
+    served = httpx2.MockTransport(lambda _: httpx2.Response(201, headers=other, stream=httpx2.ByteStream(b"")))
+    image = parse("r.example.com/a:1")
+    assert image
+    with Client(Credentials({}), transport=served) as asking, pytest.raises(InputError, match="it keeps sha256:000"):
+        asking.put_manifest(image, b"{}", "application/json")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"HTTPS_PROXY": f"nonsense://me:{PASSWORD}@proxy.example.com"},
+        {"HTTPS_PROXY": f"http://me:{PASSWORD}@[::"},
+        {"ALL_PROXY": f"socks5://me:{PASSWORD}@proxy.example.com"},
+        {"SSL_CERT_FILE": "/nonexistent"},
+        {"SSL_CERT_FILE": os.devnull},
+        {"SSL_CERT_FILE": "/"},
+    ],
+)
+def test_an_environment_that_leads_nowhere(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy or a file of certificates that can't be used is the user's to correct, and no password is shown."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as caught:
+        client()
+    assert refusal(caught.value) == "GPU969"
+
+
+def test_a_token_service_out_of_reach() -> None:
+    """What is told is who doesn't answer, which needs not be the registry."""
+    header = {"WWW-Authenticate": 'Bearer realm="https://auth.example.com/token",service="x"'}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.host == "r.example.com":
+            return httpx2.Response(401, headers=header, stream=httpx2.ByteStream(b""))
+        raise httpx2.ConnectError("no such host")
+
+    image = parse("r.example.com/a:1")
+    assert image
+    with (
+        Client(Credentials({}), transport=httpx2.MockTransport(answer), sleep=lambda _: None) as asking,
+        pytest.raises(InputError, match=r"auth\.example\.com, where the registry r\.example\.com sends us"),
+    ):
+        asking.manifest(image)
+
+
+def test_a_login_that_is_not_enough(registry: Registry) -> None:
+    """Who has a login that the registry takes, and may not do it nevertheless, isn't told to log in first."""
+    image = named(registry)
+    known = {"DOCKER_AUTH_CONFIG": json.dumps({"auths": {registry.host: {"username": "a", "password": PASSWORD}}})}
+    served = httpx2.MockTransport(lambda _: httpx2.Response(403, stream=httpx2.ByteStream(b"")))
+    with Client(Credentials(known), transport=served) as asking, pytest.raises(InputError, match="refuses the login"):
+        asking.manifest(image)
+
+
+@pytest.mark.parametrize("header", ['Basic realm="x", Bearer {}', 'Bearer {}, Basic realm="x"', "bearer  {}"])
+def test_several_challenges(registry: Registry, header: str) -> None:
+    """A token is asked for wherever the registry offers that, whatever else it offers and however it writes it."""
+    registry.image("nvidia/driver", "1")
+    registry.user = ("me", PASSWORD)
+    registry.challenge = header.format(f'Realm="http://{registry.host}/token", service=test')
+    with client(login(registry)) as asking:
+        asking.manifest(named(registry))
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [
+        ("https://R.example.com:443/v2/a/blobs/uploads/1", True),
+        ("https://r.example.com:444/", False),
+        ("https://r.example.com:x/", False),
+        ("https://r.example.com.evil/", False),
+        ("https://r.example.com@evil.example.com/", False),
+        ("http://r.example.com:443/", False),
+    ],
+)
+def test_who_sees_a_token(address: str, same: bool) -> None:
+    """The registry alone, also where it writes its own address in another way."""
+    assert same_host(address, "r.example.com") is same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def test_helpers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         {"credsStore": "../evil"},
         {"credsStore": "no-such-program"},
         {"auths": {"r.example.com": {"auth": "%"}}},
+        {"auths": {"r.example.com": {"username": "\ud800", "password": "x"}}},
+        {"auths": {"r.example.com": {"identitytoken": "\ud800"}}},
     ],
 )
 def test_what_cannot_be_read(config: Any) -> None:
@@ -102,3 +105,51 @@ def test_what_cannot_be_read(config: Any) -> None:
 def test_passwords_are_not_shown() -> None:
     """A login that lands in a traceback or a log shows nothing."""
     assert "word" not in repr(Login("me", "password", "word"))
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "echo garbage",
+        "printf '\\377'",
+        "yes",
+        "yes [ | head -c 200000 | tr -d '\\n'",
+        """echo '{"Username": null, "Secret": {}}'""",
+        """echo '{"Username": "\\ud800", "Secret": "s"}'""",
+        "exit 3",
+    ],
+)
+def test_helpers_that_fail(printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that prints something else, or without end, is named."""
+    helper(tmp_path, printed, monkeypatch)
+    with pytest.raises(InputError, match="docker-credential-test") as caught:
+        found(inline({"credsStore": "test"}))
+    assert caught.value.findings[0].rule == "GPU964"
+
+
+def test_a_helper_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once, not once for each image, and not for what it leaves behind."""
+    monkeypatch.setattr("gpustack.registry.helper.SECONDS", 0.3)
+    helper(tmp_path, f"echo >>{tmp_path}/asked; sleep 30 & exec sleep 30", monkeypatch)
+    credentials = Credentials(inline({"credsStore": "test"}))
+    for name in ("a", "b"):
+        image = parse(f"r.example.com/{name}:1")
+        assert image
+        with pytest.raises(InputError, match="no answer"):
+            credentials.of(image)
+    assert (tmp_path / "asked").read_text() == "\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_no_file(kind: str, tmp_path: Path) -> None:
+    """What is no file of logins is refused, and not waited for."""
+    path = tmp_path / "config.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(InputError, match="can't be read") as caught:
+        found({"DOCKER_CONFIG": str(tmp_path)})
+    assert caught.value.findings[0].rule == "GPU964"
