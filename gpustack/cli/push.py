@@ -10,14 +10,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, GpustackError, InputError, StaleError
+from ..model import Finding, InputError, MissingToolError, StaleError, masked
 from . import common
-from .text import document, printable
+from .text import document, printable, whole
 
 if TYPE_CHECKING:
     from ..registry.reference import Reference
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     where = target(options.target)
     cluster = one(Path(options.out), options.cluster)
     files = content(Path(options.out), cluster)
-    annotations = origin(options, cluster)
+    annotations = origin(options, cluster, files)
     made = artifact.artifact(files, options.engine, annotations)
     if not options.dry_run:
         from ..registry.client import Client
@@ -122,46 +122,63 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     return found
 
 
-def origin(options: argparse.Namespace, cluster: str) -> dict[str, str]:
-    """Where the files are from, as annotations: what the options say, else what Git knows, else nothing."""
+def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) -> dict[str, str]:
+    """Where FILES are from, as annotations: what the options say, else what Git knows, else nothing."""
     from ..registry.artifact import REVISION, SOURCE
 
     source, revision = options.source, options.revision
     if source is None or revision is None:
-        known = from_git(Path(options.out) / cluster, wanted=revision is None)
+        known = from_git(Path(options.out) / cluster, files if revision is None else None)
         source, revision = source or known[0], revision or known[1]
-    found = {SOURCE: without_user(source or ""), REVISION: revision or ""}
-    return {name: value for name, value in found.items() if value}
+    found = {SOURCE: without_secrets(source or ""), REVISION: revision or ""}
+    return {name: whole(value) for name, value in found.items() if value}
 
 
-def from_git(folder: Path, *, wanted: bool) -> tuple[str, str]:
-    """The remote `origin` and, if WANTED, the last commit that touched FOLDER; empty where there is no repository."""
-    from .revisions import Git
+def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
+    """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
+    from .revisions import NOWHERE, Git
 
     try:
-        git = Git("push annotates the commit that it pushes", "install Git, or give --source and --revision")
-        remotes = git.ask("config", "--get-regexp", r"^remote\.origin\.url$") if git.ask("remote").strip() else ""
-    except GpustackError:
+        git = Git("push annotates the commit that it pushes", "install Git, or give --source and --revision", folder)
+    except MissingToolError:
+        if any((above / ".git").exists() for above in folder.resolve().parents):
+            raise
         return "", ""
-    source = remotes.split("\n")[0].partition(" ")[2].strip()
-    return source, last_commit(git, folder) if wanted else ""
+    except InputError as error:
+        if NOWHERE in str(error):
+            return "", ""
+        raise
+    remotes = (line.partition("\n") for line in git.ask("config", "--null", "--list").split("\0"))
+    source = next((value.strip() for key, _, value in remotes if key == "remote.origin.url"), "")
+    return source, "" if files is None else last_commit(git, folder, files)
 
 
-def last_commit(git: Git, folder: Path) -> str:
-    """The last commit that touched FOLDER, which must hold what that commit has."""
-    if git.ask("status", "--porcelain", "--untracked-files=all", "--", str(folder)).strip():
-        raise StaleError(
-            Finding(
-                "GPU968",
-                "error",
-                f"{folder} isn't committed, so no revision names what would be pushed",
-                remedy="commit it, or give --revision",
-            )
-        )
-    commit = git.ask("log", "-1", "--format=%H", "--", str(folder)).strip()
-    return f"{'sha256' if len(commit) == 64 else 'sha1'}:{commit}" if commit else ""
+def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
+    """The last commit that touched FOLDER, which must hold FILES as that commit has them."""
+    where = os.path.abspath(folder)
+    changed = git.ask("status", "--porcelain", "--untracked-files=all", "--", where).strip()
+    tracked = {os.path.relpath(name, where) for name in git.tracked(where)}
+    commit = git.ask("rev-list", "--max-count=1", "HEAD", "--", where).strip() if tracked and not changed else ""
+    if not commit or not tracked.issuperset(files):
+        what = f"{folder} isn't committed, so no revision names what would be pushed"
+        raise StaleError(Finding("GPU968", "error", what, remedy="commit it, or give --revision"))
+    if cut_off(git, commit):
+        what = f"this clone begins with {commit[:10]}, so nobody can tell which commit touched {folder} last"
+        why = "a shallow clone has not the whole history, and each run would name another commit"
+        remedy = "fetch the whole history (git fetch --unshallow; in CI a depth of 0), or give --revision"
+        raise StaleError(Finding("GPU968", "error", what, why=why, remedy=remedy))
+    return f"{'sha256' if len(commit) == 64 else 'sha1'}:{commit}"
 
 
-def without_user(address: str) -> str:
-    """ADDRESS without user and password: CI systems put tokens there."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "", address)
+def cut_off(git: Git, commit: str) -> bool:
+    """Whether COMMIT has parents that this clone has not: it seems to touch everything then."""
+    if git.ask("rev-parse", "--is-shallow-repository").strip() != "true":
+        return False
+    known = git.ask("rev-list", "--parents", "--max-count=1", commit).split()
+    head = git.ask("cat-file", "commit", commit).partition("\n\n")[0]
+    return len(known) == 1 and "\nparent " in head
+
+
+def without_secrets(address: str) -> str:
+    """ADDRESS without user, password and what follows a question mark: CI systems put tokens there."""
+    return masked(address).replace("***@", "").partition("?")[0]

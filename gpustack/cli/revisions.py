@@ -12,19 +12,29 @@ from ..model import Finding, InputError, MissingToolError
 
 def revision_remedy(said: str) -> str:
     """What to do where Git can't compare, by what it SAID."""
-    if "not a git repository" in said:
+    if NOWHERE in said:
         return "run it in a clone; in a new folder, `git init` and a first commit give something to compare with"
+    if "safe.directory" in said:
+        return "the clone is another user's: git config --global --add safe.directory, with the folder that Git names"
     return "give a branch, tag or commit that this clone has"
 
 
-def start(words: Sequence[str], why: str, remedy: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """What Git does with WORDS and GIVEN on its standard input. File names in WORDS are no patterns.
+NOWHERE = "not a git repository"
+"""What Git says, in English, where there is no repository."""
+
+
+def start(
+    words: Sequence[str], why: str, remedy: str, given: bytes = b"", folder: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """What Git does with WORDS and GIVEN on its standard input, in FOLDER. File names in WORDS are no patterns, and Git
+    speaks English.
 
     Raises MissingToolError, with WHY and REMEDY, where there is no Git.
     """
-    command = ["git", "--literal-pathspecs", "--no-pager", *words]
+    there = ["-C", str(folder)] if folder else []
+    command = ["git", *there, "--literal-pathspecs", "--no-pager", *words]
     try:
-        return subprocess.run(command, input=given, capture_output=True, check=False)
+        return subprocess.run(command, input=given, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
     except FileNotFoundError as error:
         finding = Finding("GPU029", "error", "git is not on the PATH", why=why, remedy=remedy)
         raise MissingToolError(finding) from error
@@ -33,7 +43,7 @@ def start(words: Sequence[str], why: str, remedy: str, given: bytes = b"") -> su
 def answer(done: subprocess.CompletedProcess[bytes], what: str) -> str:
     """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it."""
     if done.returncode:
-        said = " ".join(os.fsdecode(done.stderr).split())
+        said = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
         raise InputError(Finding("GPU022", "error", f"{what}: {said}", remedy=revision_remedy(said)))
     return os.fsdecode(done.stdout)
 
@@ -46,10 +56,13 @@ def refuse_option(reference: str) -> None:
 
 
 class Git:
-    """The repository that the current folder is in. `why` tells what Git is asked for, where it is missing."""
+    """The repository that `folder`, else the current one, is in; GIT_DIR, by which Git tells a hook where, comes first.
+    `why` tells what Git is asked for, where it is missing.
+    """
 
-    def __init__(self, why: str, remedy: str) -> None:
+    def __init__(self, why: str, remedy: str, folder: Path | None = None) -> None:
         self._why, self._remedy = why, remedy
+        self._folder = None if os.environ.get("GIT_DIR") else folder
         self.prefix = self.ask("rev-parse", "--show-prefix").rstrip("\n")
 
     def ask(self, *words: str, about: str = "") -> str:
@@ -57,7 +70,7 @@ class Git:
         return answer(self._run(words), f"git can't read {about!r}" if about else "git")
 
     def _run(self, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return start(words, self._why, self._remedy, given)
+        return start(words, self._why, self._remedy, given, self._folder)
 
     def base(self, reference: str) -> str:
         """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
@@ -87,6 +100,12 @@ class Git:
         """
         lines = self.ask("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", folder)
         return {line[3:].removeprefix(self.prefix): line[:2] != "??" for line in lines.split("\0") if line[1:2].strip()}
+
+    def tracked(self, folder: str) -> list[str]:
+        """The files below FOLDER, an absolute path, that are in the index; absolute paths."""
+        here = os.path.abspath(self._folder or ".")
+        listed = self.ask("ls-files", "-z", "--", folder).split("\0")
+        return [os.path.join(here, name) for name in listed if name]  # noqa: PTH118 - as Git writes it
 
     def contents(self, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Each of BLOBS with its content."""

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -217,3 +218,91 @@ def test_folders_come_first(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive({"b/c/d": b"", "a": b""}))) as tar:
         assert tar.getnames() == ["a", "b", "b/c", "b/c/d"]
         tar.extractall(tmp_path, filter="data")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://me:s3cret@git.example.com/team/gpu.git",
+        "https://me:s3cret/s3cret@git.example.com/team/gpu.git",
+        "https://me:s3cret@s3cret@git.example.com/team/gpu.git",
+        "https://s3cret@git.example.com/team/gpu.git",
+        "https://git.example.com/team/gpu.git?private_token=s3cret",
+    ],
+)
+def test_no_secret_is_pushed(rendered: Project, address: str) -> None:
+    """An artifact is read by more people than the repository: its source is an address alone, however it is said."""
+    git(rendered, "config", "remote.origin.url", address)
+    said = (dry(rendered), dry(rendered, "--source", address))
+    assert {each["annotations"]["org.opencontainers.image.source"] for each in said} == {
+        "https://git.example.com/team/gpu.git"
+    }
+
+
+def test_remotes_of_other_names(rendered: Project) -> None:
+    """A clone without `origin` has a revision nevertheless, and what isn't committed is refused in it as well."""
+    git(rendered, "remote", "rename", "origin", "upstream")
+    assert [*dry(rendered)["annotations"]] == ["org.opencontainers.image.revision"]
+    rendered.write("dist/one/base/mine.yaml", "a: b\n")
+    assert "GPU968" in refused(rendered).err
+
+
+def test_a_shallow_clone(rendered: Project, tmp_path: Path) -> None:
+    """The commit at which a shallow clone ends seems to touch everything; one after it that did is known."""
+    wanted = dry(rendered)["annotations"]["org.opencontainers.image.revision"]
+    for name in ("a", "b"):
+        rendered.write(name, name)
+        git(rendered, "add", "-A")
+        git(rendered, "commit", "-q", "-m", name)
+    shallow = Project(tmp_path / "shallow", rendered.cache)
+    for depth, code in ((2, 3), (3, 0)):  # of three commits the first made the folder
+        subprocess.run(
+            ["git", "clone", "-q", f"--depth={depth}", f"file://{rendered.folder}", f"{shallow.folder}"],
+            env={**os.environ, **GIT},
+            check=True,
+        )
+        ran = shallow.run("push", TARGET, "--dry-run", env=GIT)
+        assert (ran.code, "shallow" in ran.err, wanted in ran.out) == (code, code == 3, code == 0)
+        shutil.rmtree(shallow.folder)
+
+
+def test_what_git_ignores(rendered: Project) -> None:
+    """A render that is in no commit has no revision, also where nobody wants to commit it."""
+    git(rendered, "rm", "-q", "-r", "--cached", "dist")
+    rendered.write(".gitignore", "dist\n")
+    git(rendered, "add", "-A")
+    git(rendered, "commit", "-q", "-m", "without dist")
+    assert "GPU968" in refused(rendered).err
+
+
+def test_a_repository_elsewhere(rendered: Project, tmp_path: Path) -> None:
+    """The revision is that of the repository in which the folder lies, not of the one in which we are."""
+    wanted = dry(rendered)["annotations"]
+    other = Project(tmp_path / "other", rendered.cache)
+    other.folder.mkdir()
+    assert dry(other, "--out", str(rendered.dist))["annotations"] == wanted
+    git(other, "init", "-q")
+    assert dry(other, "--out", str(rendered.dist))["annotations"] == wanted
+
+
+def test_a_hook(rendered: Project) -> None:
+    """Git tells its hooks where the repository is, from the current folder on."""
+    wanted = dry(rendered)["annotations"]
+    ran = rendered.run("push", TARGET, "--dry-run", "--format", "json", env={**GIT, "GIT_DIR": ".git"})
+    assert ran.json["annotations"] == wanted
+
+
+def test_a_git_that_refuses(rendered: Project) -> None:
+    """Without an answer of Git nothing is pushed as if there were no repository, in whichever language it says so."""
+    with (rendered.folder / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write("[bad")
+    ran = rendered.run("push", TARGET, "--dry-run", env={**GIT, "LANGUAGE": "de", "LC_ALL": "C.UTF-8"})
+    assert (ran.code, "bad config" in ran.err) == (4, True)
+    ran = rendered.run("push", TARGET, "--dry-run", env={**GIT, "PATH": ""})
+    assert (ran.code, "git is not on the PATH" in ran.err) == (5, True)
+
+
+def test_bytes_that_are_no_text(rendered: Project) -> None:
+    """What a shell hands over that is no UTF-8 is annotated in escapes."""
+    said = dry(rendered, "--revision", os.fsdecode(b"v\xff"))["annotations"]
+    assert said["org.opencontainers.image.revision"] == "v\\udcff"
