@@ -87,7 +87,7 @@ RAISED: dict[str, str] = {
     "GPU921": "dist/ can't be written",
     "GPU922": "A file of somebody else stands where a rendered one goes",
     "GPU923": "The system refuses something",
-    "GPU924": "A report can't be written",
+    "GPU924": "A report, or another file that was asked for, can't be written",
     # What is compared: cli/diff.py
     # A cluster that is looked at or steered: cli/live/
     "GPU930": "No configuration leads to a cluster",
@@ -113,5 +113,6 @@ RAISED: dict[str, str] = {
     "GPU969": "An image is not built for the CPU of nodes that need it",
     "GPU970": "A new repository would be written over something",
     "GPU971": "What was rendered isn't in what is about to be committed",
+    "GPU972": "A proxy or a file of certificates that the environment names can't be used",
     "GPU999": "A defect of gpustack",
 }

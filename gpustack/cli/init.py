@@ -7,14 +7,19 @@ have meant something in this repository.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from .. import __version__
-from ..model import Finding, InputError
+from ..compiler.index import SCRATCH
+from ..model import Finding, InputError, OutputError
 from . import common
+from .text import printable
 
 TEMPLATES = Path(__file__).parent / "templates"
 MORE = ".more"
@@ -39,23 +44,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     folder, files = Path(options.folder), made(options.ci)
     refuse_existing(folder, files)
-    for name, (text, mode) in files.items():
-        write(folder / name, text, mode)
-    written = render(folder, options)
-    print(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
+    try:
+        with scratch(folder) as fresh:
+            for name, (text, mode) in files.items():
+                write(fresh / name, text, mode)
+            written = render(fresh, options)
+            place(fresh, folder)
+    except OSError as error:
+        raise refused(folder, error) from None
+    print(
+        printable(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
+    )
     return 0
 
 
-def write(path: Path, text: str, mode: int) -> None:
-    """Write TEXT to PATH, which isn't there yet. Raises OutputError."""
-    from ..compiler.output import refused
-
+@contextlib.contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder of the same file system as FOLDER, in which the repository is made: nobody finds half of one."""
+    above = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    root = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}new-", dir=above))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-        path.chmod(mode)
-    except OSError as error:
-        raise refused(path, error) from error
+        fresh = root / "made"
+        fresh.mkdir()
+        yield fresh
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def write(path: Path, text: str, mode: int) -> None:
+    """Write TEXT to PATH, which isn't there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    path.chmod(mode)
+
+
+def place(fresh: Path, folder: Path) -> None:
+    """Put what is in FRESH into FOLDER, in one step where that isn't there; where somebody puts something there in the
+    meantime, or the disk is full, it is as before.
+    """
+    if not os.path.lexists(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh.rename(folder)
+        return
+    done: list[Path] = []
+    try:
+        for path in sorted(fresh.rglob("*")):
+            target = folder / path.relative_to(fresh)
+            if path.is_dir():
+                if not target.is_dir():
+                    target.mkdir()
+                    done.append(target)
+            else:
+                with target.open("xb"):
+                    done.append(target)
+                path.replace(target)
+    except OSError:
+        for target in reversed(done):
+            with contextlib.suppress(OSError):
+                target.rmdir() if target.is_dir() else target.unlink()
+        raise
+
+
+def refused(folder: Path, error: OSError) -> OutputError:
+    """The error for a FOLDER that can't be written, with nothing left in it."""
+    what = f"the repository {folder} can't be written: {error.strerror or error}"
+    remedy = (
+        "give gpustack the room or the permission that it lacks, or name another folder; nothing is left of this try"
+    )
+    return OutputError(Finding("GPU924", "error", what, remedy=remedy))
 
 
 def render(folder: Path, options: argparse.Namespace) -> int:
@@ -107,8 +163,15 @@ def filled(text: str) -> str:
 def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
     """Refuse to write over anything, and to set up a second repository around policies."""
     there = [name for name in ("dist", common.POLICIES, *files) if os.path.lexists(folder / name)]
+    steps = {str(above) for name in files for above in PurePosixPath(name).parents if above.name}
+    there += [name for name in sorted(steps) if name not in there and in_the_way(folder / name)]
     if there or (os.path.lexists(folder) and not folder.is_dir()):
         what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is no folder"
-        why = "init sets up a new repository, and writes over nothing"
+        why = "init sets up a new repository, writes over nothing, and follows no link into another folder"
         remedy = "name a new folder, and copy from it what you want: gpustack init ../new"
         raise InputError(Finding("GPU970", "error", what, why=why, remedy=remedy))
+
+
+def in_the_way(path: Path) -> bool:
+    """Whether PATH, where a folder goes, is something else."""
+    return os.path.lexists(path) and (path.is_symlink() or not path.is_dir())

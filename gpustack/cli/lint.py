@@ -8,9 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
-from ..model import Finding, InputError, OutputError
+from ..model import Finding, InputError
 from . import common
 from .formats import FORMATS, SEVERITIES, Report, write
+from .saving import save
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
     report = Report(found, failing)
     for name, path in options.report:
-        save(path, write(name, report))
+        save(path, write(name, report), "the report", "name another file after --report")
     sys.stdout.write(write(options.format, report))
     return report.code
 
@@ -87,13 +88,3 @@ def of_workloads(options: argparse.Namespace) -> Lint:
     paths = common.select(options.cluster)
     with common.project(options) as project:
         return lint_workloads(project, paths, options.workloads)
-
-
-def save(path: Path, text: str) -> None:
-    """Write a report, and the folders above it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        what = f"the report {path} can't be written: {error.strerror or error}"
-        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --report")) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError
 from . import common, images
+from .saving import save
 from .text import document, plain, print_findings, printable
 
 if TYPE_CHECKING:
@@ -150,17 +151,9 @@ def one(client: Client, name: str) -> Locked | GpustackError:
 
 def write(path: Path, text: str) -> bool:
     """Write TEXT to PATH in one step unless it is there; returns whether it wasn't."""
-    from ..compiler.output import refused
-
     if os.path.lexists(path) and content(path) == text.encode():
         return False
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(text, encoding="utf-8", newline="\n")
-        fresh.replace(path)
-    except OSError as error:
-        raise refused(path, error) from error
+    save(path, text, "the file", "give gpustack the room or the permission, and run it again")
     return True
 
 

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, FindingsError, InputError, OutputError
+from ..model import Finding, FindingsError, InputError
 from . import common
+from .saving import save
 from .text import as_json
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def show(options: argparse.Namespace) -> int:
         sys.stdout.write(picture)
         return 0
     if options.svg:
-        save(Path(options.svg), picture)
+        save(Path(options.svg), picture, "the picture", "name another file after --svg")
     if options.format == "json":
         document = {"version": 1, "cluster": loaded.name, "gpus": [drawing_data(one) for one in drawings]}
         print(as_json(document))
@@ -215,12 +216,3 @@ def drawing_data(drawing: Any) -> dict[str, Any]:
     """A drawing for --format json: a placement of each instance, in memory slices."""
     places = [{"profile": one.profile, "start": one.start, "size": one.size} for one in drawing.placements]
     return {"gpus": drawing.caption, "what": drawing.detail, "memorySlices": drawing.slices, "placements": places}
-
-
-def save(path: Path, text: str) -> None:
-    """Write a picture."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        what = f"the picture {path} can't be written: {error.strerror or error}"
-        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --svg")) from None

@@ -9,8 +9,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, GpustackError, InputError, OutputError
+from ..model import GpustackError
 from . import common
+from .saving import save
+from .text import printable
 
 if TYPE_CHECKING:
     from ..compiler.sources import Project, Source
@@ -40,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if options.file == "-":
         print(page, end="")
         return 0
-    save(Path(options.file), page)
-    print(f"{options.file}: {', '.join(part.title.lower() for part in parts if part.body)}")
+    save(Path(options.file), page, "the report", "name another file after --file")
+    print(printable(f"{options.file}: {', '.join(part.title.lower() for part in parts if part.body)}"))
     return 0
 
 
@@ -99,14 +101,3 @@ def changes(options: argparse.Namespace) -> list[Section]:
             dangers.section(found.impact, found.difference.total),
             changes.section(found.difference),
         ]
-
-
-def save(path: Path, page: str) -> None:
-    if path.is_dir():
-        raise InputError(Finding("GPU027", "error", f"{path} is a folder", remedy="name a file, such as report.html"))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        what = f"the report {path} can't be written: {error.strerror or error}"
-        raise OutputError(Finding("GPU924", "error", what, remedy="name another file after --file")) from None

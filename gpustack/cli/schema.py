@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from ..compiler.output import refused
+from .saving import save
 
 TARGET = "schemas/clusterpolicy.schema.json"
 
@@ -25,10 +25,5 @@ def run(options: argparse.Namespace) -> int:
     if options.out == "-":
         sys.stdout.write(text)
         return 0
-    target = Path(options.out)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise refused(target, error) from error
+    save(Path(options.out), text, "the schema", "name another file after --out")
     return 0

@@ -92,7 +92,8 @@ def guarded() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that can't show a character gets its number
+            # A terminal that can't show a character gets its number; files and programs get the same bytes everywhere.
+            stream.reconfigure(errors="backslashreplace", encoding=None if stream.isatty() else "utf-8")
     if before[0] is None or isinstance(before[0], io.TextIOWrapper):
         sys.stdout = Output(before[0], 1)
     if before[1] is None or isinstance(before[1], io.TextIOWrapper):

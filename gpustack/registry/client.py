@@ -346,7 +346,7 @@ def misled(error: Exception) -> InputError:
     said = "a SOCKS proxy can't be used" if isinstance(error, ImportError) else masked(f"{error}")
     return InputError(
         Finding(
-            "GPU969",
+            "GPU972",
             "error",
             f"the environment says how to connect, and that can't be: {said}",
             why="HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR are looked at",

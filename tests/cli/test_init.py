@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -75,6 +76,60 @@ def test_nothing_is_written_over(project: Project, name: str) -> None:
     assert "GPU970" in project.run("init", "file").err
     project.write("odd/.github", "mine")
     assert [project.run("init", each).code for each in ("file/new", "odd", "")] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("name", [".github", "ci", "policies", "schemas"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "file"])
+def test_no_way_out(project: Project, name: str, kind: str) -> None:
+    """What stands where a folder goes is refused before anything is written; a link there would lead elsewhere."""
+    (project.folder / "new").mkdir()
+    (project.folder / "elsewhere").mkdir()
+    path = project.folder / "new" / name
+    if kind == "link":
+        path.symlink_to("../elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("mine", encoding="utf-8")
+    ran = project.run("init", "new")
+    assert (ran.code, f"new has {name}" in ran.err) == (4, True), ran.err
+    assert [each.name for each in (project.folder / "new").iterdir()] == [name]
+    assert not list((project.folder / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_no_half_of_a_repository(project: Project, there: bool) -> None:
+    """Where the disk is full, nothing is left behind, and the same command works when there is room again."""
+    if there:
+        project.write("new/.git/HEAD", "ref: refs/heads/main\n")
+    before = project.tree(project.folder / "new") if there else {}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16384, limit[1]))  # the schema has more
+    try:
+        ran = project.run("init", "new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert (ran.code, "GPU924" in ran.err) == (4, True), ran.err
+    assert [each.name for each in project.folder.iterdir()] == (["new"] if there else [])
+    assert (project.tree(project.folder / "new") if there else {}) == before
+    assert project.run("init", "new").code == 0
+
+
+def test_two_at_once(project: Project) -> None:
+    """One of them sets it up, the other one is refused, and what is there is whole."""
+    running = [project.start("init", "new") for _ in range(2)]
+    codes = sorted(each.wait(120) for each in running)
+    for each in running:
+        each.communicate()
+    assert codes == [0, 4]
+    assert project.run("check", cwd=project.folder / "new").code == 0
+    assert [each.name for each in project.folder.iterdir()] == ["new"]
+
+
+def test_names_that_steer_a_terminal(project: Project) -> None:
+    """What a folder is called is told without line ends and escapes."""
+    ran = project.run("init", "a\n\x1b[31m")
+    assert (ran.code, "\x1b" in ran.out, ran.out.count("\n")) == (0, False, 1)
 
 
 # --- what CI runs ----------------------------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ def test_an_environment_that_leads_nowhere(variables: dict[str, str], monkeypatc
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError) as caught:
         client()
-    assert refusal(caught.value) == "GPU969"
+    assert refusal(caught.value) == "GPU972"
 
 
 def test_a_token_service_out_of_reach() -> None:
