@@ -92,8 +92,10 @@ def guarded() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that can't show a character gets its number; files and programs get the same bytes everywhere.
-            stream.reconfigure(errors="backslashreplace", encoding=None if stream.isatty() else "utf-8")
+            # A terminal that can't show a character gets its number; files and programs get the same bytes in every
+            # locale, unless somebody says which.
+            said = stream.isatty() or os.environ.get("PYTHONIOENCODING")
+            stream.reconfigure(errors="backslashreplace", encoding=None if said else "utf-8")
     if before[0] is None or isinstance(before[0], io.TextIOWrapper):
         sys.stdout = Output(before[0], 1)
     if before[1] is None or isinstance(before[1], io.TextIOWrapper):

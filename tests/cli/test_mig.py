@@ -103,7 +103,7 @@ def test_show_writes_where_it_can(project: Project) -> None:
     """A picture that can't be written is an error of the output, and a cluster that isn't there one of the input."""
     project.policy("one")
     assert "one has no node pool" in project.run("mig", "show", "one").out
-    ran = project.run("mig", "show", "one", "--svg", "no/such/folder.svg")
+    ran = project.run("mig", "show", "one", "--svg", "policies/one.yaml/folder.svg")
     assert (ran.code, "GPU924" in ran.err) == (4, True)
     assert project.run("mig", "show", "two").code == 4
 
