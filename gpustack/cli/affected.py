@@ -1,29 +1,39 @@
 """gpustack affected: which clusters changed files concern, so that CI looks at these alone.
 
 A policy concerns its cluster, a layer the clusters that extend it, `waivers.yaml` all clusters, and what lies in dist/
-the cluster whose folder that is, its engine's objects included. A file that is gone counts as well. What lies elsewhere
-concerns no cluster.
+the cluster whose folder that is, its engine's objects included. A file that is gone counts as well, a link is what it
+leads to as well, and a folder is all that is in it. What lies elsewhere concerns no cluster.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ..model import Finding, InputError
 from . import common
 from .text import document, printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="changed files, such as `git diff --name-only` lists")
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=common.named,
+        metavar="FILE",
+        help="changed files, such as `git diff --name-only` lists",
+    )
+    parser.add_argument(
+        "--out", type=common.named, metavar="DIR", default="dist", help="where the manifests are (default: dist)"
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
 def run(options: argparse.Namespace) -> int:
-    found = sorted(affected([absolute(name) for name in options.files], Path(options.out)))
+    refuse_quoted(options.files)
+    found = sorted(affected(options.files, Path(options.out)))
     if options.format == "json":
         print(document(0, [], clusters=found))
         return 0
@@ -32,36 +42,65 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def absolute(name: str | Path) -> str:
-    return os.path.abspath(name)
+def refuse_quoted(files: Sequence[str]) -> None:
+    """Refuse the way in which Git writes names for people: no file is called so, and none would be found."""
+    for name in files:
+        if len(name) > 1 and name[0] == name[-1] == '"' and not os.path.lexists(name):
+            what = f"the file name {name} is in Git's quotes"
+            remedy = (
+                "let Git write names as they are: git diff --name-only --relative -z ... | xargs -0r gpustack affected"
+            )
+            raise InputError(Finding("GPU026", "error", what, remedy=remedy))
 
 
-def affected(changed: Sequence[str], out: Path) -> set[str]:
-    """The clusters that the files CHANGED, absolute paths, concern."""
+def absolute(name: str | Path) -> set[str]:
+    """The places of the file NAME: its own, and where links lead."""
+    return {os.path.abspath(name), os.path.realpath(name)}
+
+
+def affected(changed: Iterable[str], out: Path) -> set[str]:
+    """The clusters that the files CHANGED concern."""
     from ..compiler.index import clusters_in
     from ..policy.load import WAIVERS, layers_of
     from .render import index_source
 
-    files = set(changed)
+    files = set[str]().union(*map(absolute, changed))
+    inside = {folder for name in files for folder in above(name)}
     fleet = {path: common.name_of(path) or path.stem for path in common.select([])}
     found = set[str]()
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)}
-        if files & {absolute(each) for each in own} or below(files, out, cluster):
+        if any(concerned(files, each) for each in own) or below(files, inside, out, cluster):
             found.add(cluster)
     for cluster in clusters_in(out):
         gone = index_source(out, cluster)
-        if (gone and absolute(gone) in files and not os.path.lexists(gone)) or below(files, out, cluster):
+        if (gone and not os.path.lexists(gone) and concerned(files, gone)) or below(files, inside, out, cluster):
             found.add(cluster)
     return found
 
 
-def below(files: set[str], out: Path, cluster: str) -> bool:
-    """Whether one of FILES lies in the folder of CLUSTER in OUT or in that of its engine's objects, or is its index."""
+def concerned(files: set[str], path: str | Path) -> bool:
+    """Whether PATH, or a folder that it is in, is one of FILES."""
+    return any(each in files or not files.isdisjoint(above(each)) for each in absolute(path))
+
+
+def above(path: str) -> Iterator[str]:
+    """The folders that PATH, an absolute one, is in."""
+    while (folder := os.path.dirname(path)) != path:  # noqa: PTH120 - of a name, thousands of times
+        yield folder
+        path = folder
+
+
+def below(files: set[str], inside: set[str], out: Path, cluster: str) -> bool:
+    """Whether the folder of CLUSTER in OUT, that of its engine's objects, or its index is one of FILES, is in one of
+    them, or is one of the folders that FILES are INSIDE.
+    """
     from ..compiler.index import INDEX
     from ..gitops.place import ENGINES, FOLDER
 
+    if concerned(files, out / INDEX / f"{cluster}.json"):
+        return True
     folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
-    return absolute(out / INDEX / f"{cluster}.json") in files or any(
-        name.startswith(tuple(absolute(folder) + os.sep for folder in folders)) for name in files
-    )
+    if any(not absolute(folder).isdisjoint(inside) for folder in folders):
+        return True
+    return any(concerned(files, folder) for folder in folders if os.path.lexists(folder))

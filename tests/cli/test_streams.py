@@ -122,7 +122,7 @@ def test_reader_of_comments_that_went_away(rendered: Project, words: list[str]) 
 
 def test_the_same_bytes_in_every_locale(rendered: Project) -> None:
     """What goes into a file or a program is UTF-8, as the page itself says it is."""
-    rendered.policy("two", **{"schlüssel": 1})
+    rendered.policy("two", schlüssel=1)
     bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": None}
     found = [rendered.spawn("report", "--file", "-", env=env).out for env in (bare, {**bare, "LC_ALL": "C.UTF-8"})]
     assert found[0] == found[1]
