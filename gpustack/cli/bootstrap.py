@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError
+from ..model import Finding, InputError, printable
 from . import common
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def document(plan: Plan, cluster: str) -> str:
     inside = plan.engine == "flux" and flux.runs_inside(plan)
     engine = {"argocd": "Argo CD", "flux": "Flux"}[plan.engine]
     where = f"the cluster {cluster}" if inside else f"the cluster in which {engine} runs"
-    what = plan.url if plan.oci else plan.path(folder(plan, cluster))
+    what = printable(plan.url if plan.oci else plan.path(folder(plan, cluster)))
     pushed = "is pushed" if plan.oci else "is committed and pushed"
     often = "once, and again when it changes" if plan.oci else "once"
     head = (

@@ -20,9 +20,10 @@ SourceKind = Literal["GitRepository", "OCIRepository"]
 REPOSITORY_URL = Form(
     "repository_url",
     "address of a repository",
-    "https://, ssh:// or oci:// with host and path, or git@host:path; no password: what is rendered goes into Git",
-    r"https?://[^\s/@$\x00]+/[^\s@$\x00]+|ssh://(?:[\w.-]+@)?[^\s/@$\x00]+/[^\s$\x00]+|[\w.-]+@[\w.-]+:[^\s:$\x00]+"
-    r"|oci://[^\s/@$\x00]+/[^\s@:$\x00]+",
+    "https://, ssh:// or oci:// with host and path, or git@host:path; no password, no token: what is rendered "
+    "goes into Git",
+    r"(?!.*[\x00-\x20\x7f?#$])(?:https?://[^\s/@]+/[^\s@]+|ssh://(?:[\w.-]+@)?[^\s/@]+/\S+|[\w.-]+@[\w.-]+:[^\s:]+"
+    r"|oci://[^\s/@]+/[^\s@:]+)",
     1024,
     hints=(
         (r"^https?://[^/]*@", "leave user and password out; the engine takes them from a Secret"),
@@ -30,6 +31,7 @@ REPOSITORY_URL = Form(
         (r"^oci://.*:[^/]*$", "leave the tag out and set gitops.repository.revision"),
         (r"^[\w.-]+\.[a-z]+/", "put https:// before it"),
         (r"\$", "there are no variables here: write the address"),
+        (r"[?#]", "leave out what follows: tokens are in a Secret, a branch is gitops.repository.revision"),
     ),
 )
 REVISION = Form(
