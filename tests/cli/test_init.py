@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import threading
@@ -135,13 +137,18 @@ def test_names_that_steer_a_terminal(project: Project) -> None:
 # --- what CI runs ----------------------------------------------------------------------------------------------------
 
 
-def review(new: Project, folder: Path, base: str = "HEAD") -> subprocess.CompletedProcess[str]:
-    """Run ci/review.sh of NEW with this gpustack on the PATH."""
+def with_gpustack(new: Project, folder: Path) -> dict[str, str]:
+    """The environment of NEW with this gpustack on the PATH."""
     shim = folder / "bin" / "gpustack"
     shim.parent.mkdir(exist_ok=True)
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gpustack "$@"\n', encoding="utf-8")
     shim.chmod(0o755)
-    env = new.environment({**ENVIRONMENT, "PATH": f"{shim.parent}:{os.environ['PATH']}"})
+    return new.environment({**ENVIRONMENT, "PATH": f"{shim.parent}:{os.environ['PATH']}"})
+
+
+def review(new: Project, folder: Path, base: str = "HEAD") -> subprocess.CompletedProcess[str]:
+    """Run ci/review.sh of NEW with this gpustack on the PATH."""
+    env = with_gpustack(new, folder)
     return subprocess.run(
         ["ci/review.sh", base, "report"], cwd=new.folder, env=env, capture_output=True, text=True, check=False
     )
@@ -289,6 +296,17 @@ def test_a_review_that_left_nothing(new: Project, site: tuple[str, list[dict[str
     assert len(site[1]) == 2
 
 
+@pytest.mark.parametrize("where", ["github", "gitlab"])
+def test_no_commands(new: Project, site: tuple[str, list[dict[str, Any]]], where: str) -> None:
+    """GitLab, and bots, do what a line of a comment that begins with a slash says: what a request changes must not
+    merge it.
+    """
+    api, comments = site
+    comment(new, where, "/merge\n  /approve\r/close\r\n/lgtm\na /path\n//\n", api)
+    lines = comments[2]["body"].split("\n")
+    assert lines == ["<!-- gpustack -->", "\\/merge", "  \\/approve", "\\/close", "\\/lgtm", "a /path", "//", ""]
+
+
 def test_a_push_in_between(new: Project, site: tuple[str, list[dict[str, Any]]]) -> None:
     """What was found out about a commit is not said about another one."""
     api, comments = site
@@ -342,3 +360,26 @@ def test_hooks(new: Project) -> None:
         assert hook.get("always_run", False) == (verb in {"render", "check"})
         assert ("--staged" in hook["entry"]) == (verb in {"render", "check"})
     assert {hook["id"] for hook in ours} == {"gpustack-render", "gpustack-check", "gpustack-lint"}
+
+
+@pytest.mark.parametrize("hook", ["gpustack-render", "gpustack-check"])
+def test_hooks_see_what_is_not_added(new: Project, tmp_path: Path, hook: str) -> None:
+    """pre-commit sees files that a hook changes, not those that it makes: a commit without a new cluster's folder is
+    stopped by the hook itself, and goes through once it was added.
+    """
+    entries = [*yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_bytes())]
+    entries += yaml.safe_load((new.folder / ".pre-commit-config.yaml").read_bytes())["repos"][0]["hooks"]
+    text = (new.folder / "policies" / "example.yaml").read_text(encoding="utf-8")
+    new.write("policies/second.yaml", text.replace("{name: example}", "{name: second}"))
+    new.run("render")
+    env = with_gpustack(new, tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=new.folder, env=env, check=True)
+    subprocess.run(["git", "add", "."], cwd=new.folder, env=env, check=True)
+    for entry in (shlex.split(each["entry"]) for each in entries if each["id"] == hook):
+        run = functools.partial(subprocess.run, cwd=new.folder, env=env, capture_output=True, text=True, check=False)
+        run(["git", "rm", "-q", "-r", "--cached", "dist/second"])
+        done = run(entry)
+        assert (done.returncode != 0, "dist/second/" in done.stdout + done.stderr) == (True, True)
+        run(["git", "add", "dist"])
+        done = run(entry)
+        assert done.returncode == 0, done.stdout + done.stderr

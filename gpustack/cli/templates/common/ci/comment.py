@@ -1,7 +1,8 @@
 """Write a file as the one comment of gpustack on a pull or merge request: comment.py github|gitlab FILE
 
 A comment that is there already is updated. The file may come from a fork: it is text, is cut to what the site takes,
-and nothing in it is run. Which request it is about is said by the site, never by the file.
+and nothing in it is run, neither here nor as a command of the site or of a bot (a line such as /merge). Which request
+it is about is said by the site, never by the file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def main(site: str, file: str) -> int:
     if not Path(file).is_file():
         print(f"there is no {file}: the review ended before it could say anything, and its log says why")
         return 0
-    text = Path(file).read_text(encoding="utf-8", errors="replace")
+    with Path(file).open("rb") as content:
+        text = without_commands(content.read(4 * MOST + 1).decode("utf-8", errors="replace"))
     cut = "\n\n(cut here)" if len(text) > MOST else ""
     request = github() if site == "github" else gitlab()
     if request is None:
@@ -52,6 +54,11 @@ def main(site: str, file: str) -> int:
             return 0
     call(request.comments, request.headers, "POST", body)
     return 0
+
+
+def without_commands(text: str) -> str:
+    """TEXT in which no line begins as commands do; it reads the same."""
+    return re.sub(r"(?m)^([^\S\n]*)/(?=\w)", r"\1\\/", re.sub(r"\r\n?", "\n", text))
 
 
 def github() -> Request | None:
