@@ -78,7 +78,7 @@ class Git:
         Where the two share no history, REFERENCE itself.
         """
         refuse_option(reference)
-        commit = self.ask("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}", about=reference).strip()
+        commit = self.ask("rev-parse", "--verify", f"{reference}^{{commit}}", about=reference).strip()
         merged = self._run(["merge-base", commit, "HEAD"])
         return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
 

@@ -1,8 +1,8 @@
 """The OCI distribution API, as much of it as is needed: manifests and blobs, read and written.
 
 Every answer that is kept was checked against its digest. A registry that is busy or out of reach is asked again, a few
-times and ever more slowly. Credentials go to the registry that asked, or to the token service that it names, and only
-encrypted; redirects to other hosts don't get them.
+times and ever more slowly; of one that never answered nothing is asked again. Credentials go to the registry that
+asked, or to the token service that it names, and only encrypted; redirects to other hosts don't get them.
 
 No request lasts for ever: one that isn't over in time is given up, however steadily the registry sends a byte of it.
 """
@@ -22,9 +22,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import httpx2
 
 from .. import __version__
-from ..model import Finding, InputError, masked, whole
+from ..model import whole
 from .challenge import challenges
 from .credentials import Credentials, Login
+from .errors import host_in, misled, missing, reason, refused, silent, unusable
 from .reference import Reference, is_loopback
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -84,6 +85,7 @@ class Client:
         except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:  # SSLError is an OSError
             raise misled(error) from None
         self._tokens: dict[tuple[str, str, bool], str] = {}
+        self._silent: dict[str, str] = {}
         self._guard = threading.Lock()
 
     def __enter__(self) -> Client:
@@ -176,7 +178,10 @@ class Client:
         self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
     ) -> Answer:
         """The answer to one request, asked again while the registry is busy or out of reach."""
-        pause, trouble, tried = 0.5, "", f"it was tried {ATTEMPTS} times"
+        host = host_in(address)
+        if host in self._silent:
+            raise silent(image, address, self._silent[host], "it didn't answer when it was asked before")
+        pause, trouble, tried, answered = 0.5, "", f"it was tried {ATTEMPTS} times", False
         for attempt in range(ATTEMPTS):
             if attempt:
                 self._sleep(min(pause, LONGEST_PAUSE))
@@ -196,18 +201,12 @@ class Client:
                 raise unusable(image, "it doesn't speak HTTP, or names an address that is none") from None
             if answer.status not in _BUSY:
                 return answer
-            trouble = f"it answers {answer.status}"
+            trouble, answered = f"it answers {answer.status}", True
             asked = whole(answer.headers.get("retry-after", "").strip())
             pause = float(asked) if asked is not None else pause
-        raise InputError(
-            Finding(
-                "GPU960",
-                "error",
-                f"{image}: {asked_for(address, image)} can't be asked: {trouble}",
-                why=tried,
-                remedy="try again later, or mend the way there (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE are looked at)",
-            )
-        )
+        if not answered:
+            self._silent[host] = trouble
+        raise silent(image, address, trouble, tried)
 
     def _once(
         self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
@@ -333,57 +332,3 @@ def within(seconds: float, call: Callable[[], Answer]) -> Answer:
 
     threading.Thread(target=work, daemon=True).start()
     return done.result(seconds)
-
-
-def asked_for(address: str, image: Reference) -> str:
-    """Who is asked at ADDRESS on behalf of IMAGE, in words: a token service or a store may be elsewhere."""
-    host = urlsplit(address).netloc.rpartition("@")[2]
-    return f"the registry {image.host}" if host == image.host else f"{host}, where the registry {image.host} sends us,"
-
-
-def misled(error: Exception) -> InputError:
-    """The error for an environment by which no connection can be made. SOCKS needs a package that isn't here."""
-    said = "a SOCKS proxy can't be used" if isinstance(error, ImportError) else masked(f"{error}")
-    return InputError(
-        Finding(
-            "GPU972",
-            "error",
-            f"the environment says how to connect, and that can't be: {said}",
-            why="HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR are looked at",
-            remedy="correct or unset them: a proxy is http://host:port, SSL_CERT_FILE a file of certificates in PEM",
-        )
-    )
-
-
-def reason(error: httpx2.TransportError) -> str:
-    """What went wrong on the way, without addresses of proxies, which may hold passwords."""
-    return "no answer in time" if isinstance(error, httpx2.TimeoutException) else str(error) or type(error).__name__
-
-
-def missing(image: Reference) -> InputError:
-    """The error for an image that isn't there."""
-    remedy = "correct its name and tag in the policy, or copy it there: gpustack images --format list"
-    return InputError(Finding("GPU962", "error", f"{image} is not in its registry", remedy=remedy))
-
-
-def refused(image: Reference, login: Login | None) -> InputError:
-    """The error for a registry that doesn't let us in."""
-    who = "the login that is kept for it" if login else "who asks without a login"
-    remedy = f"docker login {image.host}, with a user who may do it"
-    return InputError(
-        Finding(
-            "GPU961",
-            "error",
-            f"{image}: the registry {image.host} refuses {who}",
-            why="registries say that also of an image that doesn't exist",
-            remedy=remedy,
-        )
-    )
-
-
-def unusable(image: Reference, what: str) -> InputError:
-    """The error for an answer that can't be used."""
-    remedy = "see what answers at that address: a proxy, or a registry of an old kind?"
-    return InputError(
-        Finding("GPU963", "error", f"{image}: the answer of {image.host} can't be used: {what}", remedy=remedy)
-    )

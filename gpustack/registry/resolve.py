@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .client import INDEXES, MANIFESTS, Client, Manifest, as_json, unusable
+from .client import INDEXES, MANIFESTS, Client, Manifest, as_json
+from .errors import unusable
 from .reference import Reference
 
 PLATFORMS = ("linux/amd64", "linux/arm64")

@@ -354,6 +354,15 @@ def test_several_challenges(registry: Registry, header: str) -> None:
         asking.manifest(named(registry))
 
 
+@pytest.mark.parametrize("name", ["[::::]/a:1", "a..b/a:1", "r.example.com:99999/a:1"])
+def test_hosts_that_are_none(name: str) -> None:
+    """An image of a host that can't be is told as such."""
+    image = parse(name)
+    assert image
+    with client() as asking, pytest.raises(InputError):
+        asking.manifest(image)
+
+
 @pytest.mark.parametrize(
     ("address", "same"),
     [
@@ -368,3 +377,21 @@ def test_several_challenges(registry: Registry, header: str) -> None:
 def test_who_sees_a_token(address: str, same: bool) -> None:
     """The registry alone, also where it writes its own address in another way."""
     assert same_host(address, "r.example.com") is same
+
+
+def test_a_registry_out_of_reach_is_tried_once() -> None:
+    """A fleet has a hundred images: a registry that never answered isn't waited for again by each of them."""
+    tried: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        tried.append(request.url.host)
+        raise httpx2.ConnectTimeout("no answer")
+
+    with Client(Credentials({}), transport=httpx2.MockTransport(answer), sleep=lambda _: None) as asking:
+        for text in ("r.example.com/a:1", "r.example.com/b:1", "s.example.com/a:1"):
+            image = parse(text)
+            assert image
+            with pytest.raises(InputError, match=f"{image}: the registry") as caught:
+                asking.manifest(image)
+            assert refusal(caught.value) == "GPU960"
+    assert tried == ["r.example.com"] * ATTEMPTS + ["s.example.com"] * ATTEMPTS
