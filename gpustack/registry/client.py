@@ -25,8 +25,8 @@ from .. import __version__
 from ..model import whole
 from .challenge import challenges
 from .credentials import Credentials, Login
-from .errors import host_in, misled, missing, reason, refused, silent, unusable
 from .reference import Reference, is_loopback
+from .trouble import host_in, misled, missing, reason, refused, silent, unusable
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .client import INDEXES, MANIFESTS, Client, Manifest, as_json
-from .errors import unusable
 from .reference import Reference
+from .trouble import unusable
 
 PLATFORMS = ("linux/amd64", "linux/arm64")
 """The platforms that GPU nodes have."""
