@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import Finding, InputError
@@ -58,30 +59,43 @@ def absolute(name: str | Path) -> set[str]:
     return {os.path.abspath(name), os.path.realpath(name)}
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Changed files by their places, and the folders that they are in."""
+
+    named: set[str]
+    inside: set[str]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Files:
+        """The files NAMES."""
+        named = set[str]().union(*map(absolute, names))
+        return cls(named, {folder for name in named for folder in above(name)})
+
+
 def affected(changed: Iterable[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED concern."""
     from ..compiler.index import clusters_in
     from ..policy.load import WAIVERS, layers_of
     from .render import index_source
 
-    files = set[str]().union(*map(absolute, changed))
-    inside = {folder for name in files for folder in above(name)}
+    files = Files.of(changed)
     fleet = {path: common.name_of(path) or path.stem for path in common.select([])}
     found = set[str]()
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)}
-        if any(concerned(files, each) for each in own) or below(files, inside, out, cluster):
+        if any(concerned(files, each) for each in own) or below(files, out, cluster):
             found.add(cluster)
     for cluster in clusters_in(out):
         gone = index_source(out, cluster)
-        if (gone and not os.path.lexists(gone) and concerned(files, gone)) or below(files, inside, out, cluster):
+        if (gone and not os.path.lexists(gone) and concerned(files, gone)) or below(files, out, cluster):
             found.add(cluster)
     return found
 
 
-def concerned(files: set[str], path: str | Path) -> bool:
+def concerned(files: Files, path: str | Path) -> bool:
     """Whether PATH, or a folder that it is in, is one of FILES."""
-    return any(each in files or not files.isdisjoint(above(each)) for each in absolute(path))
+    return any(each in files.named or not files.named.isdisjoint(above(each)) for each in absolute(path))
 
 
 def above(path: str) -> Iterator[str]:
@@ -91,9 +105,9 @@ def above(path: str) -> Iterator[str]:
         path = folder
 
 
-def below(files: set[str], inside: set[str], out: Path, cluster: str) -> bool:
+def below(files: Files, out: Path, cluster: str) -> bool:
     """Whether the folder of CLUSTER in OUT, that of its engine's objects, or its index is one of FILES, is in one of
-    them, or is one of the folders that FILES are INSIDE.
+    them, or is one of the folders that FILES are inside.
     """
     from ..compiler.index import INDEX
     from ..gitops.place import ENGINES, FOLDER
@@ -101,6 +115,6 @@ def below(files: set[str], inside: set[str], out: Path, cluster: str) -> bool:
     if concerned(files, out / INDEX / f"{cluster}.json"):
         return True
     folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
-    if any(not absolute(folder).isdisjoint(inside) for folder in folders):
+    if any(not absolute(folder).isdisjoint(files.inside) for folder in folders):
         return True
     return any(concerned(files, folder) for folder in folders if os.path.lexists(folder))

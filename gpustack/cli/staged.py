@@ -45,11 +45,11 @@ def missing(options: argparse.Namespace) -> list[Finding]:
 
 def unstaged(out: Path) -> list[str]:
     """The files below OUT that differ from those which Git has staged, less those of policies that Git doesn't know."""
-    from .affected import absolute, below
+    from .affected import Files, below, concerned
     from .revisions import Git
 
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")
     found = git.unstaged(str(out))
-    new = {absolute(name) for name, known in git.unstaged(common.POLICIES).items() if not known}
-    ahead = {common.name_of(path) or path.stem for path in common.select([]) if absolute(path) in new}
-    return sorted(name for name in found if not any(below({absolute(name)}, out, cluster) for cluster in ahead))
+    new = Files.of(name for name, known in git.unstaged(common.POLICIES).items() if not known)
+    ahead = {common.name_of(path) or path.stem for path in common.select([]) if concerned(new, path)}
+    return sorted(name for name in found if not any(below(Files.of([name]), out, cluster) for cluster in ahead))
