@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -27,6 +26,7 @@ from .challenge import challenges
 from .credentials import Credentials, Login
 from .reference import Reference, is_loopback
 from .trouble import host_in, misled, missing, reason, refused, silent, unusable
+from .waiting import started
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -178,6 +178,8 @@ class Client:
         self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
     ) -> Answer:
         """The answer to one request, asked again while the registry is busy or out of reach."""
+        # Limits of the HTTP library are about silence, and the look-up of a name has none at all.
+        limit = self._patience + len(content or b"") / SLOWEST
         host = host_in(address)
         if host in self._silent:
             raise silent(image, address, self._silent[host], "it didn't answer when it was asked before")
@@ -187,10 +189,7 @@ class Client:
                 self._sleep(min(pause, LONGEST_PAUSE))
                 pause *= 3
             try:
-                answer = within(
-                    self._patience + len(content or b"") / SLOWEST,
-                    lambda: self._once(image, method, address, headers, content),
-                )
+                answer = started(lambda: self._once(image, method, address, headers, content)).result(limit)
             except TimeoutError:
                 trouble, tried = "the answer doesn't come to an end", "it was given up"
                 break
@@ -315,20 +314,3 @@ def said_by(answer: Answer) -> str:
     listed = errors if isinstance(errors, list) else []
     codes = [str(each.get("code", ""))[:40] for each in listed if isinstance(each, dict)]
     return f" ({', '.join(filter(None, codes))})" if any(codes) else ""
-
-
-def within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """What CALL returns or raises; TimeoutError where it does neither in SECONDS. It is left alone then.
-
-    Limits of the HTTP library are about silence, and the look-up of a name has none at all.
-    """
-    done: Future[Answer] = Future()
-
-    def work() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return done.result(seconds)

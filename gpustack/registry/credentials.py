@@ -84,6 +84,8 @@ class Credentials:
             try:
                 text = read_regular(path, limit=_MOST).decode("utf-8")
             except (FileNotFoundError, NotADirectoryError):
+                if str(path) == self._environment.get("REGISTRY_AUTH_FILE"):
+                    raise _unusable(f"{path}, which REGISTRY_AUTH_FILE names, is not there") from None
                 continue
             except (OSError, UnicodeDecodeError) as error:
                 raise _unusable(f"{path} can't be read: {getattr(error, 'strerror', None) or 'no UTF-8'}") from None

@@ -140,6 +140,12 @@ def test_a_helper_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (tmp_path / "asked").read_text() == "\n"
 
 
+def test_a_file_that_was_named(tmp_path: Path) -> None:
+    """Where somebody says which file has the logins, going on without it would be something else."""
+    with pytest.raises(InputError, match="REGISTRY_AUTH_FILE names, is not there"):
+        found({"REGISTRY_AUTH_FILE": str(tmp_path / "auth.json"), "HOME": str(tmp_path)})
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_no_file(kind: str, tmp_path: Path) -> None:
     """What is no file of logins is refused, and not waited for."""
