@@ -259,6 +259,28 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 )
 
 
+@rule("GPU838", "warning")
+def program_stopped(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A reconciler of which no copy is to run.
+
+    New nodes get no labels, so the GPU stack does not come to them, no driver and no MIG layout rolls, and nodes in the
+    middle of an operation stay out of service. That is the first step of uninstalling it, and of nothing else.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 0}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 2}
+    """
+    if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
+        yield Hit(
+            "spec.reconciler.replicas",
+            "no copy of the reconciler runs",
+            "new nodes get no labels, nothing rolls, and nodes in the middle of an operation stay as they are",
+            "run `gpustack reconciler uninstall` next, to give the nodes back, and leave the section out then",
+        )
+
+
 @rule("GPU837", "note")
 def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """A budget or windows for nodes that nothing takes out of service.

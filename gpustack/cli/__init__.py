@@ -158,6 +158,23 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+        self._mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse, but names may stand on both sides of an option, and the verb itself says what it doesn't know.
+
+        What stands behind "--" is a name, which argparse's way of mixing forgets.
+        """
+        if self._mixing or self._subparsers is not None or "--" in (args or ()):
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            found, rest = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         raise InputError(Finding("GPU026", "error", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))

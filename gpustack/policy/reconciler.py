@@ -48,8 +48,9 @@ class Reconciler(ImageSource):
     `version` empty, a whole reference. Absent: none, which is refused unless `labelling` is `nodeFeatureRule`."""
     version: ImageTagOrDigest | None = None
     """Tag or `sha256:` digest of the image. Absent: `image` is a whole reference."""
-    replicas: AtLeast1 | None = None
-    """How many copies run; one of them works at a time. Absent: 2."""
+    replicas: AtLeast0 | None = None
+    """How many copies run; one of them works at a time. 0 stops the program and takes nothing away: the first step of
+    `gpustack reconciler uninstall`. Absent: 2."""
     resources: ResourceRequirements | None = None
     """CPU and memory of each copy. Absent: requests of 50m and 64Mi, and a limit of 256Mi of memory, which is enough
     for 5,000 nodes."""

@@ -317,9 +317,16 @@ class Claim(Object, kw_only=True):
     status: dict[str, Any] = {}
 
 
+class DeploymentSpec(Slim, kw_only=True):
+    """How much of a Deployment is to run; None is 1."""
+
+    replicas: int | None = None
+
+
 class Deployment(Object, kw_only=True):
     """A Deployment: only whether anything of it runs."""
 
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: dict[str, Any] = {}
 
 

@@ -76,7 +76,7 @@ def test_schema(project: Project) -> None:
     assert json.loads(text)["type"] == "object"
     assert project.run("schema", "--out", "-").out == text
     done = project.run("schema", "--out", "schemas")
-    assert (done.code, "GPU921" in done.err) == (4, True)
+    assert (done.code, "GPU924" in done.err) == (4, True)
 
 
 def test_explain(project: Project) -> None:
@@ -105,3 +105,15 @@ def test_not_in_a_terminal(project: Project) -> None:
     done = project.spawn("render")
     assert (done.code, done.err) == (0, "")
     assert "\r" not in done.out
+
+
+def test_names_stand_on_both_sides_of_an_option(project: Project) -> None:
+    """As people write them; behind "--" they may begin with a dash, and what is no name is told by its verb."""
+    for name in ("a", "b", "c"):
+        project.policy(name)
+    done = project.run("render", "a", "--jobs", "1", "b")
+    assert (done.code, "2 clusters rendered" in done.out + done.err) == (0, True)
+    done = project.run("render", "--", "-x")
+    assert (done.code, "no cluster is called '-x'" in done.err) == (4, True)
+    done = project.run("render", "a", "--nope")
+    assert (done.code, "do: see gpustack render --help" in done.err) == (4, True)

@@ -104,7 +104,16 @@ def test_a_reconciler_that_still_runs_is_refused(cluster: Live, monkeypatch: pyt
     ran = cluster.run("reconciler", "uninstall", "--yes")
     assert (ran.code, "one-1" in ran.err) == (4, True)
     metadata = {"name": NAME, "namespace": NAMESPACE}
-    cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "status": {"readyReplicas": 2}})
-    ran = cluster.run("reconciler", "uninstall", "--yes")
-    assert (ran.code, f"kubectl -n {NAMESPACE} delete deployment {NAME}" in ran.err) == (4, True)
+    for spec, status in (({"replicas": 2}, {}), ({}, {}), ({"replicas": 0}, {"replicas": 1})):
+        cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "spec": spec, "status": status})
+        ran = cluster.run("reconciler", "uninstall", "--yes")
+        assert (ran.code, f"kubectl -n {NAMESPACE} scale deployment {NAME}" in ran.err) == (4, True)
     assert cluster.world.labels("node-0")[f"{keys.DEPLOY}driver"] == "true"
+
+
+def test_a_reconciler_that_was_stopped_is_no_obstacle(cluster: Live) -> None:
+    """Its Deployment stays, of no copy, as `replicas: 0` in the policy makes it."""
+    metadata = {"name": NAME, "namespace": NAMESPACE}
+    cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "spec": {"replicas": 0}, "status": {"replicas": 0}})
+    ran = cluster.run("reconciler", "uninstall", "--yes")
+    assert (ran.code, "2 nodes given back" in ran.out) == (0, True)

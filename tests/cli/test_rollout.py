@@ -347,7 +347,7 @@ def test_a_record_that_cannot_be_read(cluster: Live) -> None:
         (["hold", "node-1", "--reason", "x"], "no place for a reason"),
         (["status", "--context", "prd"], "did you mean prod"),
         (["pause", "--namespace", "other"], f"no Lease {NAME} in namespace other"),
-        (["pause", "--from", "x"], "unrecognized arguments"),
+        (["pause", "--from", "x"], "see gpustack rollout pause --help"),
         (["resum"], "invalid choice"),
     ],
 )

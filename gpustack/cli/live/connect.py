@@ -84,38 +84,42 @@ async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
     from ...reconciler.client import Client
     from ...reconciler.cluster import Unreachable
 
-    config = configuration(options.kubeconfig or "", options.context or "")
+    files = hasattr(options, "sources")
+    config = configuration(options.kubeconfig or "", options.context or "", files=files)
     try:
         made = Client(config, PERSON)
     except Unreachable as error:
-        raise no_configuration(str(error)) from None
+        raise no_configuration(str(error), files=files) from None
     try:
         yield made
     finally:
         await made.close()
 
 
-def configuration(kubeconfig: str, context: str) -> SingleConfig:
-    """The cluster's address and how to log in; inside a pod without a file, those of its ServiceAccount."""
+def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig:
+    """The cluster's address and how to log in; inside a pod without a file, those of its ServiceAccount. FILES: whether
+    the verb can look at files instead."""
     from ...reconciler.client import configuration, contexts
     from ...reconciler.cluster import Unreachable
 
     default = Path("~/.kube/config").expanduser()
     file = kubeconfig or os.environ.get("KUBECONFIG", "") or (str(default) if default.is_file() else "")
     if context and not file:
-        raise no_configuration(f"there is no file that could have a context {context!r}")
+        raise no_configuration(f"there is no file that could have a context {context!r}", files=files)
     try:
         return configuration(file, context)
     except Unreachable as error:
         known = contexts(file) if context and file else []
         if known and context not in known:
             raise unknown("context", context, known, f"{file} has") from None
-        raise no_configuration(str(error) if file else "no kubeconfig is named, and this is no pod") from None
+        why = str(error) if file else "no kubeconfig is named, and this is no pod"
+        raise no_configuration(why, files=files) from None
 
 
-def no_configuration(what: str) -> InputError:
+def no_configuration(what: str, *, files: bool) -> InputError:
     """The error for a cluster that can't be found."""
-    remedy = "name a file with --kubeconfig or in KUBECONFIG; or look at files instead: kubectl get ... -o yaml, --from"
+    remedy = "name a file with --kubeconfig or in KUBECONFIG"
+    remedy += "; or look at files instead: kubectl get ... -o yaml, --from" if files else ""
     return InputError(Finding("GPU930", "error", f"no cluster to talk to: {what}", remedy=remedy))
 
 

@@ -117,7 +117,7 @@ async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepare
     await reading.Reader(cluster).list(POLICIES)
     space = await connect.namespace(cluster, asked)
     for each in (await cluster.list(DEPLOYMENTS, Selection(space))).items:
-        if each.name == NAME:
+        if each.name == NAME and (each.spec.replicas != 0 or each.status.get("replicas")):
             raise _still(space, f"Deployment {space}/{NAME}")
     clock, log = Clock(), Log("error", io.StringIO())
     sources = Sources(cluster, space, clock, log)
@@ -135,6 +135,6 @@ async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepare
 def _still(space: str, who: str) -> InputError:
     """The error for a reconciler that still runs."""
     what = f"the reconciler is still there ({who}), and would label the nodes again"
-    command = f"kubectl -n {space} delete deployment {NAME}"
-    remedy = f"delete its Deployment first, in Git where GitOps would bring it back, else: {command}"
+    command = f"kubectl -n {space} scale deployment {NAME} --replicas=0"
+    remedy = f"stop it first, and wait until its pods are gone: spec.reconciler.replicas: 0 in the policy, or {command}"
     return InputError(Finding("GPU938", "error", what, remedy=remedy))

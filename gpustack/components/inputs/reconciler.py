@@ -51,7 +51,7 @@ def from_spec(spec: ClusterPolicySpec) -> ReconcilerInputs | None:
         image=image(spec, section, "reconciler"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
-        replicas=section.replicas or REPLICAS,
+        replicas=REPLICAS if section.replicas is None else section.replicas,
         resources=dump(section.resources) or RESOURCES,
         priority_class=section.priorityClassName or PRIORITY,
         node_selector=section.nodeSelector,
