@@ -7,7 +7,8 @@
     nodes.py      which nodes a DaemonSet's pods are on, and how fast they may be taken out of service
     drivers.py    IMP1xx: driver pods
     pods.py       IMP2xx: the other pods, their images and what they may do to their node
-    gpus.py       IMP3xx: what nodes advertise, MIG and sharing
+    gpus.py       IMP3xx: what nodes advertise, and sharing
+    mig.py        IMP3xx: MIG layouts, and who brings them to the nodes
     rights.py     IMP4xx: who may do what
     objects.py    IMP5xx: what goes, and what the API server or an engine can't change in place
     metrics.py    IMP6xx: what monitoring sees

@@ -1,14 +1,14 @@
-"""IMP3xx: what the nodes of each pool advertise, before and after, and how their GPUs are cut and shared."""
+"""IMP3xx, but for MIG: what the nodes of each pool advertise, before and after, and how their GPUs are shared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...policy.capacity import PoolCapacity, capacity
 from . import nodes
 from .rule import Hit, Range, rule
-from .subject import Subject, at, mapping
+from .subject import Subject
 
 if TYPE_CHECKING:
     from ...policy.node_pools import NodePool
@@ -85,49 +85,6 @@ def more_allocatable(subject: Subject) -> Iterator[Hit]:
     for pair in pairs(subject):
         if pair.old.per_node != pair.new.per_node and not shrinks(pair):
             yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
-
-
-@rule("IMP303", "danger")
-def mig_changes(subject: Subject) -> Iterator[Hit]:
-    """GPUs are cut otherwise.
-
-    A GPU can only be cut anew while nothing runs on it: pods that use GPUs leave each node, and with some boards the
-    node reboots. Without the reconciler the MIG manager does it on all nodes that have the label, at once.
-
-    Do: compare the pictures of `gpustack mig show`, and let the reconciler roll the layout within the pool's budget.
-    """
-    for pair in pairs(subject):
-        one, two = (_plain(side.sharing.mig) for side in (pair.before, pair.after))
-        if one != two:
-            yield Hit(f"pool {pair.after.name}", f"MIG: {cut(one)} -> {cut(two)}", spread(pair.after))
-    if subject.before is not None and subject.after is not None:
-        one, two = subject.before.mig.strategy or "none", subject.after.mig.strategy or "none"
-        if one != two:
-            yield Hit("", f"mig.strategy: {one} -> {two}")
-        return
-    for change in subject.of("NodePolicy"):
-        one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
-        if change.what == "changed" and one != two:
-            yield Hit(str(change.identity), "the MIG layout of its nodes is another one")
-
-
-def _plain(section: Any) -> Any:
-    return section.model_dump(exclude_none=True, exclude_defaults=True) if section is not None else None
-
-
-def cut(mig: Any) -> str:
-    """A MIG section in words."""
-    if not mig:
-        return "not said"
-    layout = mapping(mig).get("layout")
-    if layout is not None:
-        return ", ".join(f"{count} x {name}" for name, count in layout.items()) or "whole GPUs"
-    if mapping(mig).get("config"):
-        return f"layout {mig['config']}"
-    return "; ".join(
-        f"GPU {', '.join(map(str, part.get('indices', ())))}: {cut({'layout': part.get('layout') or {}})}"
-        for part in mapping(mig).get("devices") or ()
-    )
 
 
 @rule("IMP304", "danger")

@@ -1,0 +1,233 @@
+"""IMP3xx about MIG: whose GPUs are cut anew and by whom, who waits for somebody, and what nodes advertise until then.
+
+The MIG manager acts when the label nvidia.com/mig.config of its node changes, and once when its pod starts. It never
+looks at its ConfigMap by itself (reconciler.md M2, M4). So what a new layout does depends on who moves the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ...components.inputs import node_policies
+from ...model import Body
+from ...policy import reconciler
+from ...policy.capacity import capacity
+from ...policy.mig_layouts import LABEL, choice, manager_runs, source
+from .gpus import Pair, amounts, pairs, spread
+from .pods import templates
+from .rule import Hit, Range, rule
+from .subject import Subject, at, items, mapping
+
+if TYPE_CHECKING:
+    from ...policy.node_pools import NodePool
+    from ...policy.spec import ClusterPolicySpec
+
+MANAGER = "nvidia-mig-manager"
+Way = Literal["cut", "stale", "label"]
+"""Something cuts the GPUs; nothing does while the label keeps its value; nothing does before the label is another."""
+
+
+class Layout(NamedTuple):
+    """What the label of nodes names, what that is ("" where only the node knows), and whether the pool commands it."""
+
+    name: str
+    content: str
+    commanded: bool
+
+
+@rule("IMP303", "danger")
+def mig_changes(subject: Subject) -> Iterator[Hit]:
+    """GPUs are cut otherwise.
+
+    A GPU can only be cut anew while nothing runs on it: pods that use GPUs leave each node, and with some boards the
+    node reboots. The reconciler empties nodes one after the other, within the pool's budget. Nobody does where the MIG
+    manager's pods restart with other layouts than before, or where node feature discovery changes the label: the
+    manager then cuts under running pods, on every node that it is true of (reconciler.md M4, M6).
+
+    Do: compare the pictures of `gpustack mig show`, and let the reconciler roll the layout. Where nobody empties the
+    nodes, do so before the sync, or keep what restarts the manager for another change.
+    """
+    yield from (hit for way, hit in _changes(subject) if way == "cut")
+    yield from _by_discovery(subject)
+    if subject.before is not None and subject.after is not None:
+        return
+    for change in subject.of("NodePolicy"):
+        one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
+        if change.what == "changed" and one != two:
+            yield Hit(str(change.identity), "the MIG layout of its nodes is another one")
+
+
+@rule("IMP307", "danger")
+def stale_layout(subject: Subject) -> Iterator[Hit]:
+    """A MIG layout changes under the same name, and nothing cuts its nodes.
+
+    The MIG manager acts when the value of nvidia.com/mig.config changes and when its pod starts, never on another
+    content of its ConfigMap (reconciler.md M2, M4). Until then the nodes keep the GPUs that they have, with
+    mig.config.state at `success`. Whatever restarts the manager's pod later, a reboot or a new version of its image,
+    cuts the node in that moment, without a drain (M6).
+
+    Do: drain node after node, and on each delete the manager's pod, or set the label to another layout and back;
+    docs/labels.md has the steps. Or set `reconciler.image`: it does the same within the pool's budget.
+    """
+    yield from (hit for way, hit in _changes(subject) if way == "stale")
+
+
+@rule("IMP308", "danger")
+def strategy_changes(subject: Subject) -> Iterator[Hit]:
+    """mig.strategy changes, and nodes are cut as before when it does.
+
+    The device plugin, GPU feature discovery and the validator restart with the sync; the nodes have the old geometry
+    until the new layout has come to them, which is never where nobody brings it. Resources are called otherwise from
+    the sync on, and with `single` the device plugin refuses a node whose GPUs aren't all cut alike: it advertises
+    nothing. Without a value in the policy the strategy follows from the layouts: `mixed` where one has several
+    profiles.
+
+    Do: to leave `mixed`, pin `mig: {strategy: mixed}` first, which serves every geometry; take it out when all nodes
+    are cut anew. To come to `mixed`, merge that alone, with the requests of the workloads, and the layout after it.
+    """
+    before, after = subject.before, subject.after
+    if before is None or after is None or after.gpuCluster or before.mig.strategy == after.mig.strategy:
+        return
+    one, two = before.mig.strategy or "none", after.mig.strategy or "none"
+    yield Hit("", f"mig.strategy: {one} -> {two}, with the sync and on all nodes")
+    between = before.model_copy(update={"mig": after.mig})
+    for pool, was, now in zip(before.nodePools, capacity(before), capacity(between), strict=True):
+        if was.per_node and was.per_node != now.per_node:
+            told = amounts(now.per_node) if now.per_node else "nothing that is known: the device plugin refuses it"
+            what = f"until a node is cut anew it advertises {amounts(was.per_node)} -> {told}"
+            yield Hit(f"pool {pool.name}", what, spread(pool))
+
+
+@rule("IMP309", "note")
+def label_waits(subject: Subject) -> Iterator[Hit]:
+    """A pool's MIG layout is another one, and its nodes keep theirs until somebody changes their label.
+
+    The node's label nvidia.com/mig.config says what the MIG manager does, and nothing of this change sets it. A pool
+    without a layout commands none: its nodes stay cut as they are, also where a reconciler runs.
+
+    Do: set the label on drained nodes (docs/labels.md), or `reconciler.image`. For whole GPUs say
+    `sharing: {mig: {config: all-disabled}}` instead of nothing.
+    """
+    yield from (hit for way, hit in _changes(subject) if way == "label")
+
+
+def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
+    """Each layout that is another one than before, and what becomes of it."""
+    restarts = _manager_restarts(subject)
+    pooled: set[str] = set()
+    for pair in pairs(subject):
+        if subject.before is None or subject.after is None:
+            return
+        one, two = layout(subject.before, pair.before), layout(subject.after, pair.after)
+        pooled |= {found.name for found in (one, two) if found}
+        if one != two and (one is None or two is None or one[:2] != two[:2]):
+            yield _change(subject.after, pair, one, two, restarts)
+    for name in _others(subject):
+        if name not in pooled:
+            what = f"its content is another one; nodes with {LABEL}={name} "
+            yield _same_label(f"layout {name}", what, None, restarts=restarts)
+
+
+def _change(
+    after: ClusterPolicySpec, pair: Pair, one: Layout | None, two: Layout | None, restarts: bool
+) -> tuple[Way, Hit]:
+    """What becomes of the pools of PAIR, whose layout was ONE and is TWO."""
+    where, nodes = f"pool {pair.after.name}", spread(pair.after)
+    was, now = said(pair.before, one), said(pair.after, two)
+    step = f"MIG: {was} -> {now}" if was != now else f"MIG: {now} has another content"
+    if not manages(after):
+        return "label", Hit(where, f"{step}; no MIG manager runs, so nothing cuts its nodes", nodes)
+    if two is None:
+        return "label", Hit(where, f"{step}; its nodes stay cut as they are", nodes)
+    same = one is not None and one.name == two.name
+    if same and restarts:
+        return _same_label(where, f"{step}; its nodes ", nodes, restarts=True)
+    if reconciler.runs(after) and two.commanded:
+        return "cut", Hit(where, step, nodes)
+    if same:
+        return _same_label(where, f"{step}; its nodes ", nodes, restarts=False)
+    why = "no reconciler runs" if not reconciler.runs(after) else "the label is how the pool selects its nodes"
+    return "label", Hit(where, f"{step}; {why}, so each node waits for its label {LABEL}={two.name}", nodes)
+
+
+def _same_label(where: str, what: str, nodes: Range | None, *, restarts: bool) -> tuple[Way, Hit]:
+    """What becomes of nodes whose label names another layout all at once, without a change of the label."""
+    if restarts:
+        end = f"are cut without a drain as the pods of {MANAGER} restart, which they do in the same change"
+        return "cut", Hit(where, what + end, nodes)
+    return "stale", Hit(where, f"{what}aren't cut before the label changes or the pod of {MANAGER} restarts", nodes)
+
+
+def manages(spec: ClusterPolicySpec) -> bool:
+    """Whether the MIG manager runs."""
+    return bool(spec.migManager.enabled) and manager_runs(spec)
+
+
+def layout(spec: ClusterPolicySpec, pool: NodePool) -> Layout | None:
+    """What the label of the nodes of POOL is to name, or what the pool selects them by; None for neither."""
+    wanted = node_policies.mig(spec, pool)
+    if wanted is not None:
+        return Layout(wanted.config, wanted.digest, commanded=True)
+    label = pool.nodeSelector.get(LABEL)
+    chosen = choice(spec, pool, source(spec)) if label else None
+    content = [str(element.effect) for element in (chosen.elements if chosen else None) or ()]
+    return Layout(label, node_policies.digest(content) if content else "", commanded=False) if label else None
+
+
+def _others(subject: Subject) -> list[str]:
+    """The layouts of the policy's own text whose content changes: a node may have any of them as its label."""
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return []
+    one, two = source(subject.before), source(subject.after)
+    if not manages(subject.after) or {one.kind, two.kind} != {"custom"}:
+        return []
+    both = [name for name in two.entries if name in one.entries]
+    return [name for name in both if [e.effect for e in one.entries[name]] != [e.effect for e in two.entries[name]]]
+
+
+def _manager_restarts(subject: Subject) -> bool:
+    """Whether the pods of the MIG manager start with this change: each then asserts what its label names."""
+    new = (change for change in subject.of("DaemonSet") if change.what == "added")
+    return any(change.identity.name == MANAGER for change in (*templates(subject, "DaemonSet"), *new))
+
+
+def _by_discovery(subject: Subject) -> Iterator[Hit]:
+    """Labels that node feature discovery sets: it changes them on all nodes that a rule matches."""
+    if subject.whole or (subject.after is not None and not manages(subject.after)):
+        return
+    for change in subject.of("NodeFeatureRule"):
+        old, new = _labelled(change.old), _labelled(change.new)
+        for name, value in new.items():
+            if old.get(name) != value:
+                was = f"instead of {old[name]}" if name in old else "for the first time"
+                what = f"node feature discovery sets {LABEL}={value} {was}: its nodes are cut at once, without a drain"
+                yield Hit(str(change.identity), what)
+
+
+def _labelled(body: Body | None) -> dict[str, str]:
+    """The layout that each rule of a NodeFeatureRule gives to its nodes."""
+    rules = [mapping(each) for each in items(at(body, "spec", "rules"))]
+    given = {str(each.get("name")): mapping(each.get("labels")).get(LABEL) for each in rules}
+    return {name: str(value) for name, value in given.items() if value}
+
+
+def said(pool: NodePool, found: Layout | None) -> str:
+    """The layout of POOL in words."""
+    section = pool.sharing.mig
+    if section is not None:
+        return cut(section.model_dump(exclude_none=True, exclude_defaults=True))
+    return f"layout {found.name}" if found else "not said"
+
+
+def cut(mig: Any) -> str:
+    """A MIG section in words."""
+    shape = mapping(mig).get("layout")
+    if shape is not None:
+        return ", ".join(f"{count} x {name}" for name, count in shape.items()) or "whole GPUs"
+    if mapping(mig).get("config"):
+        return f"layout {mig['config']}"
+    return "; ".join(
+        f"GPU {', '.join(map(str, part.get('indices', ())))}: {cut({'layout': part.get('layout') or {}})}"
+        for part in mapping(mig).get("devices") or ()
+    )

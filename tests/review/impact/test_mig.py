@@ -1,0 +1,191 @@
+"""A MIG layout that changes: who cuts the GPUs, who waits for somebody, and what nodes advertise until then.
+
+What the MIG manager does is reconciler.md's: it acts on a change of the label's value (M2) and at its pod's start (M4),
+and it empties no node (M6).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.model import Body
+from gpustack.policy.load import load
+from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
+from gpustack.review.impact.effects import Effect, impact
+from tests.project import Project, cache, project
+
+__all__ = ["cache", "project"]
+
+MANAGER: Body = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "nvidia-mig-manager", "namespace": "gpu-operator"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "nvidia-mig-manager"}},
+        "template": {"spec": {"containers": [{"name": "nvidia-mig-manager", "image": "example.com/mig:1"}]}},
+    },
+}
+MAP: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "gpu-operator"}}
+POOL = {"name": "a", "count": 4, "gpusPerNode": 8, "gpuProduct": "NVIDIA-A100-SXM4-80GB", "nodeSelector": {"x": "y"}}
+RUNS = {"reconciler": {"image": "registry.example.com/gpustack-reconciler:1"}}
+HALVES, QUARTERS = {"layout": {"3g.40gb": 2}}, {"layout": {"3g.40gb": 1, "2g.20gb": 2}}
+
+
+def policy(project: Project, sharing: Any, **more: Any) -> ClusterPolicySpec:
+    """A cluster with one pool of 4 nodes with 8 A100s, cut as SHARING says; MORE is in its spec."""
+    pool = {
+        **POOL,
+        "sharing": {"mig": sharing} if sharing else {},
+        "nodeSelector": more.pop("nodeSelector", {"x": "y"}),
+    }
+    spec = {
+        "release": "v26.7.0",
+        "cluster": {"kubernetesVersion": "1.34"},
+        "driver": {"enabled": False},
+        "nodePools": [pool],
+        **more,
+    }
+    body = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "ClusterPolicy", "metadata": {"name": "c"}, "spec": spec}
+    project.write("policies/c.yaml", yaml.safe_dump(body))
+    return load(project.folder / "policies" / "c.yaml", root=project.folder).spec
+
+
+def side(*bodies: Body) -> Objects:
+    """A side of a comparison."""
+    return {Identity.of(body): Rendered(body, f"base/{body['metadata']['name']}.yaml") for body in bodies}
+
+
+def told(before: ClusterPolicySpec, after: ClusterPolicySpec, *, restart: bool = False) -> dict[str, Effect]:
+    """What a change of the layout does, by rule; RESTART: the manager's DaemonSet changes as well."""
+    new = copy.deepcopy(MANAGER)
+    if restart:
+        new["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/mig:2"
+    changes = compare(side(MANAGER, {**MAP, "data": {"x": "1"}}), side(new, {**MAP, "data": {"x": "2"}}))
+    effects = impact({"c": changes}, {"c": (before, after)}).effects
+    return {effect.rule: effect for effect in effects if effect.rule in {"IMP303", "IMP307", "IMP308", "IMP309"}}
+
+
+def named(layout: dict[str, int]) -> dict[str, Any]:
+    """A text of layouts with an entry called mine."""
+    entry = [{"devices": "all", "mig-enabled": True, "mig-devices": layout}]
+    text = yaml.safe_dump({"version": "v1", "mig-configs": {"mine": entry}})
+    return {"migManager": {"config": {"data": {"config.yaml": text}}}, "mig": {"strategy": "mixed"}}
+
+
+def test_nothing_cuts_another_content_under_the_same_label(project: Project) -> None:
+    """Without a reconciler the pool's label stays <pool>: the manager isn't woken (M4), and its next start cuts."""
+    mixed = {"mig": {"strategy": "mixed"}}
+    effects = told(policy(project, HALVES, **mixed), policy(project, QUARTERS, **mixed))
+    assert set(effects) == {"IMP307"}
+    found = effects["IMP307"]
+    assert found.severity == "danger"
+    assert found.nodes == (4, 4)
+    assert "MIG: 2 x 3g.40gb -> 2 x 2g.20gb, 1 x 3g.40gb" in found.what
+    assert "aren't cut before the label changes or the pod of nvidia-mig-manager restarts" in found.what
+    assert "at once" not in found.what + found.why
+    assert "delete the manager's pod" in found.remedy
+    assert "docs/labels.md" in found.remedy
+
+
+def test_the_reconciler_rolls_it(project: Project) -> None:
+    """It empties nodes and makes the manager act, whatever the label was."""
+    mixed = {"mig": {"strategy": "mixed"}, **RUNS}
+    effects = told(policy(project, HALVES, **mixed), policy(project, QUARTERS, **mixed))
+    assert set(effects) == {"IMP303"}
+    assert "without a drain" not in effects["IMP303"].what
+
+
+@pytest.mark.parametrize("reconciler", [{}, RUNS])
+def test_managers_that_restart_cut_undrained(project: Project, reconciler: dict[str, Any]) -> None:
+    """A manager asserts at its start what its label names (M4), so a new image beside a new content cuts all nodes."""
+    more = {"mig": {"strategy": "mixed"}, **reconciler}
+    effects = told(policy(project, HALVES, **more), policy(project, QUARTERS, **more), restart=True)
+    assert set(effects) == {"IMP303"}
+    assert "cut without a drain" in effects["IMP303"].what
+
+
+def test_another_label_is_somebodys_to_set(project: Project) -> None:
+    """Another layout's name is another value of the label: nothing sets it where no reconciler runs (M2)."""
+    effects = told(
+        policy(project, {"config": "all-1g.10gb"}, **named({"3g.40gb": 2})),
+        policy(project, {"config": "mine"}, **named({"3g.40gb": 2})),
+    )
+    assert set(effects) == {"IMP309"}
+    assert "waits for its label nvidia.com/mig.config=mine" in effects["IMP309"].what
+
+
+def test_a_layout_that_goes_leaves_nodes_as_they_are(project: Project) -> None:
+    """With nothing to command, the reconciler commands nothing either."""
+    effects = told(policy(project, HALVES, **RUNS), policy(project, None, **RUNS))
+    assert set(effects) == {"IMP309"}
+    assert "stay cut as they are" in effects["IMP309"].what
+    assert "all-disabled" in effects["IMP309"].remedy
+
+
+@pytest.mark.parametrize("manner", ["commanded", "selected", "by hand"])
+def test_content_of_a_named_layout(project: Project, manner: str) -> None:
+    """The entry of a text of the policy's own: a pool names it, is made of the nodes that have it, or doesn't know."""
+    mig = {"config": "mine"} if manner == "commanded" else None
+    selector = {"nvidia.com/mig.config": "mine"} if manner == "selected" else {"x": "y"}
+    one, two = (
+        policy(project, mig, nodeSelector=selector, **named(layout)) for layout in ({"3g.40gb": 2}, {"7g.80gb": 1})
+    )
+    effects = told(one, two)
+    assert set(effects) == {"IMP307"}
+    assert effects["IMP307"].where == ("layout mine" if manner == "by hand" else "pool a")
+    assert "another content" in effects["IMP307"].what or "content is another" in effects["IMP307"].what
+    assert set(told(one, one)) == set()
+
+
+def test_without_a_manager_nobody_cuts(project: Project) -> None:
+    """A layout without a MIG manager is words (GPU309)."""
+    off = {"migManager": {"enabled": False}, "mig": {"strategy": "mixed"}}
+    effects = told(policy(project, HALVES, **off), policy(project, QUARTERS, **off))
+    assert set(effects) == {"IMP309"}
+    assert "no MIG manager runs" in effects["IMP309"].what
+
+
+def test_labels_that_discovery_changes_cut_at_once() -> None:
+    """Node feature discovery changes a label on every node that its rule matches, and a changed label is cut (M2)."""
+    bodies = [
+        {
+            "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+            "kind": "NodeFeatureRule",
+            "metadata": {"name": "cuts"},
+            "spec": {"rules": [{"name": "all", "labels": {"nvidia.com/mig.config": layout}}]},
+        }
+        for layout in ("halves", "quarters")
+    ]
+    (effect,) = impact({"c": compare(side(bodies[0]), side(bodies[1]))}, {}).dangers
+    assert effect.rule == "IMP303"
+    assert "nvidia.com/mig.config=quarters instead of halves" in effect.what
+    assert "at once, without a drain" in effect.what
+    assert impact({"c": compare(side(bodies[0]), side())}, {}).dangers == ()  # a label that goes wakes nobody (M2)
+
+
+def test_single_refuses_the_geometry_that_nodes_still_have(project: Project) -> None:
+    """Halves after quarters make the derived strategy single, with the sync; nodes are cut as before until later."""
+    effects = told(policy(project, QUARTERS, **RUNS), policy(project, HALVES, **RUNS))
+    assert set(effects) == {"IMP303", "IMP308"}
+    found = effects["IMP308"]
+    assert found.severity == "danger"
+    assert found.where == "pool a"
+    assert "8 nvidia.com/mig-3g.40gb -> nothing that is known: the device plugin refuses it" in found.what
+    assert "pin `mig: {strategy: mixed}`" in found.remedy
+
+
+def test_mixed_renames_what_alike_nodes_offer(project: Project) -> None:
+    """The other way round nodes of one profile go from nvidia.com/gpu to the profile's own name, with the sync."""
+    effects = told(policy(project, HALVES), policy(project, QUARTERS))
+    assert "16 nvidia.com/gpu -> 16 nvidia.com/mig-3g.40gb" in effects["IMP308"].what
+
+
+def test_a_pinned_strategy_is_no_change(project: Project) -> None:
+    """A policy that says mixed keeps it through all layouts."""
+    pinned = {"mig": {"strategy": "mixed"}, **RUNS}
+    assert "IMP308" not in told(policy(project, QUARTERS, **pinned), policy(project, HALVES, **pinned))
