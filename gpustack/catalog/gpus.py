@@ -10,6 +10,7 @@ guest shows the name of its vGPU type.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,10 @@ __all__ = [
 ]
 
 VENDOR = "10DE"
+VENDORS = ("nvidia", "tesla")
+"""Words before a product's name, that tell no product from another."""
+MOST_NEAREST = 5
+"""How many products are named for a short name: no family has more common boards."""
 
 
 class UnknownProduct(UnknownName):
@@ -51,7 +56,7 @@ class Product:
     without MIG. `nvswitch`: the board comes on base boards with NVSwitch. `in_default_mig_config`: the filtered
     entries of the operator's default MIG configuration (all-balanced) know the board. `driver` is the entry of
     drivers.minimum, None where only the family counts. `arch`: the CPU that the board comes with (arm64), None where
-    any may do. `nvlink_rack`: nodes of one rack can share memory over NVLink.
+    any may do. `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board.
     """
 
     name: str
@@ -70,6 +75,7 @@ class Product:
     nvlink_rack: bool
     note: str | None
     uncertain: str | None
+    rare: bool = False
 
     @property
     def mig_capable(self) -> bool:
@@ -91,7 +97,21 @@ def product(name: str) -> Product:
     try:
         return _products()[name]
     except KeyError:
-        raise UnknownProduct(name, nearest(name, products())) from None
+        raise UnknownProduct(name, nearest_products(name)) from None
+
+
+def nearest_products(name: str) -> list[str]:
+    """The products that NAME may mean, best first. A short name (h100, A100 80GB, h100 sxm) is in the names of several
+    products or of their boards: those that have its words whole come first, then what most nodes have. A name that is
+    in none is a misspelt one.
+    """
+    wanted = [word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in VENDORS]
+    meant = []
+    for position, found in enumerate(_products().values()):
+        words = re.findall(r"[a-z0-9]+", f"{found.name} {found.board}".lower())
+        if wanted and all(any(word in other for other in words) for word in wanted):
+            meant.append((sum(word not in words for word in wanted), found.rare, position, found.name))
+    return [found for *_, found in sorted(meant)[:MOST_NEAREST]] or nearest(name, products())
 
 
 def mig_profiles(product_name: str | Product) -> tuple[MigProfile, ...]:
@@ -146,6 +166,7 @@ def _product(name: str, key: str, group: Mapping[str, Any], facts: Mapping[str, 
         nvlink_rack=group.get("nvlink_rack", False),
         note=facts.get("note"),
         uncertain=group.get("uncertain"),
+        rare=facts.get("rare", False),
     )
 
 

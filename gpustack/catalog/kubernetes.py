@@ -58,15 +58,32 @@ def minor(version: str) -> str:
     why = f"gpustack has the API of Kubernetes {MINORS[0]} to {MINORS[-1]}"
     if f"{found}0" in MINORS and match[0] == found:
         why += f"; YAML reads {found}0 without quotes as the number {found}"
-    raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, f"{found}0"))
+        raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, f'put it in quotes: "{found}0"'))
+    raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, _way_out(int(match[1]), int(match[2]))))
 
 
-def _refusal(what: str, why: str, guess: str = "") -> Finding:
-    remedy = f'set spec.cluster.kubernetesVersion to the version that the cluster has, in quotes: "{MINORS[-1]}"'
-    if guess in MINORS:
-        remedy = f'put it in quotes: "{guess}"'
-    elif guess:
-        remedy = f"upgrade the cluster to {MINORS[0]} or later, or use a version of gpustack that knows it"
+def _way_out(major: int, minor: int) -> str:
+    """What to do about a version that is older or newer than all of MINORS, or none that Kubernetes ever had."""
+    first, last = ((int(one) for one in known.split(".")) for known in (MINORS[0], MINORS[-1]))
+    if major != 1:
+        return CORRECT
+    if [major, minor] < [*first]:
+        return f"upgrade the cluster to {MINORS[0]} or later"
+    newest = f'"{MINORS[-1]}"'
+    assert [major, minor] > [*last], "what lies between is known"  # noqa: S101 - MINORS has no gaps
+    return (
+        f"use a version of gpustack that knows it; until then write {newest}, the newest known, whose API a newer "
+        "cluster serves but for what was removed. If the version is mistyped, correct it"
+    )
+
+
+CORRECT = (
+    "write the version that `kubectl version` calls the server's, in quotes, such as "
+    f'"{MINORS[-1]}"; a distribution\'s own number (OpenShift 4.20) is another one'
+)
+
+
+def _refusal(what: str, why: str, remedy: str = CORRECT) -> Finding:
     return Finding("GPU900", "error", what, path="spec.cluster.kubernetesVersion", why=why, remedy=remedy)
 
 

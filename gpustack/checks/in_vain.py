@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import _versions, crds, gpus, releases
-from ..catalog._lookup import nearest
 from ..model import Path, dotted
 from ..policy import images
 from ..policy.cluster import on_openshift
@@ -195,7 +194,7 @@ def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
         product = pool.gpuProduct
         if not product or product in known or VIRTUAL.fullmatch(product):
             continue
-        near = nearest(product, known)
+        near = gpus.nearest_products(product)
         if near:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",

@@ -122,6 +122,24 @@ def test_unknown_product_names_the_nearest(written: str, nearest: str) -> None:
     assert caught.value.nearest[0] == nearest
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("H100", "NVIDIA-H100-80GB-HBM3 NVIDIA-H100-PCIe NVIDIA-H100-NVL NVIDIA-H100-96GB NVIDIA-H100"),
+        ("a100", "NVIDIA-A100-SXM4-40GB NVIDIA-A100-PCIE-40GB NVIDIA-A100-SXM4-80GB NVIDIA-A100-80GB-PCIe"),
+        ("Tesla A100 80GB", "NVIDIA-A100-SXM4-80GB NVIDIA-A100-80GB-PCIe"),
+        ("H100 SXM", "NVIDIA-H100-80GB-HBM3"),
+        ("L4", "NVIDIA-L4 NVIDIA-L40 NVIDIA-L40S"),
+        ("B200", "NVIDIA-B200 NVIDIA-GB200"),
+    ],
+)
+def test_a_short_name_means_the_common_boards_first(written: str, meant: str) -> None:
+    """What data centres have (SXM, PCIe) comes before boards made for one customer, and all of it is named."""
+    with pytest.raises(UnknownProduct) as caught:
+        product(written)
+    assert list(caught.value.nearest)[: len(meant.split())] == meant.split()
+
+
 def test_default_mig_config_is_the_operators() -> None:
     """The parsed default configuration equals the one that the operator creates, entry by entry."""
     config = gpus.default_mig_config("v26.7.0")

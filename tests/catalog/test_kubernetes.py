@@ -99,6 +99,25 @@ def test_minor_refuses_what_is_no_version(version: str) -> None:
     assert "1.33" in refused.value.findings[0].why
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("1.28", "upgrade the cluster to 1.29 or later"),
+        ("1.38", "use a version of gpustack that knows it"),
+        ("1.99", "use a version of gpustack that knows it"),
+        ("4.20", "`kubectl version`"),
+        ("latest", "`kubectl version`"),
+    ],
+)
+def test_the_way_out_fits_the_version(version: str, told: str) -> None:
+    """A cluster that is too old is upgraded; for one that is too new gpustack is; what is neither is corrected."""
+    with pytest.raises(InputError) as refused:
+        kubernetes.minor(version)
+    remedy = refused.value.findings[0].remedy
+    assert told in remedy
+    assert ("upgrade the cluster" in remedy) == (version == "1.28")
+
+
 def test_minor_knows_the_trap_of_yaml_numbers() -> None:
     """1.30 without quotes arrives as 1.3, and the error says so."""
     with pytest.raises(InputError) as refused:
