@@ -44,6 +44,7 @@ def tracking_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     "an engine that finds it on an object which is not in Git, such as a pod, takes the object for its "
                     "own and prunes it",
                     "leave it out: the engine sets it where it belongs; use a name of your own domain",
+                    key=True,
                 )
 
 
@@ -131,4 +132,5 @@ def hook(resource: Resource) -> Iterator[Hit]:
                 "Argo CD would run it at another time than the rest and may delete it again, Flux applies it as any "
                 "other object, and Helm is not there",
                 "leave the annotation out; objects are applied stage by stage: crds, base, discovery, driver, operands",
+                key=True,
             )

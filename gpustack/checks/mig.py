@@ -71,6 +71,7 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
             f"{cut.whose} asks for it; {FAILS}",
             f"write {' or '.join(near[:2])}; `gpustack mig list {product.name}` prints all. {_certain(product)}",
             inside,
+            key=cut.literal,
         )
 
 

@@ -75,6 +75,7 @@ def _labels(path: Path, labels: Any) -> Iterator[Hit]:
                 f"node feature discovery drops the label {key}",
                 f"labels in {namespace} belong to Kubernetes",
                 f"write {OPEN_NAMESPACES[0]}/{name}, or use a domain of your own",
+                key=True,
             )
         if isinstance(value, str) and value and not value.startswith("@") and not _label_value(value):
             yield Hit(
@@ -197,4 +198,5 @@ def prefixed(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     f"nodes get the label {nfd.default_prefix()}/{key}, not {key}",
                     "node feature discovery puts the prefix before labels without one; later versions may stop to",
                     f"write {nfd.default_prefix()}/{key}, or use a domain of your own",
+                    key=True,
                 )

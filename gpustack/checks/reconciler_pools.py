@@ -152,4 +152,5 @@ def selected_by_what_comes_later(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     f"pool {pool.name} is selected by {key}, which its nodes don't have from the beginning",
                     "the label comes with what the reconciler sets up, and goes while a driver or MIG layout changes",
                     "select the nodes by a label of the node group; what GPU they have says gpuProduct",
+                    key=True,
                 )

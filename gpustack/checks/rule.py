@@ -49,7 +49,9 @@ class Hit:
     over a workload names the place in the manifest.
 
     INSIDE is a line and column (from 1) of the text at PATH, where that is a configuration of its own (a block scalar
-    in `config.data`, say): the finding then points there. SINCE and UNTIL bound the days on which the hit counts.
+    in `config.data`, say): the finding then points there. KEY says that the last key of PATH is what is wrong, a name
+    that the policy gives (a label's, a profile's), and not its value. SINCE and UNTIL bound the days on which the hit
+    counts.
     """
 
     path: str
@@ -57,6 +59,7 @@ class Hit:
     why: str
     remedy: str
     inside: tuple[int, int] | None = None
+    key: bool = False
     since: datetime.date | None = None
     until: datetime.date | None = None
 
@@ -81,6 +84,7 @@ class Rule:
                 why=hit.why,
                 remedy=hit.remedy,
                 inside=hit.inside,
+                key=hit.key,
                 since=hit.since,
                 until=hit.until,
             )

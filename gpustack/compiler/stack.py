@@ -153,8 +153,9 @@ def stored_stack(key: str, store: Store) -> Stack | None:
 def plain(finding: Finding) -> list[Any]:
     """A finding without its location, which belongs to a file and not to a spec, for the store."""
     found = [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
-    if finding.inside or finding.since or finding.until:
-        return [*found, finding.inside, *(day.isoformat() if day else None for day in (finding.since, finding.until))]
+    if finding.inside or finding.key or finding.since or finding.until:
+        days = (day.isoformat() if day else None for day in (finding.since, finding.until))
+        return [*found, finding.inside, finding.key, *days]
     return found
 
 
@@ -164,9 +165,9 @@ def finding_of(item: Sequence[Any]) -> Finding:
     finding = Finding(rule, severity, what, path=path, why=why, remedy=remedy)
     if not more:
         return finding
-    inside, *days = more
+    inside, key, *days = more
     since, until = (datetime.date.fromisoformat(day) if day else None for day in days)
-    return dataclasses.replace(finding, inside=tuple(inside) if inside else None, since=since, until=until)
+    return dataclasses.replace(finding, inside=tuple(inside) if inside else None, key=key, since=since, until=until)
 
 
 def refuse(findings: Iterable[Finding], tolerated: Container[str] = ()) -> None:

@@ -50,7 +50,7 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
     if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have
         where = inside_scalar(part.text, part.file, part.at + own, *finding.inside)
     else:
-        where = part.locate(own, key=not exact or isinstance(value, (dict, list)))
+        where = part.locate(own, key=finding.key or not exact or isinstance(value, (dict, list)))
     return dataclasses.replace(finding, location=where)
 
 

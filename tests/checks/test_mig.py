@@ -407,3 +407,53 @@ def test_what_is_hidden_by_a_name() -> None:
     small, large = pool(gpusPerNode=4, label="a", name="small"), pool(gpusPerNode=8, label="a", name="large")
     assert ids(nodePools=[small, large], **layouts, **MIXED) == []
     assert ids(nodePools=[small], **layouts, **MIXED) == ["GPU307"]
+
+
+NAMED = """\
+apiVersion: gpustack.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: a}
+spec:
+  release: v26.7.0
+  cluster: {kubernetesVersion: "1.34"}
+  daemonsets: {labels: {app.kubernetes.io/instance: gpus}}
+  reconciler: {image: "registry.example.com/gpustack-reconciler:1"}
+  nodePools:
+  - name: a
+    os: ubuntu22.04
+    gpuProduct: NVIDIA-H200
+    gpusPerNode: 2
+    nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}
+    sharing:
+      mig:
+        devices:
+        - {indices: [0, 1], layout: {1g.10gb: 7}}
+  extraObjects:
+  - apiVersion: nfd.k8s-sigs.io/v1alpha1
+    kind: NodeFeatureRule
+    metadata: {name: gpus}
+    spec:
+      rules:
+      - {name: gpus, labels: {kubernetes.io/gpu: "1", bare: "1"}, matchFeatures: []}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ("GPU301", "1g.10gb: 7"),
+        ("GPU530", "kubernetes.io/gpu"),
+        ("GPU531", "bare:"),
+        ("GPU801", "app.kubernetes.io/instance"),
+        ("GPU827", "nvidia.com/gpu.product"),
+    ],
+)
+def test_a_wrong_name_is_shown_at_the_name(rule: str, shown: str) -> None:
+    """A profile, a label's key: the caret is under what is wrong, and not under the value behind it."""
+    loaded = policy(NAMED)
+    found = next(one for one in all_rules() if one.id == rule)
+    (first, *_) = found.findings(loaded.spec)
+    location = place(loaded, first).location
+    assert location is not None
+    assert location.text is not None
+    assert location.text[(location.column or 1) - 1 :].startswith(shown)

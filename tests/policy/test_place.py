@@ -81,6 +81,15 @@ def test_values(loaded: Loaded, path: str, expected: str) -> None:
     assert where(loaded, path) == expected
 
 
+def test_keys(loaded: Loaded) -> None:
+    """What is wrong with a name that the policy gives is shown at the name, and not at its value."""
+    finding = Finding("GPU000", "error", "x", 'spec.operator.labels["a.b/c"]', key=True)
+    found = place(loaded, finding).location
+    assert found is not None
+    assert found.text is not None
+    assert found.text[(found.column or 1) - 1 :] == "a.b/c: d}}"
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
