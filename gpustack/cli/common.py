@@ -261,7 +261,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
 def git(reference: str, *words: str) -> str:
     """What Git answers to WORDS, which compare with REFERENCE. File names in WORDS are no patterns."""
     why, remedy = "--changed-since asks Git which policies differ", "install Git, or name the clusters to render"
-    return revisions.answer(revisions.start(words, why, remedy), f"git can't compare with {reference!r}")
+    return revisions.answer(revisions.start(words, why, remedy), f"git can't compare with {reference!r}", reference)
 
 
 def progress_line(options: argparse.Namespace) -> Progress:

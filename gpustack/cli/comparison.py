@@ -150,7 +150,7 @@ def new_side(project: Project) -> tuple[Texts, New]:
 
     found = fleet.compiled(project, common.select([]))
     texts = Texts()
-    side = side_of(project, found, texts, "policies: ")
+    side = side_of(project, found, texts, "policies")
     headers = {source.name: header(source.display) for source in found}
     return texts, New(side, headers, Policies(project, found))
 
@@ -179,7 +179,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
 
     git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
     commit = git.base(options.base)
-    title = f"{options.base} ({commit[:10]}): "
+    title = f"{options.base} ({commit[:10]})"
     folder = options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     elsewhere = replace(project, root=there, out=there / "dist")

@@ -74,7 +74,10 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path, code:
         )
     if len(changed) > 20:
         print(f"... and {len(changed) - 20} more")
-    print(f"{common.counted(len(outcome.changes), 'cluster')} rendered into {out}, {len(changed)} changed")
+    gone = [change for change in changed if change.gone]
+    rendered = common.counted(len(outcome.changes) - len(gone), "cluster")
+    removed = f", {len(gone)} removed" if gone else ""
+    print(f"{rendered} rendered into {out}, {len(changed) - len(gone)} changed{removed}")
     print_findings(wrong, sys.stderr)
 
 

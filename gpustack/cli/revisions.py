@@ -21,6 +21,8 @@ def revision_remedy(said: str) -> str:
 
 NOWHERE = "not a git repository"
 """What Git says, in English, where there is no repository."""
+MISSING = ("Needed a single revision", "unknown revision", "bad revision", "ambiguous argument")
+"""What Git says, in English, of a revision that the clone doesn't have."""
 
 
 def start(
@@ -40,12 +42,45 @@ def start(
         raise MissingToolError(finding) from error
 
 
-def answer(done: subprocess.CompletedProcess[bytes], what: str) -> str:
-    """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it."""
+def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str = "", folder: Path | None = None) -> str:
+    """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it, or
+    says that the clone in FOLDER has no REFERENCE, where that is it.
+    """
     if done.returncode:
         said = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
+        if reference and any(words in said for words in MISSING):
+            raise InputError(no_such_revision(reference, folder))
         raise InputError(Finding("GPU022", "error", f"{what}: {said}", remedy=revision_remedy(said)))
     return os.fsdecode(done.stdout)
+
+
+def no_such_revision(reference: str, folder: Path | None) -> Finding:
+    """The finding for a REFERENCE that the clone in FOLDER doesn't have, with those that it has."""
+    from ..catalog._lookup import nearest
+
+    words = [
+        "for-each-ref",
+        "--sort=-committerdate",
+        "--format=%(refname:short)",
+        "refs/heads",
+        "refs/remotes",
+        "refs/tags",
+    ]
+    listed = start(words, "", "", folder=folder)
+    known = [name for name in os.fsdecode(listed.stdout).split() if not name.endswith("/HEAD") and name != "origin"]
+    ends = [name.rpartition("/")[2] for name in known]  # what is called main here may be origin/main there
+    alike = nearest(reference.rpartition("/")[2], dict.fromkeys(ends))
+    near = [name for end in alike for name in known if name.rpartition("/")[2] == end][:3]
+    remedy = (
+        "fetch it (`git fetch origin`; clones in CI often have one branch and little history, so fetch all of it there)"
+    )
+    if near:
+        remedy = f"did you mean {' or '.join(near)}? Otherwise {remedy}"
+    elif known:
+        remedy += f", or give what there is, such as {', '.join(known[:3])}"
+    else:
+        remedy = "make a first commit; it gives something to compare with"
+    return Finding("GPU022", "error", f"this clone has no revision {reference!r}", remedy=remedy)
 
 
 def refuse_option(reference: str) -> None:
@@ -67,7 +102,7 @@ class Git:
 
     def ask(self, *words: str, about: str = "") -> str:
         """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
-        return answer(self._run(words), f"git can't read {about!r}" if about else "git")
+        return answer(self._run(words), f"git can't read {about!r}" if about else "git", about, self._folder)
 
     def _run(self, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return start(words, self._why, self._remedy, given, self._folder)

@@ -97,6 +97,11 @@ class Change:
     def any(self) -> bool:
         return bool(self.written or self.removed)
 
+    @property
+    def gone(self) -> bool:
+        """Whether the cluster is none any more: what there was of it is removed, and nothing is written."""
+        return bool(self.removed) and not self.written and not self.unchanged
+
 
 def header(source: str) -> str:
     """The first line of every file: the policy it comes from, and how it is changed.

@@ -363,3 +363,28 @@ def test_a_budget_that_is_too_small(merged: Project) -> None:
     """Below what dangers need, a budget is refused instead of cutting them."""
     ran = merged.run("diff", "--format", "markdown", "--budget", "100")
     assert (ran.code, "8000" in ran.err) == (4, True)
+
+
+def test_titles_end_where_they_end(merged: Project) -> None:
+    """What is compared is named alike in every format: with no colon behind it, and before a path with one."""
+    merged.policy("one", **CHANGED)
+    head = git(merged.folder, "rev-parse", "--short=10", "HEAD").strip()
+    data = merged.run("diff", "--format", "json").json
+    assert (data["before"], data["after"]) == (f"HEAD ({head})", "policies")
+    assert f"<p>HEAD ({head}) to policies</p>" in merged.run("diff", "--format", "html").out
+    lines = merged.run("diff", "--format", "unified").out.splitlines()
+    assert f"--- HEAD ({head}): one" in lines
+    assert "+++ policies: one" in lines
+
+
+@pytest.mark.parametrize("command", [("diff", "--base"), ("render", "--changed-since")])
+def test_a_revision_that_is_not_there(merged: Project, command: tuple[str, ...]) -> None:
+    """It is said so, with what to try: to fetch it, or what the clone has that looks like it."""
+    ran = merged.run(*command, "nosuch")
+    assert ran.code == 4
+    assert "error GPU022: this clone has no revision 'nosuch'\n" in ran.err
+    assert "git fetch origin" in ran.err
+    assert "such as main" in ran.err
+    git(merged.folder, "update-ref", "refs/remotes/origin/release", "HEAD")
+    assert "did you mean origin/release?" in merged.run(*command, "release").err
+    assert "did you mean main?" in merged.run(*command, "origin/mian").err

@@ -110,6 +110,26 @@ def test_what_fits_is_not_folded() -> None:
         assert part in body
 
 
+@pytest.mark.parametrize("how", ["text", "markdown", "html", "unified"])
+def test_dangers_and_notes_are_counted_as_they_are_told(how: str) -> None:
+    """A heading for each rule: so many are counted, and the places below them apart."""
+    made = [Effect("IMP201", f"DaemonSet {name}", "its pods restart", "", ("c1",)) for name in "abc"]
+    made.insert(0, Effect("IMP402", "Role x", "new: get secrets", "refuse it", ("c1",)))
+    text = formats.written(compared(made, 1), how, budget=65_000, colours=False)
+    assert "1 danger, 1 note in 3 places" in text
+    if how == "text":
+        assert len(re.findall("^danger ", text, re.MULTILINE)) == len(re.findall("^note ", text, re.MULTILINE)) == 1
+
+
+def test_our_own_code_spans_are_code_spans() -> None:
+    """What a remedy calls code is code in the comment as well; a backtick of a policy's value is none."""
+    made = [Effect("IMP303", "pool `x", "was `a` <b>", "run `gpustack mig show` ` and <i>", ("c1",))]
+    body = markdown.write(compared(made, 1), budget=65_000)
+    assert "Do: run `gpustack mig show` &#96; and &#60;i>" in body
+    assert "was &#96;a&#96; &#60;b>" in body
+    assert "&#96;gpustack" not in body
+
+
 class Tags(html.parser.HTMLParser):
     """Collects tags and attributes."""
 

@@ -26,6 +26,18 @@ def test_renders_all_policies(project: Project) -> None:
     assert project.tree() == tree
 
 
+def test_removed_clusters_are_no_rendered_ones(project: Project) -> None:
+    """One policy goes and three come: three are rendered, and the fourth is counted as what it is."""
+    project.policy("old")
+    project.run("render")
+    (project.folder / "policies" / "old.yaml").unlink()
+    for name in ("a", "b", "c"):
+        project.policy(name)
+    done = project.run("render")
+    assert done.out.splitlines()[-1] == "3 clusters rendered into dist, 3 changed, 1 removed"
+    assert project.run("render").out == "3 clusters rendered into dist, 0 changed\n"
+
+
 def test_every_file_says_where_it_comes_from(project: Project) -> None:
     """The first line names the policy below the project's folder, and how the file is changed."""
     project.policy("a")

@@ -46,6 +46,11 @@ class Side:
         return {*self.clusters, *self.engine}
 
 
+def within(title: str, what: str) -> str:
+    """WHAT, a path or name, of the side called TITLE: a folder's title ends in a slash, another's is no path."""
+    return f"{title}{what}" if not title or title.endswith("/") else f"{title}: {what}"
+
+
 class Found(NamedTuple):
     """What changed in each cluster, and the names of its own that are marked in it (own.py)."""
 
@@ -171,7 +176,7 @@ class _Look:
         mine = (place, name, own)
         found = self._parsed.get(key) or self._parsed.get(mine)
         if found is None:
-            shown = f"{side.title}{file if engine else f'{cluster}/{file}'}"
+            shown = within(side.title, file if engine else f"{cluster}/{file}")
             body = _parse(text, shown)
             made = marked(body, own, engine=engine)
             found = _One(

@@ -50,13 +50,19 @@ def head(found: Compared) -> str:
 
 
 def verdict(found: Compared) -> str:
-    """What a reviewer should know first; "" where nothing differs."""
+    """What a reviewer should know first; "" where nothing differs. Dangers and notes are counted as they are told, each
+    under one heading, with the places that it is in behind it.
+    """
     if not found.difference.groups:
         return ""
     if found.impact.routine:
         return "routine: nothing but what is known to be harmless"
-    dangers, notes = len(found.impact.dangers), len(found.impact.notes)
-    return f"{counted(dangers, 'danger')}, {counted(notes, 'note')}"
+    return f"{_told(found.impact.dangers, 'danger')}, {_told(found.impact.notes, 'note')}"
+
+
+def _told(effects: Sequence[Effect], what: str) -> str:
+    headings = len({effect.rule for effect in effects})
+    return counted(headings, what) + (f" in {len(effects)} places" if len(effects) > headings else "")
 
 
 def missing(found: Compared) -> str:

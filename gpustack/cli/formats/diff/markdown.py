@@ -25,6 +25,7 @@ LONGEST = 600
 CUT = "..."
 END = "\n{} of {} {} are not shown here: the whole is in `gpustack diff`.\n"
 _TICKS = re.compile("`+")
+_SPAN = re.compile("(?<!`)(`[^`]+`)(?!`)")
 _SPECIAL = re.compile(r"[^\w ,.:%()=/+;>'\"-]|_")
 
 
@@ -84,6 +85,14 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _entity(found[0]), quiet)
 
 
+def prose(text: str) -> str:
+    """TEXT of our own, escaped but for its code spans, which show what is in them as it is. A backtick without another
+    one is escaped: so none opens a span that isn't one here.
+    """
+    parts = _SPAN.split(printable(text))
+    return "".join(part if number % 2 else escaped(part) for number, part in enumerate(parts))
+
+
 def brief(text: str, most: int) -> str:
     """TEXT, escaped, in at most MOST bytes: what is cut is cut before, so that no tag or entity is torn."""
     made = escaped(text)
@@ -116,13 +125,13 @@ def told(found: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -
 
 def in_full(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule with the reason, and what to do."""
-    remedies = "".join(f"  - Do: {escaped(remedy)}\n" for remedy in dict.fromkeys(effect.remedy for effect in same))
-    return f"- **{first.rule} {escaped(first.title)}.** {escaped(first.why)}\n{_rows(same, total)}{remedies}"
+    remedies = "".join(f"  - Do: {prose(remedy)}\n" for remedy in dict.fromkeys(effect.remedy for effect in same))
+    return f"- **{first.rule} {prose(first.title)}.** {prose(first.why)}\n{_rows(same, total)}{remedies}"
 
 
 def in_brief(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule."""
-    return f"- **{first.rule} {escaped(first.title)}.**\n{_rows(same, total)}"
+    return f"- **{first.rule} {prose(first.title)}.**\n{_rows(same, total)}"
 
 
 def _rows(same: Sequence[Effect], total: int) -> str:
@@ -152,14 +161,14 @@ def counted_only(first: Effect, same: Sequence[Effect], total: int) -> str:
 
 
 def _line(first: Effect, same: Sequence[Effect]) -> str:
-    return f"- **{first.rule} {escaped(first.title)}**: {len(same)} times"
+    return f"- **{first.rule} {prose(first.title)}**: {len(same)} times"
 
 
 def note(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule that is no danger; many are folded."""
     if len(same) > 12:
         return folded(first, same, total)
-    return f"- {first.rule} {escaped(first.title)}\n{_rows(same, total)}"
+    return f"- {first.rule} {prose(first.title)}\n{_rows(same, total)}"
 
 
 def section(group: Group, total: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....review.diff.present import blocks
 from ....review.diff.ranges import fold
+from ....review.diff.sides import within
 from ...text import printable
 from . import Compared, head, sentence, verdict
 
@@ -14,8 +15,8 @@ def write(found: Compared) -> str:
     made += [f"# {effect.severity} {effect.rule}: {sentence(effect)}" for effect in found.impact.effects]
     for group in found.difference.groups:
         clusters = ", ".join(fold(group.clusters))
-        made.append(f"--- {found.difference.before}{clusters}")
-        made.append(f"+++ {found.difference.after}{clusters}")
+        made.append(f"--- {within(found.difference.before, clusters)}")
+        made.append(f"+++ {within(found.difference.after, clusters)}")
         for block in blocks(group):
             made.append(f"@@ {block.title} @@")
             made += [f"{' ' if line.mark == '~' else line.mark}{line.text}" for line in block.lines]
