@@ -1,4 +1,4 @@
-"""Rules about pools of nodes that the reconciler, or node feature discovery in its place, could not tell apart."""
+"""Rules about pools that whoever labels nodes (the reconciler, node feature discovery, people) can't tell apart."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..policy import node_labels
-from ..policy.ownership import KERNEL, OS_RELEASE
+from ..policy.ownership import KERNEL, OS_RELEASE, in_charge
 from ..policy.reconciler import labelling, runs
+from ..policy.workloads import vgpu_set, workload
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ..policy.node_pools import NodePool
     from ..policy.spec import ClusterPolicySpec
     from .subjects import Render
 
@@ -94,7 +96,10 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
 def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
     """Two pools that select nodes by different labels, and a node may have both.
 
-    A node belongs to one pool. Selections are safe where they have a label in common, with another value in each.
+    A node belongs to one pool. Selections are safe where they have a label in common, with another value in each. The
+    reconciler freezes a node of two pools. Without it a node has one value of each label all the same
+    (nvidia.com/mig.config, nvidia.com/device-plugin.config, the driver's owner): whoever labels nodes pool by pool
+    gives it those of the pool that comes last, and another MIG layout or driver with them.
 
     Bad:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
@@ -117,6 +122,34 @@ def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
                 "the reconciler freezes nodes that two pools claim: no labels, no roll-out",
                 "select both by the same label, with another value each",
             )
+    yield from _labelled_twice(render.spec)
+
+
+def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Pools that want different things of nodes which may be the same, where people or their tooling set labels. Those
+    whose nodes are the same for certain are others' (GPU137, GPU147, GPU148).
+    """
+    if labelling(spec) is not None:
+        return
+    pools = [(pool.name, node_labels.selection(spec, pool), _wants(spec, pool)) for pool in spec.nodePools]
+    for (_, (one, selects, wants)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
+        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
+        if wants != wanted and not certain and not node_labels.apart(selects, selected):
+            yield Hit(
+                f"spec.nodePools[{index}].nodeSelector",
+                f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
+                "it has one value of each label: who labels nodes pool by pool gives it the driver, MIG layout and "
+                "sharing of the one that comes last",
+                "select both by the same label, with another value each",
+            )
+
+
+def _wants(spec: ClusterPolicySpec, pool: NodePool) -> tuple[object, ...]:
+    """What the labels of a node of POOL come to: its driver, what it serves, and how its GPUs are cut and shared."""
+    serves = workload(spec, pool)
+    driver = pool.driver if spec.driver.enabled and not in_charge(spec) else node_labels.driver_of(spec, pool)
+    vgpus = vgpu_set(spec, pool) if serves == "vm-vgpu" else None
+    return driver, serves, vgpus, pool.sharing if spec.gpuCluster is None and serves == "container" else None
 
 
 def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:

@@ -149,6 +149,25 @@ def test_time_zones() -> None:
 
 
 @pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ("nodeSelector: {zone: b}, sharing: {timeSlicing: {replicas: 2}}", True),
+        ("nodeSelector: {zone: b}, sharing: {mig: {config: all-1g.5gb}}", True),
+        ("nodeSelector: {zone: b}, driver: {version: 580.126.20}", True),
+        ("nodeSelector: {zone: b}, count: 3", False),  # the same labels on its nodes
+        ("nodeSelector: {pool: b}, sharing: {timeSlicing: {replicas: 2}}", False),
+        ("nodeSelector: {pool: a, zone: b}, sharing: {timeSlicing: {replicas: 2}}", False),  # for certain: GPU147
+    ],
+)
+def test_nodes_of_two_pools_without_the_reconciler(store: Store, second: str, told: bool) -> None:
+    """Labels have one value, so a node that may be of two pools gets the driver, layout and sharing of one of them."""
+    pools = "nodePools:\n- {name: one, os: ubuntu22.04, nodeSelector: {pool: a}}\n- {name: two, os: ubuntu22.04, %s}\n"
+    hits = [each for each in findings(pools % second, store) if each.rule == "GPU826"]
+    assert [(each.path, each.severity) for each in hits] == [("spec.nodePools[1].nodeSelector", "warning")] * told
+    assert all("comes last" in each.why and "reconciler" not in each.why for each in hits)
+
+
+@pytest.mark.parametrize(
     ("version", "wanted", "refused"), [("1.29", True, True), ("1.29", None, False), ("1.30", True, False)]
 )
 def test_admission_policy(version: str, wanted: bool | None, refused: bool) -> None:
