@@ -47,6 +47,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+SAYS = {
+    "AppProject": "What the Application may do: this repository, where it goes, these kinds, and nothing else.",
+    "Application": "What Argo CD syncs, and how.",
+    "ConfigMap": "A part of Argo CD's own configuration: the script by which it tells the health of a NodePolicy. Applied "
+    "server-side,\n# it is added to what is there.",
+    "GitRepository": "Where Flux reads what it syncs.",
+    "OCIRepository": "Where Flux reads what it syncs.",
+    "Kustomization": "What Flux applies of it, and how.",
+}
+"""What each kind of object is, for the person who applies it."""
+
+
 def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
     """The roots of PLANS by cluster; "" is all of them in one. Raises InputError where they have none in common."""
     from ..gitops import flux
@@ -72,7 +84,7 @@ def document(plan: Plan, cluster: str) -> str:
         f"# Syncs {what}, once that {pushed}. To be applied {often}, to {where}:\n"
         f"#   gpustack bootstrap{f' {cluster}' if cluster else ''} | kubectl apply --server-side -f -\n"
     )
-    return head + "---\n".join(emit(body) for body in roots(plan, cluster))
+    return head + "---\n".join(f"# {SAYS[body['kind']]}\n{emit(body)}" for body in roots(plan, cluster))
 
 
 def one_for_all(plans: Mapping[str, Plan]) -> Plan:
@@ -100,12 +112,11 @@ def no_engine(cluster: str | None) -> Finding:
 
 def several(plans: Mapping[str, Plan]) -> Finding:
     """The finding that the clusters of PLANS have no root in common."""
-    names = sorted(plans)
     return Finding(
         "GPU039",
         "error",
-        f"{len(names)} clusters have no root in common",
+        f"{len(plans)} clusters have no root in common",
         why="an engine in its own cluster, and an artifact, serve one cluster each; clusters of one Argo CD share "
         "a root when they share its namespace and repository; those of one Flux (kubeConfig) have theirs side by side",
-        remedy=f"name one of them: {', '.join(names[:12])}{' and more' if len(names) > 12 else ''}",
+        remedy=f"name one of them: {common.some(plans)}",
     )

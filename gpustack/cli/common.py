@@ -9,7 +9,7 @@ import difflib
 import fnmatch
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..compiler.cache import Store, own_digest, private_store
@@ -74,6 +74,12 @@ def add_today(parser: argparse.ArgumentParser) -> None:
 def counted(number: int, word: str) -> str:
     """1 cluster, 2 clusters."""
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def some(names: Iterable[str]) -> str:
+    """NAMES of clusters in a sentence, as many as somebody reads."""
+    found = sorted(set(names))
+    return f"{', '.join(found[:12])}{' and more' if len(found) > 12 else ''}"
 
 
 def foreign_files(out: Path, cluster: str) -> set[str]:
@@ -180,8 +186,9 @@ def select_one(word: str) -> Path:
     """The one policy file that WORD means."""
     paths = select([word])
     if len(paths) > 1:
+        names = [name_of(path) or path.stem for path in paths]
         what = f"{word!r} means {len(paths)} clusters"
-        raise InputError(Finding("GPU033", "error", what, remedy="name one of them"))
+        raise InputError(Finding("GPU033", "error", what, remedy=f"name one of them: {some(names)}"))
     return paths[0]
 
 
@@ -227,13 +234,12 @@ def name_of(path: Path) -> str:
 
 def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
     """The finding for a WORD that means none of the clusters NAMES of the folder WHERE."""
-    names = sorted(set(names))
     near = difflib.get_close_matches(word, names, n=3)
     return Finding(
         "GPU021",
         "error",
         f"no cluster is called {word!r}",
-        why=f"{where}/ describes {', '.join(names[:12]) or 'no cluster'}{' and more' if len(names) > 12 else ''}",
+        why=f"{where}/ describes {some(names) or 'no cluster'}",
         remedy=f"did you mean {' or '.join(near)}?"
         if near
         else "give a cluster's name, a glob in quotes, or the path of a policy file",

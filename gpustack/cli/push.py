@@ -94,7 +94,14 @@ def one(out: Path, word: str | None) -> str:
     found = chosen(out, [word] if word else [])
     if len(found) > 1:
         what = f"{word!r} means {len(found)} clusters" if word else f"{out} holds {len(found)} clusters"
-        raise InputError(Finding("GPU033", "error", what, remedy="name one of them: an artifact is one cluster"))
+        raise InputError(
+            Finding(
+                "GPU033",
+                "error",
+                what,
+                remedy=f"name one of them, for an artifact is one cluster's: {common.some(found)}",
+            )
+        )
     return found[0]
 
 

@@ -45,6 +45,29 @@ def test_one_cluster(project: Project) -> None:
     assert not project.dist.exists()
 
 
+@pytest.mark.parametrize(
+    "gitops",
+    [
+        argocd(name="a"),
+        FLUX,
+        {**argocd(name="a"), "repository": {"url": "oci://registry.example.com/a"}},
+        {**FLUX, "repository": {"url": "oci://registry.example.com/a"}},
+    ],
+    ids=["argocd", "flux", "argocd-oci", "flux-oci"],
+)
+def test_each_object_says_what_it_is(project: Project, gitops: dict[str, Any]) -> None:
+    """Above each object that a person is to apply stands what it is, the script for Argo CD's configuration included."""
+    project.policy("a", gitops=gitops)
+    ran = project.run("bootstrap", "a")
+    assert ran.code == 0, ran.err
+    for text, body in zip(ran.out.split("---\n"), yaml.safe_load_all(ran.out), strict=True):
+        above, _, _ = text.partition(f"apiVersion: {body['apiVersion']}\n")
+        said = [line for line in above.splitlines() if not line.startswith(("# Syncs", "#   "))]
+        assert said, body["kind"]
+        assert all(line.startswith("# ") for line in said), body["kind"]
+    assert ("health of a NodePolicy" in ran.out) == (gitops["engine"] == "argocd")
+
+
 def test_one_argo_cd_for_all(project: Project) -> None:
     """Clusters of one Argo CD share a root; those without an engine are not concerned."""
     for name in ("a", "b"):
@@ -97,6 +120,14 @@ def test_no_root_in_common(project: Project, other: dict[str, Any]) -> None:
     assert ran.code == 4
     assert "GPU039" in ran.err
     assert "name one of them: a, b" in ran.err
+
+
+def test_a_word_for_several(project: Project) -> None:
+    """Where one cluster is wanted, who means several is told which there are."""
+    for name in ("b1", "a", "b2"):
+        project.policy(name, gitops=FLUX)
+    ran = project.run("bootstrap", "b*")
+    assert (ran.code, "GPU033" in ran.err, "name one of them: b1, b2" in ran.err) == (4, True, True), ran.err
 
 
 @pytest.mark.parametrize("words", [[], ["a"]])

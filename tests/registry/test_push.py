@@ -188,7 +188,8 @@ def test_which_cluster(rendered: Project) -> None:
     """An artifact is one cluster: of several, one has to be named, and it must exist."""
     rendered.policy("two")
     rendered.run("render")
-    assert "GPU033" in refused(rendered).err
+    said = refused(rendered).err
+    assert ("GPU033" in said, said.rstrip().endswith(": one, two")) == (True, True)
     assert "GPU021" in refused(rendered, "thre").err
 
 
