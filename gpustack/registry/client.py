@@ -85,7 +85,7 @@ class Client:
         except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:  # SSLError is an OSError
             raise misled(error) from None
         self._tokens: dict[tuple[str, str, bool], str] = {}
-        self._silent: dict[str, str] = {}
+        self._silent: dict[str, tuple[str, str]] = {}
         self._guard = threading.Lock()
 
     def __enter__(self) -> Client:
@@ -182,7 +182,7 @@ class Client:
         limit = self._patience + len(content or b"") / SLOWEST
         host = host_in(address)
         if host in self._silent:
-            raise silent(image, address, self._silent[host], "it didn't answer when it was asked before")
+            raise silent(image, address, *self._silent[host])
         pause, trouble, tried, answered = 0.5, "", f"it was tried {ATTEMPTS} times", False
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -204,7 +204,7 @@ class Client:
             asked = whole(answer.headers.get("retry-after", "").strip())
             pause = float(asked) if asked is not None else pause
         if not answered:
-            self._silent[host] = trouble
+            self._silent[host] = trouble, tried
         raise silent(image, address, trouble, tried)
 
     def _once(

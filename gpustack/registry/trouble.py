@@ -21,9 +21,11 @@ def asked_for(address: str, image: Reference) -> str:
 
 
 def silent(image: Reference, address: str, trouble: str, why: str) -> InputError:
-    """The error for a registry, or who it sends us to, that doesn't answer at ADDRESS."""
+    """The error for a registry, or who it sends us to, that doesn't answer at ADDRESS. It is the same for all images
+    from there, so it names none: whoever asks for many tells it once.
+    """
     remedy = "try again later, or mend the way there (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE are looked at)"
-    what = f"{image}: {asked_for(address, image)} can't be asked: {trouble}"
+    what = f"{asked_for(address, image)} can't be asked: {trouble}"
     return InputError(Finding("GPU960", "error", what, why=why, remedy=remedy))
 
 

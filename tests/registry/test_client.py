@@ -391,7 +391,7 @@ def test_a_registry_out_of_reach_is_tried_once() -> None:
         for text in ("r.example.com/a:1", "r.example.com/b:1", "s.example.com/a:1"):
             image = parse(text)
             assert image
-            with pytest.raises(InputError, match=f"{image}: the registry") as caught:
+            with pytest.raises(InputError, match=f"^the registry {image.host} can.t be asked") as caught:
                 asking.manifest(image)
             assert refusal(caught.value) == "GPU960"
     assert tried == ["r.example.com"] * ATTEMPTS + ["s.example.com"] * ATTEMPTS

@@ -50,6 +50,18 @@ def test_what_is_written(project: Project, registry: Registry) -> None:
     assert quiet(project, "lock", "--check").code == 0
 
 
+def test_a_registry_out_of_reach_is_told_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many images are to come from it, one error says so, and no image stands in it."""
+    monkeypatch.setattr("gpustack.registry.client.ATTEMPTS", 1)
+    spec = mirrored("127.0.0.1:1", devicePlugin={"enabled": True}, gfd={"enabled": True}, dcgmExporter={"enabled": True})
+    project.policy("one", **spec)
+    ran = quiet(project, "lock", "--format", "json")
+    assert ran.code == 4, ran.err
+    assert len(quiet(project, "images", "--format", "list").out.splitlines()) > 2
+    assert (ran.out + ran.err).count("GPU960") == 1, ran.err
+    assert "the registry 127.0.0.1:1 can't be asked" in ran.out + ran.err
+
+
 def test_a_tag_that_was_moved(project: Project, registry: Registry) -> None:
     """--check says which, writes nothing and ends with 3; --offline can't know it; lock takes the new digest."""
     project.policy("one", **mirrored(registry.host))
