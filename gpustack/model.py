@@ -124,6 +124,11 @@ def printable(line: str) -> str:
     )
 
 
+def docs(page: str) -> str:
+    """The PAGE of our docs in a message ("labels.md"): whoever reads it is in another repository."""
+    return f"gpustack's docs/{page}"
+
+
 def dotted(path: Iterable[object]) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes.
 

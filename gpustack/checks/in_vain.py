@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..catalog import _versions, crds, gpus, releases
-from ..model import Path, dotted
+from ..model import Path, docs, dotted
 from ..policy import images
 from ..policy.cluster import on_openshift
 from ..policy.place import node, parse
@@ -223,8 +223,8 @@ def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "spec.nodePools",
             "nodes must be labelled before anything starts on them",
             "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing that is rendered sets",
-            "see that your tooling sets the labels of docs/labels.md, or set spec.reconciler.labelling: program"
+            f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: program"
             if labelling(spec) == "none"
             else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
-            "spec.reconciler.labelling: nodeFeatureRule; docs/labels.md has the labels, to set them yourself",
+            f"spec.reconciler.labelling: nodeFeatureRule; {docs('labels.md')} has the labels, to set them yourself",
         )

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError, printable
+from ..model import Finding, InputError, docs, printable
 from . import common
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def no_engine(cluster: str | None) -> Finding:
         "error",
         f"{whose} names {'no' if cluster else 'an'} engine",
         why="the root object is Argo CD's or Flux's",
-        remedy="set spec.gitops.engine, in the policy or in a layer; docs/gitops.md shows what else it needs",
+        remedy=f"set spec.gitops.engine, in the policy or in a layer; {docs('gitops.md')} shows what else it needs",
     )
 
 

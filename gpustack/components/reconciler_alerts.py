@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model import Body
+from ..model import Body, docs
 from .inputs.reconciler import ReconcilerInputs
 from .prometheus_rules import prometheus_rule
 
-PAGE = "docs/reconciler.md says how to get out of it"
+PAGE = f"{docs('reconciler.md')} says how to get out of it"
 
 
 class Alert(NamedTuple):

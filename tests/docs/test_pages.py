@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,3 +72,31 @@ def test_links_lead_somewhere(page: Path) -> None:
     """A link to a file in the repository names one that exists."""
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """The texts of a program; of its docstrings those of the rules of impact, which are told as remedies."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+        and not getattr(node, "decorator_list", [])
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_messages_say_whose_docs() -> None:
+    """A message that leads to a page of docs/ is read in other repositories, so it says that the page is gpustack's;
+    and there is such a page.
+    """
+    found = []
+    for path in sorted((ROOT / "gpustack").rglob("*.py")):
+        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+            found += [(path.name, each) for each in re.findall(r"(?<!gpustack's )\bdocs/[a-z][\w./-]*", text)]
+    assert found == []
+    for path in sorted((ROOT / "gpustack").rglob("*.py")):
+        for named in re.findall(r"\bdocs\([\"\']([\w.-]+)", path.read_text(encoding="utf-8")):
+            assert (ROOT / "docs" / named).exists(), f"{path.name}: {named}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ...model import docs
 from ..common import counted
 from . import cover, plan
 from .reading import Look
@@ -84,7 +85,7 @@ def _todo(node: str, operation: Operation) -> list[str]:
     """How a node leaves quarantine."""
     what = "mend what the reason names; where all is well then, the node comes back by itself"
     again = f"gpustack rollout retry {node}   # try again now"
-    return [what, again, "docs/reconciler.md#quarantine has more"] if operation.acts else []
+    return [what, again, f"{docs('reconciler.md#quarantine')} has more"] if operation.acts else []
 
 
 def _waits(look: Look, view: View) -> list[dict[str, str]]:

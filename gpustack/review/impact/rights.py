@@ -93,7 +93,7 @@ def role_grows(subject: Subject) -> Iterator[Hit]:
 
     Every ServiceAccount that it is bound to may do so from the sync on.
 
-    Do: ask which component needs it; docs/components names what each may do, and why.
+    Do: ask which component needs it; gpustack's docs/components names what each may do, and why.
     """
     for where, new in grown(subject):
         plain = [right for right in new if not mighty(right)]
@@ -204,7 +204,7 @@ def constraints(subject: Subject) -> Iterator[Hit]:
     SecurityContextConstraints say what the pods of a ServiceAccount may be. New ones, or more of the same, let pods do
     more to their node.
 
-    Do: compare them with what the operator's own have (docs/components says which differ).
+    Do: compare them with what the operator's own have (gpustack's docs/components says which differ).
     """
     if subject.whole:
         return
