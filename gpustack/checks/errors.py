@@ -49,6 +49,7 @@ RAISED: dict[str, str] = {
     "GPU030": "waivers.yaml is no list of waivers",
     "GPU031": "A waiver expired",
     "GPU032": "A waiver covers nothing",
+    "GPU046": "Several clusters read one OCI artifact, which is one cluster's",
     # A spec from which a component can't be rendered: components/inputs/
     "GPU040": "An image has no repository, name or version",
     "GPU041": "A configuration stands beside the sharing of a pool, and both say the same thing",

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
 SAYS = {
     "AppProject": "What the Application may do: this repository, where it goes, these kinds, and nothing else.",
     "Application": "What Argo CD syncs, and how.",
-    "ConfigMap": "A part of Argo CD's own configuration: the script by which it tells the health of a NodePolicy. Applied "
-    "server-side,\n# it is added to what is there.",
+    "ConfigMap": "A part of Argo CD's own configuration: the script by which it tells the health of a NodePolicy.\n"
+    "# Applied server-side, it is added to what is there.",
     "GitRepository": "Where Flux reads what it syncs.",
     "OCIRepository": "Where Flux reads what it syncs.",
     "Kustomization": "What Flux applies of it, and how.",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, FindingsError, GpustackError, Location
+from ..model import Finding, FindingsError, Location
 from ..policy.load import display
 from . import index, output, sources
 from .cache import Store, digest
@@ -195,12 +195,7 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
     has something to tell stays one.
     """
     project, source, finding = item
-    from ..policy.place import place
-
-    try:
-        found = place(sources.load_policy(source.path, project.root, project.store), finding)
-    except GpustackError:
-        return finding
+    found = sources.located(project, source, finding)
     if source.stamp and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
         place_found = dataclasses.asdict(found.location) if found.location else None
         project.store.put("place", _place_key(source, finding), {"at": place_found, "why": found.why})

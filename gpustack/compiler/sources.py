@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import errno
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +56,8 @@ class Source:
     """A policy file: the cluster it describes and the key of its effective spec.
 
     `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
-    `findings` are of the rules that look at who wrote what, whenever they count.
+    `findings` are of the rules that look at who wrote what, whenever they count. `artifact` is the OCI artifact that
+    an engine reads the cluster from, "" for a cluster without.
     """
 
     path: Path
@@ -66,6 +67,7 @@ class Source:
     key: str
     spec: str = field(default="", repr=False)
     findings: tuple[Finding, ...] = field(default=(), repr=False)
+    artifact: str = ""
 
 
 def read_all(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
@@ -102,7 +104,7 @@ def read_sources(
         progress("reading", done, len(paths))
     order = {path: position for position, path in enumerate(paths)}
     found.sort(key=lambda source: order[source.path])
-    return found, errors or twins(found)
+    return found, errors or [*twins(found), *shared_artifacts(project, found)]
 
 
 def twins(found: Iterable[Source]) -> list[Finding]:
@@ -124,6 +126,39 @@ def twins(found: Iterable[Source]) -> list[Finding]:
                 )
             )
     return findings
+
+
+def shared_artifacts(project: Project, found: Iterable[Source]) -> Iterator[Finding]:
+    """What is wrong where several clusters read one OCI artifact: it holds what one of them renders to."""
+    readers: dict[str, list[Source]] = {}
+    for source in found:
+        if source.artifact:
+            readers.setdefault(source.artifact, []).append(source)
+    for artifact, same in readers.items():
+        names = sorted({source.name for source in same})
+        if len(names) < 2:
+            continue
+        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        finding = Finding(
+            "GPU046",
+            "error",
+            f"{len(names)} clusters read one artifact, {artifact}: {shown}",
+            path="spec.gitops.repository.url",
+            why="an artifact holds what one cluster renders to (gpustack push), and an engine would apply it to all",
+            remedy="set spec.gitops.repository.url in each cluster's policy, such as oci://registry.example.com/gpu/"
+            f"{names[0]}; engine and the rest may stay in the layer",
+        )
+        yield located(project, same[0], finding)
+
+
+def located(project: Project, source: Source, finding: Finding) -> Finding:
+    """FINDING with the place in the files of SOURCE's policy."""
+    from ..policy.place import place
+
+    try:
+        return place(load_policy(source.path, project.root, project.store), finding)
+    except GpustackError:  # somebody saved another policy meanwhile
+        return finding
 
 
 def name_location(source: Source) -> Location:
@@ -167,7 +202,9 @@ def _known(project: Project, path: Path, stamp: str) -> Source | None:
     if entry is None or project.store.get("stack", entry["key"]) is None:
         return None
     findings = tuple(finding_of(item) for item in entry["findings"])
-    return Source(path, display(path, project.root), stamp, entry["name"], entry["key"], findings=findings)
+    return Source(
+        path, display(path, project.root), stamp, entry["name"], entry["key"], "", findings, entry["artifact"]
+    )
 
 
 def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
@@ -178,6 +215,7 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         return error.findings
     from ..checks.rule import rules_over
     from ..checks.subjects import Written
+    from ..policy.gitops import artifact
     from ..policy.load import spec_key
 
     written = Written(loaded.spec, loaded.merged)
@@ -185,7 +223,7 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
     key, memo = spec_key(loaded.merged), memo_of(project.store)
     if key not in memo.texts:
         memo.texts[key] = loaded.spec.model_dump_json(exclude_none=True)
-    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings)
+    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings, artifact(loaded.spec.gitops))
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
@@ -225,4 +263,5 @@ def _remember(item: tuple[Project, list[Source]]) -> None:
         # Somebody may have saved the file between the look at its bytes and the reading of it.
         if stamp_of(source.path, project.root, layers) == source.stamp:
             findings = [plain(finding) for finding in source.findings]
-            project.store.put("source", source.stamp, {"name": source.name, "key": source.key, "findings": findings})
+            entry = {"name": source.name, "key": source.key, "findings": findings, "artifact": source.artifact}
+            project.store.put("source", source.stamp, entry)

@@ -177,6 +177,17 @@ def is_oci(repository: Repository) -> bool:
     return (repository.url or "").startswith("oci://")
 
 
+def artifact(given: GitOps | None) -> str:
+    """The OCI artifact that the engine reads, and the folder in it where that isn't its root; "" where it reads none
+    that GIVEN names.
+    """
+    if given is None or not is_oci(given.repository) or (given.engine == "flux" and given.flux.source):
+        return ""
+    inside = given.repository.path or "."
+    where = f"{given.repository.url}:{revision(given.repository).name}"
+    return where if inside == "." else f"{where}, folder {inside}"
+
+
 class Revision(NamedTuple):
     """What of the repository is synced: `kind` is branch, tag or commit."""
 

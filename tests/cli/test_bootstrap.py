@@ -56,7 +56,7 @@ def test_one_cluster(project: Project) -> None:
     ids=["argocd", "flux", "argocd-oci", "flux-oci"],
 )
 def test_each_object_says_what_it_is(project: Project, gitops: dict[str, Any]) -> None:
-    """Above each object that a person is to apply stands what it is, the script for Argo CD's configuration included."""
+    """Above each object that a person is to apply stands what it is, Argo CD's script included."""
     project.policy("a", gitops=gitops)
     ran = project.run("bootstrap", "a")
     assert ran.code == 0, ran.err

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,6 +168,51 @@ def test_two_policies_for_one_cluster(project: Project) -> None:
     assert "policies/two.yaml:4:9: error GPU020" in done.err
     assert "policies/one.yaml" in done.err
     assert not project.dist.exists()
+
+
+FLUX: dict[str, Any] = {"engine": "flux"}
+ARGOCD: dict[str, Any] = {"engine": "argocd", "argocd": {"destination": {"name": "x"}}}
+ARTIFACT = "oci://registry.example.com/gpu/fleet"
+
+
+@pytest.mark.parametrize("engine", [FLUX, ARGOCD], ids=["flux", "argocd"])
+def test_one_artifact_for_several_clusters(project: Project, engine: dict[str, Any]) -> None:
+    """An artifact holds one cluster's manifests, so several clusters that read the same one are refused, with the line
+    that says so and all their names; each time, also when their files were read before. A cluster with an address of
+    its own is no part of it.
+    """
+    project.layer("sync", gitops={**engine, "repository": {"url": ARTIFACT}})
+    for name in ("a", "b", "c"):
+        project.policy(name, extends=["sync"])
+        assert project.run("render", name).code == 0  # known to the cache from now on
+    project.policy("d", extends=["sync"], gitops={"repository": {"url": f"{ARTIFACT}-d"}})
+    for verb in ("render", "check", "render"):
+        done = project.run(verb)
+        assert (done.code, done.err.count("error ")) == (4, 1), done.err
+        assert "policies/layers/sync.yaml" in done.err
+        assert f"GPU046: 3 clusters read one artifact, {ARTIFACT}:latest: a, b, c" in done.err
+    assert not (project.dist / "d").exists()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        lambda name: {"repository": {"url": f"{ARTIFACT}-{name}"}},
+        lambda name: {"repository": {"url": ARTIFACT, "revision": name}},
+        lambda name: {"repository": {"url": ARTIFACT, "path": name}},
+        lambda _: {"repository": {"url": "https://git.example.com/gpu.git"}},
+        lambda _: {"repository": {"url": ARTIFACT}, "flux": {"source": {"kind": "OCIRepository", "name": "gpu"}}},
+    ],
+    ids=["url", "tag", "folder", "git", "source"],
+)
+def test_artifacts_that_are_each_cluster_s_own(project: Project, own: Callable[[str], dict[str, Any]]) -> None:
+    """Another address, tag or folder is another artifact's content; a Git repository holds all clusters; and a source
+    that is in the cluster already is not ours to know.
+    """
+    for name in ("a", "b"):
+        project.policy(name, gitops={**FLUX, **own(name)})
+    done = project.run("render")
+    assert done.code == 0, done.err
 
 
 def test_nothing_is_written_when_one_policy_is_wrong(project: Project) -> None:

@@ -53,7 +53,9 @@ def test_what_is_written(project: Project, registry: Registry) -> None:
 def test_a_registry_out_of_reach_is_told_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many images are to come from it, one error says so, and no image stands in it."""
     monkeypatch.setattr("gpustack.registry.client.ATTEMPTS", 1)
-    spec = mirrored("127.0.0.1:1", devicePlugin={"enabled": True}, gfd={"enabled": True}, dcgmExporter={"enabled": True})
+    spec = mirrored(
+        "127.0.0.1:1", devicePlugin={"enabled": True}, gfd={"enabled": True}, dcgmExporter={"enabled": True}
+    )
     project.policy("one", **spec)
     ran = quiet(project, "lock", "--format", "json")
     assert ran.code == 4, ran.err
