@@ -12,18 +12,21 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from .. import __version__
 from ..compiler.index import SCRATCH
-from ..model import Finding, InputError, OutputError
-from . import common
+from ..model import Finding, InputError, MissingToolError, OutputError, docs
+from ..policy.regular import read_regular
+from . import common, revisions
 from .text import printable
 
 TEMPLATES = Path(__file__).parent / "templates"
 MORE = ".more"
 """What the name of a file ends with whose text is added to the file of that name."""
+STAYS = ("README.md", ".gitignore")
+"""What we would write, and what a fresh clone of GitHub or GitLab may hold beside a licence: the clone's own stays."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     folder, files = Path(options.folder), made(options.ci)
+    kept = {name: files.pop(name)[0] for name in STAYS if os.path.lexists(folder / name)}
     refuse_existing(folder, files)
     try:
         with scratch(folder) as fresh:
@@ -55,7 +59,38 @@ def run(options: argparse.Namespace) -> int:
     print(
         printable(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
     )
+    for line in (*left_alone(folder, kept), *not_committed(folder, [*files, f"{options.out}/example"])):
+        print(printable(line))
     return 0
+
+
+def left_alone(folder: Path, kept: Mapping[str, str]) -> Iterator[str]:
+    """What to say of the files that were in FOLDER already, in whose place KEPT would have been written."""
+    if "README.md" in kept:
+        yield f"README.md stays as it is; {docs('verbs.md#init')} says what ours would have told"
+    if ".gitignore" in kept:
+        lacks = [line for line in kept[".gitignore"].splitlines() if line not in lines_of(folder / ".gitignore")]
+        yield f".gitignore stays as it is{f'; add to it: {chr(32).join(lacks)}' if lacks else ''}"
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of PATH, none where it is no file that can be read."""
+    try:
+        return [line.strip() for line in read_regular(path).decode("utf-8", "replace").splitlines()]
+    except OSError:
+        return []
+
+
+def not_committed(folder: Path, names: Iterable[str]) -> Iterator[str]:
+    """What to say where Git leaves out some of NAMES in FOLDER: a .gitignore that was there already may have dist/."""
+    asked = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--", *names]
+    try:
+        done = revisions.start(asked, "", "", folder=folder)
+    except MissingToolError:
+        return
+    ignored = dict.fromkeys(PurePosixPath(name).parts[0] for name in os.fsdecode(done.stdout).split("\0") if name)
+    if done.returncode == 0 and ignored:
+        yield f"warning: Git ignores {', '.join(ignored)} here, which is to be committed: mend .gitignore"
 
 
 @contextlib.contextmanager

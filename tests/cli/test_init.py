@@ -67,7 +67,7 @@ def test_line_ends_and_folds(new: Project) -> None:
         assert f"{path}: eol: lf\n{path}: linguist-generated: {folded}\n" == said
 
 
-@pytest.mark.parametrize("name", ["policies/a.yaml", "dist/a/b.yaml", "README.md", ".gitattributes"])
+@pytest.mark.parametrize("name", ["policies/a.yaml", "dist/a/b.yaml", "requirements.txt", ".gitattributes"])
 def test_nothing_is_written_over(project: Project, name: str) -> None:
     """Where something is that it would write, it writes nothing at all."""
     project.write(f"new/{name}", "mine")
@@ -78,6 +78,51 @@ def test_nothing_is_written_over(project: Project, name: str) -> None:
     assert "GPU970" in project.run("init", "file").err
     project.write("odd/.github", "mine")
     assert [project.run("init", each).code for each in ("file/new", "odd", "")] == [4, 4, 4]
+
+
+def test_a_fresh_clone(project: Project) -> None:
+    """What GitHub and GitLab put into a new repository stays byte for byte, all else is made, and what a .gitignore
+    lacks is said; the result checks.
+    """
+    first = {"README.md": b"# fleet\r\n", "LICENSE": b"mine", ".gitignore": b"report/\n*.pyc"}
+    for name, content in first.items():
+        project.write(f"new/{name}", content)
+    subprocess.run(["git", "init", "-q", "new"], cwd=project.folder, check=True, env={**os.environ, **ENVIRONMENT})
+    ran = project.run("init", "new", "--today", TODAY)
+    assert ran.code == 0, ran.err
+    made = Project(project.folder / "new", project.cache)
+    assert {name: (made.folder / name).read_bytes() for name in first} == first
+    assert made.run("check").code == 0
+    there = [name for name in made.tree(made.folder) if not name.startswith(".git/")]
+    assert f"{len(there) - len(first)} files written" in ran.out
+    assert "README.md stays as it is" in ran.out
+    assert ".gitignore stays as it is; add to it: .venv/ report.html __pycache__/\n" in ran.out
+    assert "LICENSE" not in ran.out
+    assert "warning" not in ran.out
+
+
+def test_a_gitignore_that_hides_the_render(project: Project) -> None:
+    """GitHub's .gitignore for Python leaves out dist/: that is said, as an engine would find nothing to sync."""
+    project.write("new/.gitignore", "build/\ndist/\n.venv/\nreport/\nreport.html\n__pycache__/\n")
+    subprocess.run(["git", "init", "-q", "new"], cwd=project.folder, check=True, env={**os.environ, **ENVIRONMENT})
+    ran = project.run("init", "new", "--today", TODAY)
+    assert (ran.code, ".gitignore stays as it is\n" in ran.out) == (0, True), ran.out
+    assert "warning: Git ignores dist here" in ran.out
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_odd_things_that_stay(project: Project, kind: str) -> None:
+    """Whatever stands in the place of a file that stays is neither written through nor waited for."""
+    elsewhere, path = project.write("elsewhere", "mine"), project.folder / "new" / ".gitignore"
+    path.parent.mkdir()
+    if kind == "link":
+        path.symlink_to("../elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert project.run("init", "new", "--today", TODAY).code == 0
+    assert elsewhere.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("name", [".github", "ci", "policies", "schemas"])
@@ -173,6 +218,21 @@ def test_review(new: Project, tmp_path: Path) -> None:
     policy.write_text(f"{text}  nonsense: 1\n", encoding="utf-8")
     assert review(new, tmp_path).returncode == 1
     assert "could not be rendered" in comment.read_text(encoding="utf-8")
+
+
+def test_review_validates_where_it_can(new: Project, tmp_path: Path) -> None:
+    """With kubeconform on the PATH the review asks it, and fails where it refuses an object; without, it passes."""
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "new"]):
+        subprocess.run(["git", *words], cwd=new.folder, check=True, env={**os.environ, **ENVIRONMENT})
+    assert " valid" not in review(new, tmp_path).stdout
+    tool = tmp_path / "bin" / "kubeconform"
+    tool.symlink_to(ROOT / ".tools" / "bin" / "kubeconform")
+    ran = review(new, tmp_path)
+    assert (ran.returncode, "files of 1 cluster are valid" in ran.stdout) == (0, True), ran.stderr
+    tool.unlink()
+    tool.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    tool.chmod(0o755)
+    assert review(new, tmp_path).returncode == 1
 
 
 class Site(BaseHTTPRequestHandler):
@@ -355,11 +415,37 @@ def test_hooks(new: Project) -> None:
     theirs = yaml.safe_load((new.folder / ".pre-commit-config.yaml").read_bytes())["repos"][0]["hooks"]
     for hook in (*ours, *theirs):
         program, verb = hook["entry"].split()[:2]
-        assert (program, verb in VERBS, hook["pass_filenames"]) == ("gpustack", True, False)
+        wanted = "gpustack" if hook in ours else "ci/gpustack"
+        assert (program, verb in VERBS, hook["pass_filenames"]) == (wanted, True, False)
         # pre-commit names no files that are gone: a hook that waits for one would let a policy's render stay behind.
         assert hook.get("always_run", False) == (verb in {"render", "check"})
         assert ("--staged" in hook["entry"]) == (verb in {"render", "check"})
     assert {hook["id"] for hook in ours} == {"gpustack-render", "gpustack-check", "gpustack-lint"}
+
+
+def test_one_place_for_the_version(new: Project) -> None:
+    """What is installed stands in requirements.txt alone, with what to write while no index has it; the README too."""
+    naming = [
+        path
+        for path, content in new.tree(new.folder).items()
+        if re.search(rb"^[^#\n]*gpustack-gitops *==", content, re.MULTILINE)
+    ]
+    assert naming == ["requirements.txt"]
+    assert "gpustack-gitops @ git+https://" in (new.folder / "requirements.txt").read_text(encoding="utf-8")
+    assert "no public package index" in (new.folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_hooks_find_gpustack(new: Project, tmp_path: Path) -> None:
+    """Hooks take the gpustack of .venv before that of the PATH; where there is none, they say how it is installed."""
+    env = with_gpustack(new, tmp_path)
+    run = functools.partial(subprocess.run, cwd=new.folder, capture_output=True, text=True, check=False)
+    assert run(["ci/gpustack", "version"], env=env).stdout.startswith("gpustack ")
+    own = new.write(".venv/bin/gpustack", "#!/bin/sh\necho own $*\n")
+    own.chmod(0o755)
+    assert run(["ci/gpustack", "render", "--staged"], env=env).stdout == "own render --staged\n"
+    own.unlink()
+    done = run(["ci/gpustack", "version"], env={**env, "PATH": "/usr/bin:/bin"})
+    assert (done.returncode, "pip install -r requirements.txt" in done.stderr) == (5, True), done.stderr
 
 
 @pytest.mark.parametrize("hook", ["gpustack-render", "gpustack-check"])
