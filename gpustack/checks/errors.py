@@ -115,5 +115,7 @@ RAISED: dict[str, str] = {
     "GPU970": "A new repository would be written over something",
     "GPU971": "What was rendered isn't in what is about to be committed",
     "GPU972": "A proxy or a file of certificates that the environment names can't be used",
+    "GPU973": "Nothing says where a cluster's artifact is pushed to",
+    "GPU974": "An artifact is pushed to where the cluster's policy doesn't read it",
     "GPU999": "A defect of gpustack",
 }

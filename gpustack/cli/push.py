@@ -8,32 +8,40 @@ artifact either.
 from __future__ import annotations
 
 import argparse
-import hashlib
+import contextlib
 import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, InputError, MissingToolError, StaleError, masked
-from . import common
-from .text import document, printable, whole
+from . import common, destination, rendered
+from .text import document, plain, print_findings, printable, whole
 
 if TYPE_CHECKING:
-    from ..registry.reference import Reference
+    from ..registry.client import Client
     from .revisions import Git
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="oci://REGISTRY/REPOSITORY[:TAG]", help="where to (default tag: latest)")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="oci://REGISTRY/REPOSITORY[:TAG]",
+        help="where to (default: the address and tag in the cluster's policy; default tag: latest)",
+    )
     parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="which cluster (default: the only one)")
+    parser.add_argument(
+        "--all", action="store_true", help="every cluster whose policy names an artifact, each to its own"
+    )
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument(
         "--for",
         dest="engine",
         choices=["flux", "argocd"],
-        default="flux",
-        help="media types: flux's own, or argocd: those that Argo CD takes as installed, and Flux as well",
+        help="media types: flux's own, or argocd: those that Argo CD takes as installed, and Flux as well (default: "
+        "of the engine in the cluster's policy, else flux's)",
     )
     parser.add_argument("--source", metavar="URL", help="annotate this source (default: Git's remote origin)")
     parser.add_argument(
@@ -44,89 +52,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..registry import artifact
-
-    where = target(options.target)
-    cluster = one(Path(options.out), options.cluster)
-    files = content(Path(options.out), cluster)
-    annotations = origin(options, cluster, files)
-    made = artifact.artifact(files, options.engine, annotations)
-    if not options.dry_run:
-        from ..registry.client import Client
-        from ..registry.credentials import Credentials
-
-        with Client(Credentials(os.environ)) as client:
-            artifact.push(client, where, made)
-    report(options, where, made.digest, files, annotations)
+    goals = destination.wanted(options)
+    # Everything is looked at before the first is pushed: half a fleet is no state that somebody wants.
+    known = [(goal, rendered.content(Path(options.out), goal.cluster)) for goal in goals]
+    ready = [(goal, files, origin(options, goal.cluster, files)) for goal, files in known]
+    with contextlib.ExitStack() as stack:
+        client = None if options.dry_run else stack.enter_context(registries())
+        done = [pushed(options, client, *each) for each in ready]
+    if options.format == "json":
+        findings = [plain(finding) for goal in goals for finding in goal.findings]
+        facts: dict[str, Any] = {"artifacts": done} if options.all else done[0]
+        print(document(0, findings, **facts))
     return 0
 
 
-def report(
-    options: argparse.Namespace, where: Reference, digest: str, files: dict[str, bytes], annotations: dict[str, str]
-) -> None:
+def registries() -> Client:
+    """Who asks registries, with the logins that are kept here."""
+    from ..registry.client import Client
+    from ..registry.credentials import Credentials
+
+    return Client(Credentials(os.environ))
+
+
+def pushed(
+    options: argparse.Namespace,
+    client: Client | None,
+    goal: destination.Goal,
+    files: dict[str, bytes],
+    annotations: dict[str, str],
+) -> dict[str, Any]:
+    """Push FILES to GOAL, without a CLIENT only for show; says so, and returns the facts for --format json."""
+    from ..registry import artifact
+
+    where = goal.where
+    made = artifact.artifact(files, goal.engine, annotations)
+    if client is not None:
+        artifact.push(client, where, made)
     reference = f"oci://{where.host}/{where.repository}:{where.version}"
-    if options.format == "json":
-        facts = {"reference": reference, "digest": digest, "pushed": not options.dry_run, "annotations": annotations}
-        print(document(0, [], **facts, files=sorted(files)))
-        return
-    done = "would push" if options.dry_run else "pushed"
-    print(printable(f"{done} {common.counted(len(files), 'file')} to {reference}@{digest}"))
-    for name, value in annotations.items():
-        print(printable(f"  {name}: {value}"))
-
-
-def target(text: str) -> Reference:
-    """Where to push."""
-    from ..registry.reference import parse
-
-    found = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
-    if found is None or found.digest:
-        what = f"{text!r} is no place for an artifact"
-        remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
-        raise InputError(Finding("GPU966", "error", what, remedy=remedy))
-    return found
-
-
-def one(out: Path, word: str | None) -> str:
-    """The one cluster in OUT that WORD means."""
-    from .validate import chosen
-
-    found = chosen(out, [word] if word else [])
-    if len(found) > 1:
-        what = f"{word!r} means {len(found)} clusters" if word else f"{out} holds {len(found)} clusters"
-        raise InputError(
-            Finding(
-                "GPU033",
-                "error",
-                what,
-                remedy=f"name one of them, for an artifact is one cluster's: {common.some(found)}",
-            )
-        )
-    return found[0]
-
-
-def content(out: Path, cluster: str) -> dict[str, bytes]:
-    """The files of CLUSTER by their paths from its folder. Raises StaleError where they aren't what was rendered."""
-    from ..compiler import folders, index
-    from ..policy.regular import read_regular
-
-    listed = index.index_data(out, cluster).get("files")
-    there = folders.regular_files(out / cluster)
-    found = {}
-    for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
-        body = read_regular(out / cluster / name) if name in there else b""
-        if name not in there or hashlib.sha256(body).hexdigest() != digest:
-            what = f"{out / cluster / name} isn't what was rendered"
-            why = "an artifact holds what `gpustack render` wrote, and nothing that was edited or got lost since"
-            raise StaleError(Finding("GPU967", "error", what, why=why, remedy="run `gpustack render`"))
-        found[name] = body
-    if not found:
-        what = f"{out / index.INDEX / cluster}.json lists no file"
-        raise StaleError(Finding("GPU967", "error", what, remedy="run `gpustack render`"))
-    inside = (name for name in common.foreign_files(out, cluster) if not name.startswith("../"))
-    for name in sorted(inside)[:10]:
-        print(printable(f"not ours, and not pushed: {out / cluster / name}"), file=sys.stderr)
-    return found
+    if options.format == "text":
+        print_findings(goal.findings, sys.stderr)
+        done = "would push" if client is None else "pushed"
+        print(printable(f"{done} {common.counted(len(files), 'file')} to {reference}@{made.digest}"))
+        for name, value in annotations.items():
+            print(printable(f"  {name}: {value}"))
+    return {
+        "cluster": goal.cluster,
+        "reference": reference,
+        "digest": made.digest,
+        "pushed": client is not None,
+        "annotations": annotations,
+        "files": sorted(files),
+    }
 
 
 def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) -> dict[str, str]:

@@ -193,6 +193,119 @@ def test_which_cluster(rendered: Project) -> None:
     assert "GPU021" in refused(rendered, "thre").err
 
 
+ADDRESS = "oci://r.example.com/gpu"
+
+
+def reading(engine: str, url: str, **repository: str) -> dict[str, Any]:
+    """A section `gitops` whose ENGINE reads URL."""
+    argocd = {"argocd": {"destination": {"name": "x"}}} if engine == "argocd" else {}
+    return {"engine": engine, "repository": {"url": url, **repository}, **argocd}
+
+
+def committed(project: Project) -> None:
+    """Render what the policies say, and commit it."""
+    assert project.run("render").code == 0
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "more")
+
+
+@pytest.mark.parametrize("engine", ["flux", "argocd"])
+@pytest.mark.parametrize("tag", ["latest", "prod"])
+def test_where_the_policy_says(rendered: Project, engine: str, tag: str) -> None:
+    """Without a place, an artifact goes to the address and tag that the cluster's policy has, in the engine's media
+    types, and nothing is warned of; the same place in words is the same artifact.
+    """
+    revision = {} if tag == "latest" else {"revision": tag}
+    rendered.policy("one", gitops=reading(engine, f"{ADDRESS}/one", **revision))
+    committed(rendered)
+    ran = rendered.run("push", "one", "--dry-run", "--format", "json", env=GIT)
+    assert (ran.code, ran.json["findings"]) == (0, []), ran.err
+    assert ran.json["reference"] == f"{ADDRESS}/one:{tag}"
+    same = rendered.run("push", f"{ADDRESS}/one:{tag}", "--for", engine, "--dry-run", "--format", "json", env=GIT)
+    assert same.json == ran.json
+
+
+@pytest.mark.parametrize(
+    ("gitops", "words"),
+    [
+        (reading("flux", f"{ADDRESS}/one"), f"its policy reads {ADDRESS}/one:latest"),
+        (reading("argocd", f"{ADDRESS}/one", revision="v2"), f"its policy reads {ADDRESS}/one:v2"),
+        (reading("flux", f"{ADDRESS}/other", revision="v1"), f"its policy reads {ADDRESS}/other:v1"),
+        (reading("flux", f"{ADDRESS}/one", revision="v1", path="x"), f"its policy reads {ADDRESS}/one:v1, folder x"),
+        (reading("argocd", f"{ADDRESS}/one", revision="v1", path="x"), "folder x"),
+        (reading("flux", "https://git.example.com/gpu.git"), "its policy reads the Git repository https://git"),
+    ],
+    ids=["tag", "argocd", "address", "folder", "argocd-folder", "git"],
+)
+def test_where_nobody_reads(rendered: Project, gitops: dict[str, Any], words: str) -> None:
+    """What is pushed to another place or tag than the policy reads, or not as it reads it, is warned of with what it
+    reads; it is pushed all the same.
+    """
+    rendered.policy("one", gitops=gitops)
+    committed(rendered)
+    ran = rendered.run("push", TARGET, "--dry-run", env=GIT)
+    assert (ran.code, "would push" in ran.out) == (0, True), ran.err
+    assert "warning GPU974: nothing of this reaches one" in ran.err
+    assert words in ran.err
+    found = rendered.run("push", TARGET, "--dry-run", "--format", "json", env=GIT).json["findings"]
+    assert [each["rule"] for each in found] == ["GPU974"]
+
+
+def test_a_source_of_somebody_else(rendered: Project) -> None:
+    """Where Flux takes a source that is there already, nobody here knows what it reads: no warning, and no guess."""
+    rendered.policy("one", gitops={"engine": "flux", "flux": {"source": {"kind": "OCIRepository", "name": "gpu"}}})
+    committed(rendered)
+    assert dry(rendered)["findings"] == []
+    assert "GPU973" in rendered.run("push", "one", env=GIT).err
+
+
+def test_all_of_them(rendered: Project, host: str) -> None:
+    """--all pushes each cluster to the place in its policy, and says which have none; the digests are those of each
+    cluster by itself.
+    """
+    rendered.policy("one", gitops=reading("flux", f"oci://{host}/gpu/one"))
+    rendered.policy("three", gitops=reading("argocd", f"oci://{host}/gpu/three", revision="prod"))
+    rendered.policy("two")
+    committed(rendered)
+    ran = rendered.run("push", "--all", "--format", "json", env=GIT)
+    assert (ran.code, ran.err) == (0, "not pushed: two, whose policy names no OCI artifact\n")
+    assert [each["cluster"] for each in ran.json["artifacts"]] == ["one", "three"]
+    for each, layer in zip(ran.json["artifacts"], (FLUX, OCI), strict=True):
+        alone = rendered.run("push", each["cluster"], "--dry-run", "--format", "json", env=GIT).json
+        assert alone["digest"] == each["digest"]
+        assert pull(each["reference"].removeprefix("oci://"))[0]["layers"][0]["mediaType"] == layer
+
+
+def test_all_or_none(rendered: Project) -> None:
+    """Where one cluster can't be pushed, none is: no registry was asked."""
+    for name in ("one", "two"):
+        rendered.policy(name, gitops=reading("flux", f"oci://127.0.0.1:1/gpu/{name}"))
+    committed(rendered)
+    next((rendered.dist / "two").rglob("*.yaml")).unlink()
+    ran = rendered.run("push", "--all", env=GIT)
+    assert (ran.code, "GPU967" in ran.err, "GPU960" in ran.err) == (3, True, False), ran.err
+
+
+def test_one_place_for_two(rendered: Project) -> None:
+    """Policies that were rendered one by one may read one artifact: --all doesn't push one over the other."""
+    for name in ("one", "two"):
+        rendered.policy(name, gitops=reading("flux", f"{ADDRESS}/fleet"))
+        assert rendered.run("render", name).code == 0
+    git(rendered, "add", "-A")
+    git(rendered, "commit", "-q", "-m", "two")
+    ran = rendered.run("push", "--all", "--dry-run", env=GIT)
+    assert (ran.code, "GPU046" in ran.err) == (4, True), ran.err
+
+
+def test_no_place_at_all(rendered: Project) -> None:
+    """Without a place, in words or in a policy, the person is told where one is to be written."""
+    for words in ([], ["one"], ["--all"]):
+        ran = rendered.run("push", *words, env=GIT)
+        assert (ran.code, "GPU973" in ran.err, "spec.gitops.repository.url" in ran.err) == (4, True, True), ran.err
+    assert "GPU026" in rendered.run("push", "one", "--all").err
+    assert "GPU966" in rendered.run("push", "one", TARGET).err
+
+
 def test_long_names_and_no_files() -> None:
     """Names of any length that an object may have fit, and nothing at all is an archive as well."""
     name = f"operands/{'x' * 253}.yaml"

@@ -1,0 +1,155 @@
+"""Where push pushes to: the place that somebody names, else the artifact that the cluster's engine reads.
+
+What an engine reads is taken from its rendered objects, as all that is pushed is: they were reviewed and committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..model import Finding, InputError
+from . import common, rendered
+from .text import printable
+
+if TYPE_CHECKING:
+    from ..gitops.reads import Reads
+    from ..registry.reference import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A cluster to push: where to, for which engine, and what is to be said of it."""
+
+    cluster: str
+    where: Reference
+    engine: Literal["flux", "argocd"]
+    findings: tuple[Finding, ...] = ()
+
+
+def wanted(options: argparse.Namespace) -> list[Goal]:
+    """What OPTIONS ask for. Raises InputError."""
+    from .validate import chosen
+
+    out, text, word = Path(options.out), options.target, options.cluster
+    if not options.all:
+        if text is not None and word is None and not set(text) & set("/:"):
+            text, word = None, text  # a cluster's name
+        where = None if text is None else target(text)
+        return [goal(options, one(out, word), where)]
+    if text is not None:
+        remedy = "leave out one of both: --all pushes each cluster to the address in its policy"
+        raise InputError(Finding("GPU026", "error", f"--all stands beside {text!r}", remedy=remedy))
+    clusters = chosen(out, [])
+    found = {cluster: read_by(out, cluster) for cluster in clusters}
+    goals = [goal(options, cluster, None) for cluster, reads in found.items() if reads and reads.oci]
+    if not goals:
+        raise InputError(nowhere(f"no policy of the {common.counted(len(clusters), 'cluster')} in {out}"))
+    refuse_shared(goals)
+    for cluster in sorted(found.keys() - {each.cluster for each in goals}):
+        print(printable(f"not pushed: {cluster}, whose policy names no OCI artifact"), file=sys.stderr)
+    return goals
+
+
+def goal(options: argparse.Namespace, cluster: str, where: Reference | None) -> Goal:
+    """CLUSTER with WHERE it goes, by its policy where nobody says it. Raises InputError where nothing does."""
+    reads = read_by(Path(options.out), cluster)
+    if where is None and (reads is None or not reads.oci):
+        raise InputError(nowhere(f"the policy of {cluster}"))
+    where = where or target(f"{reads.url}:{reads.revision}" if reads else "")
+    engine = options.engine or (reads.engine if reads else "flux")
+    return Goal(cluster, where, engine, tuple(elsewhere(cluster, where, reads)))
+
+
+def read_by(out: Path, cluster: str) -> Reads | None:
+    """What the engine that syncs CLUSTER reads, by its rendered objects; None where there are none that say it."""
+    import yaml
+
+    from ..compiler import beside, index
+    from ..gitops.reads import reads
+
+    listed = index.index_data(out, cluster).get("engine")
+    files = rendered.as_listed(out, listed, beside.files_in(out, cluster))
+    return reads(yaml.safe_load(body) for body in files.values())
+
+
+def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[Finding]:
+    """What to say where the engine of CLUSTER, by what it READS, gets nothing of what is pushed to WHERE."""
+    from ..registry.reference import parse
+
+    if reads is None:
+        return
+    place = parse(f"{reads.url.removeprefix('oci://')}:{reads.revision}") if reads.oci else None
+    same = place is not None and (place.host, place.repository, place.version) == (
+        where.host,
+        where.repository,
+        where.version,
+    )
+    if same and reads.folder == ".":
+        return
+    yield Finding(
+        "GPU974",
+        "warning",
+        f"nothing of this reaches {cluster}: its policy reads {reads}",
+        why="the files of the cluster are pushed without a folder around them"
+        if same
+        else f"it is pushed to {where.host}/{where.repository}:{where.version}",
+        remedy="leave out spec.gitops.repository.path, and render"
+        if same
+        else f"`gpustack push {cluster}` pushes to there; or set spec.gitops.repository.url and revision to this place"
+        if reads.oci
+        else "set spec.gitops.repository.url to an oci:// address, and render",
+    )
+
+
+def nowhere(whose: str) -> Finding:
+    """The finding that nothing says where to push to."""
+    return Finding(
+        "GPU973",
+        "error",
+        f"{whose} names {'an' if whose.startswith('no ') else 'no'} OCI artifact, so nothing says where to push to",
+        remedy="set spec.gitops.engine and spec.gitops.repository.url (oci://registry/repository) in the cluster's "
+        "policy and render, or name a place: gpustack push oci://registry.example.com/gpu/prod-eu-1:v1 CLUSTER",
+    )
+
+
+def refuse_shared(goals: Sequence[Goal]) -> None:
+    """Refuse GOALS of which one would overwrite another. A render of all clusters refuses such policies."""
+    first: dict[Reference, Goal] = {}
+    for each in goals:
+        other = first.setdefault(each.where, each)
+        if other is not each:
+            what = f"{other.cluster} and {each.cluster} read one artifact, {each.where}"
+            remedy = "give each its own spec.gitops.repository.url, and render"
+            raise InputError(Finding("GPU046", "error", what, remedy=remedy))
+
+
+def target(text: str) -> Reference:
+    """Where to push."""
+    from ..registry.reference import parse
+
+    found = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
+    if found is None or found.digest:
+        what = f"{text!r} is no place for an artifact"
+        remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
+        raise InputError(Finding("GPU966", "error", what, remedy=remedy))
+    return found
+
+
+def one(out: Path, word: str | None) -> str:
+    """The one cluster in OUT that WORD means."""
+    from .validate import chosen
+
+    found = chosen(out, [word] if word else [])
+    if len(found) > 1:
+        what = f"{word!r} means {len(found)} clusters" if word else f"{out} holds {len(found)} clusters"
+        remedy = (
+            "--all pushes each to the address in its policy; or name one of them, for an artifact is one cluster's: "
+            f"{common.some(found)}"
+        )
+        raise InputError(Finding("GPU033", "error", what, remedy=remedy))
+    return found[0]

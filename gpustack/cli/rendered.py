@@ -1,0 +1,46 @@
+"""The files that were rendered for a cluster, as its index lists them and with the bytes that it says."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from ..model import Finding, StaleError
+from . import common
+from .text import printable
+
+
+def content(out: Path, cluster: str) -> dict[str, bytes]:
+    """The files of CLUSTER by their paths from its folder. Raises StaleError where they aren't what was rendered."""
+    from ..compiler import folders, index
+
+    listed = index.index_data(out, cluster).get("files")
+    found = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
+    if not found:
+        what = f"{out / index.INDEX / cluster}.json lists no file"
+        raise StaleError(Finding("GPU967", "error", what, remedy="run `gpustack render`"))
+    inside = (name for name in common.foreign_files(out, cluster) if not name.startswith("../"))
+    for name in sorted(inside)[:10]:
+        print(printable(f"not ours, and not pushed: {out / cluster / name}"), file=sys.stderr)
+    return found
+
+
+def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, bytes]:
+    """The files below FOLDER that an index has LISTED with their digests, of those that are THERE, by path.
+
+    Raises StaleError where one isn't what was rendered.
+    """
+    from ..policy.regular import read_regular
+
+    found = {}
+    for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
+        body = read_regular(folder / name) if name in there else b""
+        if name not in there or hashlib.sha256(body).hexdigest() != digest:
+            what = f"{folder / name} isn't what was rendered"
+            why = "an artifact holds what `gpustack render` wrote, and nothing that was edited or got lost since"
+            raise StaleError(Finding("GPU967", "error", what, why=why, remedy="run `gpustack render`"))
+        found[name] = body
+    return found
