@@ -1,19 +1,22 @@
-"""The rule about mirrors: entries of `cluster.registryMap` that stand for nothing."""
+"""Rules about mirrors: entries of `cluster.registryMap` that stand for nothing, and registries that it leaves out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import releases
 from ..catalog._lookup import nearest
-from ..model import dotted
+from ..model import Body, dotted
 from ..policy import images
+from .image_uses import uses
 from .node_drivers import node_drivers
+from .pods import FOREIGN
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
+    from .subjects import Render
 
 
 @rule("GPU111", "warning")
@@ -47,6 +50,65 @@ def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
             if near
             else f"images come from {', '.join(hosts)}: correct it, or leave it out",
         )
+
+
+@rule("GPU117", "note", over="render")
+def not_mirrored(render: Render) -> Iterator[Hit]:
+    """A registry that `cluster.registryMap` leaves out, where it maps others.
+
+    Images come from more registries than nvcr.io: node feature discovery from registry.k8s.io, and what a policy names
+    itself from anywhere. In a cluster without the internet each of them must come from a mirror, or the pods that need
+    it never start. Images in `extraObjects` are never rewritten.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io: mirror.example.com/nvcr}}
+
+    Good:
+        cluster:
+          kubernetesVersion: "1.34"
+          registryMap: {nvcr.io: mirror.example.com/nvcr, registry.k8s.io: mirror.example.com/k8s}
+    """
+    registry_map = render.spec.cluster.registryMap
+    if not registry_map:
+        return
+    mirrors = {host_of(f"{mirror}/") for mirror in registry_map.values()}
+    mirror = min(mirrors)
+    ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
+    for host, found in sorted(outside(ours, mirrors).items()):
+        yield Hit(
+            "spec.cluster.registryMap",
+            f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, which registryMap doesn't map",
+            "nodes without a way to it can't pull them, and their pods never start",
+            f"add {host}: {mirror}/..., and fill it (gpustack images --format list); leave it where nodes reach {host}",
+        )
+    for index, body in enumerate(render.spec.extraObjects):
+        for host, found in sorted(outside([body], mirrors).items()):
+            yield Hit(
+                dotted(("spec", "extraObjects", index)),
+                f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, and not from a mirror",
+                "spec.cluster.registryMap rewrites no images in extraObjects: they stay as they are written",
+                f"write the mirror there, such as {mirror}/...; or leave it where nodes reach {host}",
+            )
+
+
+def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[str]]:
+    """The images of BODIES by the registry that they come from, less those of MIRRORS."""
+    found: dict[str, set[str]] = {}
+    for body in bodies:
+        for reference, _ in uses(body):
+            if host_of(reference) not in mirrors:
+                found.setdefault(host_of(reference), set()).add(reference)
+    return {host: sorted(names) for host, names in found.items()}
+
+
+def host_of(image: str) -> str:
+    """The registry that IMAGE comes from: Docker Hub where it names none."""
+    return images.registry(image) or "docker.io"
+
+
+def some(names: Sequence[str]) -> str:
+    """NAMES in a sentence."""
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 
 
 def references(spec: ClusterPolicySpec) -> Iterator[str]:

@@ -133,3 +133,42 @@ def test_whole_references_have_a_tag(text: str) -> None:
     if text[-1] == "x":
         assert ":latest" in str(caught.value.context)
     assert TAGGED_IMAGE.check(f"r.example:5000/x:1@{DIGEST}")
+
+
+def mirrored_by(*registries: str, mirror: str = "m.example") -> dict[str, Any]:
+    """A cluster whose REGISTRIES have a MIRROR."""
+    return {"cluster": {"kubernetesVersion": "1.34", "registryMap": {each: f"{mirror}/{each}" for each in registries}}}
+
+
+OWN = {"reconciler": {"image": "r.example/gpu/gpustack-reconciler:1"}}
+
+
+@pytest.mark.parametrize(
+    ("snippet", "hosts"),
+    [
+        (mirrored_by("nvcr.io"), ["registry.k8s.io"]),
+        (mirrored_by("registry.k8s.io"), ["nvcr.io"]),
+        (mirrored_by("nvcr.io", "registry.k8s.io"), []),
+        (mirrored_by("nvcr.io/nvidia", "registry.k8s.io/nfd", mirror="m.example:5000"), []),
+        ({**mirrored_by("nvcr.io", "registry.k8s.io"), **OWN}, ["r.example"]),
+        ({**mirrored_by("nvcr.io", "registry.k8s.io", mirror="r.example"), **OWN}, []),
+        ({**mirrored_by("nvcr.io"), "nfd": {"enabled": False}}, []),
+        ({"cluster": {"kubernetesVersion": "1.34"}}, []),
+    ],
+    ids=["nfd", "nvidia", "both", "paths", "reconciler", "own-registry", "off", "no-map"],
+)
+def test_registries_without_a_mirror(snippet: dict[str, Any], hosts: list[str], store: Store) -> None:
+    """Where a mirror is set, each registry that something still comes from is told, whatever component it is; what is
+    off, and a registry that the mirror lies in, are not.
+    """
+    found = said(RULES["GPU117"], json.dumps(snippet), store)
+    assert [finding.remedy.partition(":")[0] for finding in found] == [f"add {host}" for host in hosts]
+    assert all(finding.path == "spec.cluster.registryMap" for finding in found)
+
+
+def test_extra_objects_without_a_mirror(store: Store) -> None:
+    """An image in extraObjects is never rewritten, so the remedy is another one, at its place."""
+    both = mirrored_by("nvcr.io", "registry.k8s.io", "docker.io")
+    found = said(RULES["GPU117"], pods("busybox:1", **both), store)
+    assert [(finding.path, "docker.io" in finding.what) for finding in found] == [("spec.extraObjects[0]", True)]
+    assert said(RULES["GPU117"], pods("m.example/docker.io/busybox:1", **both), store) == []
