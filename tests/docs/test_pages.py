@@ -49,7 +49,7 @@ def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -
             "apiVersion": "gpustack.dev/v1alpha1",
             "kind": "ClusterPolicy",
             "metadata": {"name": "example"},
-            "spec": {**FRAME, **data},
+            "spec": {**FRAME, **data, "cluster": {**FRAME["cluster"], **data.get("cluster", {})}},
         }
     for name in data["spec"].get("extends", []):
         layer = tmp_path / "layers" / f"{name}.yaml"
