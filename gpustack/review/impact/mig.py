@@ -68,7 +68,7 @@ def stale_layout(subject: Subject) -> Iterator[Hit]:
     cuts the node in that moment, without a drain (M6).
 
     Do: drain node after node, and on each delete the manager's pod, or set the label to another layout and back;
-    docs/labels.md has the steps. Or set `reconciler.image`: it does the same within the pool's budget.
+    gpustack's docs/labels.md has the steps. Or set `reconciler.image`: it does the same within the pool's budget.
     """
     yield from (hit for way, hit in _changes(subject) if way == "stale")
 
@@ -106,7 +106,7 @@ def label_waits(subject: Subject) -> Iterator[Hit]:
     The node's label nvidia.com/mig.config says what the MIG manager does, and nothing of this change sets it. A pool
     without a layout commands none: its nodes stay cut as they are, also where a reconciler runs.
 
-    Do: set the label on drained nodes (docs/labels.md), or `reconciler.image`. For whole GPUs say
+    Do: set the label on drained nodes (gpustack's docs/labels.md), or `reconciler.image`. For whole GPUs say
     `sharing: {mig: {config: all-disabled}}` instead of nothing.
     """
     yield from (hit for way, hit in _changes(subject) if way == "label")
