@@ -13,12 +13,12 @@ from gpustack.registry.waiting import each, started
 from tests.project import ROOT
 
 HANGING = """
-import threading
+import os, threading
 from gpustack.registry.waiting import each
 def hang(name):
-    print(name, flush=True)
+    os.write(1, name + b"\\n")  # at once: print writes the line's end apart
     threading.Event().wait(60)
-each(hang, ["a", "b", "c"], 2)
+each(hang, [b"a", b"b", b"c"], 2)
 """
 
 
