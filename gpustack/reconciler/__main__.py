@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..model import whole
 from . import access, report
 from .client import Client, configuration
 from .clock import Clock
@@ -50,9 +51,9 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
 
 def _seconds(text: str) -> int:
     """A time that leaves room to renew in."""
-    if not text.isdigit() or not 3 <= int(text) <= 3600:
+    if (number := whole(text)) is None or not 3 <= number <= 3600:
         raise argparse.ArgumentTypeError(f"{text}: whole seconds from 3 to 3600")
-    return int(text)
+    return number
 
 
 async def main(options: argparse.Namespace) -> int:

@@ -138,9 +138,7 @@ def admit(known: Snapshot, candidate: Candidate) -> PatchNode:
         operation.cordon = True
         operation.acted = before.acted if before else None
         operation.annotated = [
-            key
-            for key in (keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)
-            if key not in view.annotations or (before and key in before.annotated)
+            key for key in keys.AUTOSCALERS if key not in view.annotations or (before and key in before.annotated)
         ]
         limit = operation.finish.wait.timeoutSeconds
         patch = move(known, view, operation, "taken out of service", phase="Held", seconds=limit, admits=operation.id)

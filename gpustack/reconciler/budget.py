@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..model import whole
 from . import keys
 from .policy import IntOrPercent, Limits, NodePolicy
 from .view import View
@@ -26,9 +27,8 @@ def absolute(limit: IntOrPercent, total: int) -> int:
     if isinstance(limit, int):
         return max(limit, 0)
     text = limit.strip()
-    if text.endswith("%") and text[:-1].isdigit():
-        return math.ceil(int(text[:-1]) * total / 100)
-    return int(text) if text.isdigit() else 0
+    number = whole(text.removesuffix("%")) or 0
+    return math.ceil(number * total / 100) if text.endswith("%") else number
 
 
 def unavailable(view: View, admitting: frozenset[str]) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from .cluster import ApiError
+
 Steady = Callable[[], float]
 
 
@@ -21,6 +23,18 @@ def steady() -> float:
     """Seconds that have passed, a suspended machine's included where the system tells them."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+class NoTimeError(ApiError):
+    """Nobody knows the API server's time yet."""
+
+
+LONGEST = timedelta(days=3650)
+
+
+def span(seconds: float) -> timedelta:
+    """SECONDS as a time that can be added to a date: whoever asks for more than ten years waits for ten."""
+    return timedelta(seconds=min(max(seconds, 0), LONGEST.total_seconds()))
 
 
 @dataclass
@@ -51,7 +65,7 @@ class Clock:
     def now(self) -> datetime:
         """The API server's time. Before the first answer nobody knows it."""
         if self._base is None:
-            raise RuntimeError("no answer of the API server has said what time it is")
+            raise NoTimeError("no answer of the API server has said what time it is: its Date header is missing")
         return self._base + timedelta(seconds=self.monotonic() - self._at)
 
 

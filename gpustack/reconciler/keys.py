@@ -86,6 +86,8 @@ PAUSED_FOR_MIG = "paused-for-mig-change"
 # --- what other controllers read while we work on a node --------------------------------------------------------------
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+AUTOSCALERS = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT)
+"""Annotations by which autoscalers leave a node alone."""
 LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
 """Taints of nodes that an autoscaler is about to remove."""
 

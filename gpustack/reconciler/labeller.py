@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from . import keys
+from .clock import span
 from .objects import Pod
 from .pods import to_evict
 from .policy import NodePolicy
@@ -161,7 +162,7 @@ def gone_for_long(known: Snapshot, view: View, policy: NodePolicy) -> bool:
     away = policy.spec.labelling and view.labels.get(keys.PRESENT) == "true" and not view.gpu
     quiet = away and view.node.ready and not view.offers and view.operation is None
     gone = known.seen.since(view.node.uid, "gpu-gone", known.now, holds=quiet)
-    return quiet and gone >= timedelta(seconds=policy.spec.graceSeconds)
+    return quiet and gone >= span(policy.spec.graceSeconds)
 
 
 def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:

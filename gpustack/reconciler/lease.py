@@ -232,7 +232,10 @@ class Elector:
             body = {"metadata": metadata, "spec": spec}
             answer = await self._soon(self.cluster.patch(LEASES, NAME, body, namespace=self.namespace))
         self.clock.observe(answer.date)
-        self._note(msgspec.convert(answer.body, type=Lease))
+        try:
+            self._note(msgspec.convert(answer.body, type=Lease))
+        except msgspec.ValidationError as error:
+            raise Unreachable(f"the Lease: the answer can't be read: {error}") from None
         self._until = began + self.terms.deadline
 
     async def _soon(self, request: Awaitable[A]) -> A:
@@ -282,7 +285,7 @@ def admissions_in(lease: Lease | None) -> dict[str, Admission]:
     text = lease.annotations.get(keys.ADMITTING) if lease else None
     try:
         return msgspec.json.decode(text, type=dict[str, Admission]) if text else {}
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}
 
 

@@ -4,13 +4,13 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from . import keys
 from .actions import PatchNode
+from .clock import span
 from .record import Operation, write
 from .snapshot import Snapshot
 from .view import View
@@ -33,7 +33,7 @@ def move(
     """
     if "phase" in changes:
         changes.setdefault("since", known.now)
-        changes["deadline"] = known.now + timedelta(seconds=seconds) if seconds else None
+        changes["deadline"] = known.now + span(seconds) if seconds else None
     made = msgspec.structs.replace(operation, reason=why, **changes)
     annotations: dict[str, str | None] = {
         keys.OPERATION: write(made, view.annotations.get(keys.OPERATION)),

@@ -7,9 +7,14 @@ name. Attribute names are Kubernetes' own.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
+
+from ..model import whole
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A moment. One without a zone could be compared with none, so it can't be read."""
 
 
 class Slim(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -35,8 +40,8 @@ class Metadata(Slim, kw_only=True):
     generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    creationTimestamp: datetime | None = None
-    deletionTimestamp: datetime | None = None
+    creationTimestamp: Time | None = None
+    deletionTimestamp: Time | None = None
     ownerReferences: list[OwnerReference] = []
 
     @property
@@ -87,7 +92,7 @@ class Condition(Slim, kw_only=True):
     reason: str = ""
     message: str = ""
     observedGeneration: int = 0
-    lastTransitionTime: datetime | None = None
+    lastTransitionTime: Time | None = None
 
 
 class NodeSpec(Slim, kw_only=True):
@@ -110,6 +115,18 @@ class NodeStatus(Slim, kw_only=True):
     conditions: list[Condition] = []
     allocatable: dict[str, str] = {}
     nodeInfo: NodeInfo = msgspec.field(default_factory=NodeInfo)
+
+
+SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
+"""Of the numbers that the API writes for extended resources: each stands for a thousand of the one before."""
+
+
+def count(quantity: str) -> int:
+    """The number that QUANTITY stands for, as the API writes the counts of extended resources: 1000 is "1k". 0 for
+    anything else."""
+    digits = quantity.rstrip("kMGTPE")
+    suffix = quantity.removeprefix(digits)
+    return (whole(digits) or 0) * 1000 ** SUFFIXES.index(suffix) if suffix in SUFFIXES else 0
 
 
 class Node(Object, kw_only=True):
@@ -176,7 +193,7 @@ class PodSpec(Slim, kw_only=True):
 class Running(Slim, kw_only=True):
     """A container that runs."""
 
-    startedAt: datetime | None = None
+    startedAt: Time | None = None
 
 
 class Waiting(Slim, kw_only=True):

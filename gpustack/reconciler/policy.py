@@ -6,11 +6,9 @@ writes their status. The CustomResourceDefinition's schema and this file say the
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
-from .objects import Condition, Object, Slim, Taint
+from .objects import Condition, Object, Slim, Taint, Time
 
 GROUP, VERSION = "gpustack.dev", "v1alpha1"
 
@@ -195,7 +193,7 @@ class Breaker(Slim, kw_only=True):
     open: bool = False
     target: str = ""
     message: str = ""
-    since: datetime | None = None
+    since: Time | None = None
     reset: str = ""
     """The last value of the reset annotation that was acted on."""
     forgiven: list[str] = []

@@ -9,13 +9,13 @@ A16).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from .objects import Slim
+from . import keys
+from .objects import Slim, Time
 from .policy import Drain, PodDeletion, WaitForCompletion
 
 FORMAT = 1
@@ -78,20 +78,20 @@ class Operation(Slim, kw_only=True):
     target: Target = msgspec.field(default_factory=Target)
     policy: str = ""
     """UID of the NodePolicy that started it."""
-    since: datetime
+    since: Time
     """When the phase began."""
-    started: datetime
-    acted: datetime | None = None
+    started: Time
+    acted: Time | None = None
     """When the node was first touched beyond a cordon: validators must have started later."""
-    deadline: datetime | None = None
+    deadline: Time | None = None
     attempt: int = 1
-    notBefore: datetime | None = None
+    notBefore: Time | None = None
     cordon: bool = False
     """Whether the cordon is ours."""
     restartOnly: bool = False
     restarts: int = 0
     """How often the MIG manager's pod was restarted to make it try again."""
-    restarted: datetime | None = None
+    restarted: Time | None = None
     """When it was last decided: pods of the MIG manager that are older are deleted."""
     recordons: int = 0
     """How often somebody took the cordon away."""
@@ -128,10 +128,10 @@ class Last(Slim, kw_only=True):
     kind: str = ""
     target: str = ""
     outcome: Literal["done", "released", "adopted", ""] = ""
-    at: datetime | None = None
+    at: Time | None = None
     attempt: int = 0
     """Failed attempts at this target so far."""
-    notBefore: datetime | None = None
+    notBefore: Time | None = None
     reason: str = ""
 
 
@@ -163,13 +163,23 @@ def read(of: type[R], text: str | None) -> R | None:
         return None
     try:
         found = msgspec.json.decode(text, type=of)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreadable(f"it is no {of.__name__.lower()} record: {error}") from None
     if isinstance(found, Operation) and not 1 <= found.v <= FORMAT:
         raise Unreadable(f"its format is {found.v}; this version reads up to {FORMAT}")
-    if isinstance(found, Operation) and not found.acts:
-        raise Unreadable("it names nothing to do")
+    if isinstance(found, Operation):
+        _sound(found)
     return found
+
+
+def _sound(found: Operation) -> None:
+    """Refuse what no version writes: it would be done for ever, or something of somebody else's be removed."""
+    if not found.acts:
+        raise Unreadable("it names nothing to do")
+    if len(set(found.acts)) < len(found.acts):
+        raise Unreadable("it names something to do twice")
+    if foreign := set(found.annotated) - set(keys.AUTOSCALERS):
+        raise Unreadable(f"it calls the annotation {min(foreign)!r} its own")
 
 
 def write(record: Operation | Last | Memory, before: str | None = None) -> str:
@@ -185,7 +195,7 @@ def write(record: Operation | Last | Memory, before: str | None = None) -> str:
 def _unknown(of: type[Slim], before: str | None) -> Mapping[str, Any]:
     try:
         data = msgspec.json.decode(before) if before else {}
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     known = _names(of)
     return {key: value for key, value in data.items() if key not in known} if isinstance(data, dict) else {}

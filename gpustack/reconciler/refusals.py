@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from .clock import span
 from .cluster import PODS, ApiError, Cluster, TooMany
 from .objects import Pod
 from .snapshot import Precheck
@@ -76,7 +77,7 @@ class Refusals:
     def _next(self, before: Refused | None, now: datetime, at_least: float) -> tuple[int, datetime]:
         tries = before.tries + 1 if before else 1
         seconds = min(self.least * 2.0 ** min(tries - 1, 20), self.most) * (0.5 + 0.5 * self.chance())
-        return tries, now + timedelta(seconds=max(seconds, at_least))
+        return tries, now + span(max(seconds, at_least))
 
 
 def why(error: ApiError) -> str:

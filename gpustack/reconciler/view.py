@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import keys
-from .objects import DaemonSet, Node, Pod, Taint
+from .objects import DaemonSet, Node, Pod, Taint, count
 from .pods import RESOURCES, Uses
 from .policy import NodePolicy
 from .record import Last, Memory, Operation, Unreadable, read
@@ -100,8 +100,7 @@ class View:
 
     def allocatable(self, resource: str) -> int:
         """How many of RESOURCE the kubelet offers; absent is 0."""
-        text = self.node.status.allocatable.get(resource, "0")
-        return int(text) if text.isdigit() else 0
+        return count(self.node.status.allocatable.get(resource, "0"))
 
     @property
     def offers(self) -> dict[str, int]:

@@ -11,9 +11,14 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from ..model import whole
 from .policy import Window
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+WEEK = 168
+"""Hours of the longest window."""
 
 
 def is_open(windows: Iterable[Window], now: datetime) -> bool:
@@ -39,15 +44,15 @@ def zone_of(name: str) -> ZoneInfo | None:
 def _around(window: Window, now: datetime, ahead: int = 1) -> Iterator[tuple[datetime, datetime]]:
     """The windows that begin between eight days before NOW (none is longer than a week) and AHEAD days after."""
     zone = zone_of(window.timeZone)
-    hour, _, minute = window.start.partition(":")
-    if zone is None or not (hour.isdigit() and minute.isdigit() and int(hour) < 24 and int(minute) < 60):
+    hour, minute = (whole(part) for part in window.start.partition(":")[::2])
+    if zone is None or hour is None or minute is None or hour > 23 or minute > 59:
         return
     today = now.astimezone(zone).date()
     for offset in range(-8, ahead + 1):
         day = today + timedelta(days=offset)
         if not window.days or DAYS[day.weekday()] in window.days:
-            start = _at(day, int(hour), int(minute), zone)
-            yield start, start + timedelta(hours=window.hours)
+            start = _at(day, hour, minute, zone)
+            yield start, start + timedelta(hours=min(window.hours, WEEK))
 
 
 def _at(day: date, hour: int, minute: int, zone: ZoneInfo) -> datetime:

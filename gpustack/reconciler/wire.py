@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx2
 import msgspec
 
+from ..model import whole
 from . import cluster
 from .cluster import Answer, ApiError, Change, Gone, Kind, TooMany, Unreachable
-from .objects import Object, Slim
+from .objects import Metadata, Object, Slim
 
 T = TypeVar("T", bound=Object)
+
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding ends in. Nested too deep is what a tenant writes into the parameters of a claim."""
+
+
+LONGEST_RETRY = 300.0
+"""Seconds: a server that asks for more is asked again nevertheless."""
 
 
 class Cause(Slim, kw_only=True):
@@ -63,25 +72,25 @@ def decode(text: bytes, of: type[Any], kind: Kind[Any]) -> Any:
     """TEXT as OF. What can't be read is an error, not a hole in a list."""
     try:
         return msgspec.json.decode(text, type=of)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise ApiError(f"{kind.plural}: the answer can't be read: {error}") from None
 
 
 def answer(response: httpx2.Response) -> Answer:
     """The answer to a write."""
     try:
-        body = msgspec.json.decode(response.content)
-        metadata = body.get("metadata") or {}
-    except (msgspec.MsgspecError, AttributeError):
+        body = msgspec.json.decode(response.content, type=dict[str, Any])
+        metadata = msgspec.convert(body.get("metadata") or {}, Metadata)
+    except UNREADABLE:
         raise Unreachable("the answer to a write can't be read: whether it happened is not known") from None
-    return Answer(metadata.get("resourceVersion", ""), metadata.get("uid", ""), date(response), body)
+    return Answer(metadata.resourceVersion, metadata.uid, date(response), body)
 
 
 def refusal(response: httpx2.Response) -> ApiError:
     """The error that an answer stands for."""
     try:
         found = msgspec.json.decode(response.content, type=Refusal)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy answered
+    except UNREADABLE:  # a proxy answered
         found = Refusal(message=response.text[:300].strip())
     return _mapped(response.status_code, found, _seconds(response.headers.get("Retry-After", "")))
 
@@ -91,7 +100,7 @@ def _mapped(code: int, refusal: Refusal, retry_after: float) -> ApiError:
     causes = tuple(each.message for each in details.causes if each.message)
     message = refusal.message or f"HTTP {code}"
     if code == 429:
-        return TooMany(message, retry_after or details.retryAfterSeconds, causes)
+        return TooMany(message, min(max(retry_after or details.retryAfterSeconds, 0.0), LONGEST_RETRY), causes)
     kind: type[ApiError] = _TREE.get(code, ApiError)
     if code == 422 and any(each.field == "metadata.uid" for each in details.causes):
         kind = cluster.Conflict  # a patch that names another UID is called invalid
@@ -110,11 +119,12 @@ _TREE: Mapping[int, type[ApiError]] = {
 def date(response: httpx2.Response) -> datetime | None:
     """The API server's clock, to the second."""
     try:
-        return parsedate_to_datetime(response.headers["Date"])
-    except (KeyError, ValueError):
+        found = parsedate_to_datetime(response.headers["Date"])
+    except (KeyError, ValueError, OverflowError):
         return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)  # "-0000" is UTC from somewhere
 
 
 def _seconds(text: str) -> float:
     """Of a Retry-After in seconds; the API server sends no dates."""
-    return float(text) if text.isdigit() else 0.0
+    return float(whole(text) or 0)

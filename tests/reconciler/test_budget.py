@@ -31,6 +31,8 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
         (0, 9, 0),
         ("2", 9, 2),
         ("many", 9, 0),
+        ("²%", 9, 0),
+        ("²", 9, 0),
     ],
 )
 def test_limits(limit: int | str, total: int, wanted: int) -> None:

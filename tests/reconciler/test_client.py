@@ -297,6 +297,42 @@ def test_an_object_that_can_not_be_read() -> None:
         ask(lambda _: Reply(body=body), lambda client: client.list(NODES))
 
 
+def test_a_claim_that_is_nested_too_deep() -> None:
+    """A tenant writes the parameters of a claim: they can be an error, and never the end of the program."""
+    content = b'{"metadata": {}, "items": [{"spec": {"devices": ' + b"[" * 10_000 + b"]" * 10_000 + b"}}]}"
+    with pytest.raises(ApiError, match="resourceclaims: the answer can't be read"):
+        ask(lambda _: Reply(body=content), lambda client: client.list(CLAIMS))
+
+
+@pytest.mark.parametrize("date", ["Mon, 05 Jan 2026 09:00:00 -0000", "Mon, 05 Jan 2026 09:00:00 GMT"])
+def test_the_servers_time_has_a_zone(date: str) -> None:
+    """ "-0000" is how mail says that UTC is meant."""
+    found, _ = ask(lambda _: Reply(headers={"Date": date}), lambda client: client.list(NODES))
+    assert found.date == datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("date", ["", "soon", "Mon, 05 Jan 2026 09:00:00 +99999999999999999999"])
+def test_a_date_that_is_none(date: str) -> None:
+    """It says nothing."""
+    found, _ = ask(lambda _: Reply(headers={"Date": date}), lambda client: client.list(NODES))
+    assert found.date is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("99999999999", 300.0), ("\xb2", 0.0), ("-5", 0.0), ("7", 7.0)])
+def test_how_long_a_busy_server_is_left_alone(text: str, seconds: float) -> None:
+    """As long as it asks, and five minutes at most: a wrong number must not stop the program for a year."""
+    with pytest.raises(TooMany) as error:
+        ask(lambda _: Reply(429, {}, {"Retry-After": text}), lambda client: client.list(NODES))
+    assert error.value.retry_after == seconds
+
+
+@pytest.mark.parametrize("body", [[], "x", {"metadata": "x"}, {"metadata": {"uid": 5}}])
+def test_an_answer_to_a_write_that_is_none(body: Any) -> None:
+    """Whether it happened is not known."""
+    with pytest.raises(Unreachable, match="can't be read"):
+        ask(lambda _: Reply(body=body), lambda client: client.patch(NODES, "n", {}))
+
+
 def line(kind: str, name: str = "", version: str = "", **more: Any) -> bytes:
     """A line of a watch."""
     metadata = {"name": name, "resourceVersion": version}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpustack.reconciler.clock import Backoff, Clock, steady
+from gpustack.reconciler.clock import Backoff, Clock, NoTimeError, span, steady
 from tests.reconciler.shell import Steady
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -16,7 +16,7 @@ def test_time_is_the_servers_and_goes_on_by_the_steady_clock() -> None:
     """What an answer's Date said, and what has passed here since; this machine's date plays no part."""
     seconds = Steady()
     clock = Clock(seconds)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(NoTimeError):
         clock.now()
     clock.observe(NINE)
     seconds.seconds += 90
@@ -52,3 +52,10 @@ def test_backoff_has_full_jitter_and_a_limit() -> None:
     backoff.chance = lambda: 0.0
     backoff.reset()
     assert backoff.next() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("seconds", [10**9, 10**14, 10**30, float("inf")])
+def test_a_wait_without_end_is_ten_years(seconds: float) -> None:
+    """A timeout of a policy may be any number; the date at which it ends must be one."""
+    assert NINE + span(seconds) == NINE + timedelta(days=3650)
+    assert span(60) == timedelta(minutes=1)

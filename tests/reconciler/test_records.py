@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from gpustack.reconciler.record import Last, Memory, Operation, Unreadable, read
 from gpustack.reconciler.selectors import matches, parse
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+TIMES = ("since", "started", "acted", "deadline", "notBefore", "restarted")
 
 
 def operation() -> Operation:
@@ -49,12 +53,27 @@ def test_unknown_fields_are_kept() -> None:
         json.dumps({**json.loads(write(operation())), "phase": "Dancing"}),
         json.dumps({**json.loads(write(operation())), "acts": []}),
         json.dumps({**json.loads(write(operation())), "since": "yesterday"}),
+        *(json.dumps({**json.loads(write(operation())), name: "2026-01-05T09:00:00"}) for name in TIMES),
+        json.dumps({**json.loads(write(operation())), "acts": ["driver", "driver"]}),
+        json.dumps({**json.loads(write(operation())), "annotated": ["example.com/owner"]}),
+        '{"later":' * 10_000,
     ],
 )
 def test_what_cannot_be_read(text: str) -> None:
-    """No object, another format, values that are none."""
+    """No object, another format, values that are none; a time without a zone, which can be compared with none; an act
+    that would come after itself; an annotation of somebody else's, which would be removed; what is nested too deep."""
     with pytest.raises(Unreadable):
         read(Operation, text)
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [(Last, '{"notBefore":"2026-01-05T09:00:00"}'), (Last, '{"later":' * 10_000), (Memory, '{"later":' * 10_000)],
+)
+def test_other_records_that_cannot_be_read(of: Any, text: str) -> None:
+    """The same of how the last operation ended, and of whom the node belongs to."""
+    with pytest.raises(Unreadable):
+        read(of, text)
 
 
 def test_nothing_is_nothing() -> None:

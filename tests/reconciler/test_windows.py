@@ -67,7 +67,9 @@ def test_a_week_is_always_open() -> None:
     assert all(is_open(windows, start + timedelta(hours=hour)) for hour in range(24 * 15))
 
 
-@pytest.mark.parametrize("window", [{"timeZone": "Mars/Olympus"}, {"start": "24:00"}, {"start": "9"}])
+@pytest.mark.parametrize(
+    "window", [{"timeZone": "Mars/Olympus"}, {"start": "24:00"}, {"start": "9"}, {"start": "²²:00"}]
+)
 def test_what_cannot_be_read_is_closed(window: dict[str, str]) -> None:
     """An unknown zone, or a time that is none (A17)."""
     windows = [Window(**{"start": "00:00", "hours": 24, **window})]  # type: ignore[arg-type]
@@ -79,3 +81,8 @@ def test_next_start() -> None:
     """The earliest of all windows."""
     windows = [Window(days=["sun"], start="01:00", hours=1), Window(days=["fri"], start="20:00", hours=1)]
     assert next_start(windows, at("2026-01-05T09:00")) == at("2026-01-09T20:00")
+
+
+def test_no_window_is_longer_than_a_week() -> None:
+    """Whatever number stands there: the API server takes no larger one either."""
+    assert is_open([Window(days=["sun"], start="01:00", hours=10**12)], at("2026-01-05T09:00"))

@@ -9,10 +9,11 @@ import argparse
 import io
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model import Finding, InputError
+from ...reconciler.clock import span
 from ...reconciler.cluster import (
     EVERYTHING,
     NODES,
@@ -178,7 +179,8 @@ def leader(elector: Elector, now: datetime) -> str:
         renewed = datetime.fromisoformat(spec.renewTime)
     except ValueError:
         return ""
-    return spec.holderIdentity if now - renewed < timedelta(seconds=2 * (spec.leaseDurationSeconds or 30)) else ""
+    lately = renewed.tzinfo is not None and now - renewed < span(2 * (spec.leaseDurationSeconds or 30))
+    return spec.holderIdentity if lately else ""
 
 
 def nobody(elector: Elector, now: datetime) -> list[str]:
