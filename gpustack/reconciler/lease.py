@@ -75,6 +75,8 @@ class Elector:
     _since: float = 0.0
     """Since when the Lease has been seen as it is."""
     _until: float = float("-inf")
+    _unanswered: bool = False
+    """Whether it isn't known what became of our last write."""
     _admitting: dict[str, Admission] = field(default_factory=dict)
     _under_way: set[str] = field(default_factory=set)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -155,11 +157,16 @@ class Elector:
                     await self._write({uid: each for uid, each in self._admitting.items() if uid not in uids})
 
     async def release(self) -> None:
-        """Let the next one lead at once. What is announced stays for it."""
+        """Let the next one lead at once. What is announced stays for it.
+
+        A write that was under way when the program was told to stop may have been made: then what is there is read.
+        """
         async with self._lock:
-            if not self.leading or self.seen is None:
-                return
             self._until = float("-inf")
+            if self._unanswered:
+                await self._read()
+            if not self._ours or self.seen is None:
+                return
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
             body = {"metadata": {"resourceVersion": self.seen.metadata.resourceVersion}, "spec": spec}
             await self.cluster.patch(LEASES, NAME, body, namespace=self.namespace)
@@ -224,6 +231,7 @@ class Elector:
             transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
             spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
         metadata: dict[str, Any] = {"annotations": {keys.ADMITTING: annotation}}
+        self._unanswered = True
         if self.seen is None:
             made = {"metadata": {"name": NAME}, "spec": spec}
             answer = await self._soon(self.cluster.create(LEASES, made, namespace=self.namespace))
@@ -236,6 +244,7 @@ class Elector:
             self._note(msgspec.convert(answer.body, type=Lease))
         except msgspec.ValidationError as error:
             raise Unreachable(f"the Lease: the answer can't be read: {error}") from None
+        self._unanswered = False
         self._until = began + self.terms.deadline
 
     async def _soon(self, request: Awaitable[A]) -> A:

@@ -153,6 +153,40 @@ def test_release_lets_the_next_lead_at_once(world: World) -> None:
     assert b.leading
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_release_after_a_write_that_was_cut_off(world: World, first: bool, when: str) -> None:
+    """SIGTERM while the Lease is taken or renewed: whether that happened is read, and the next one leads at once."""
+    a, b = elector(world, "a"), elector(world, "b")
+    if not first:
+        drive(a.step())
+    world.tick(5)
+    cut = fail(asyncio.CancelledError(), when, lambda request: request.writes)  # type: ignore[arg-type]
+    a.cluster.fault = cut  # type: ignore[attr-defined]
+    with pytest.raises(asyncio.CancelledError):
+        drive(a.step())
+    a.cluster.fault = None  # type: ignore[attr-defined]
+    drive(a.release())
+    drive(b.step())
+    assert (a.leading, b.leading) == (False, True)
+
+
+def test_a_lease_of_others_is_not_released(world: World) -> None:
+    """Somebody else has taken it while our write was under way."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    a.cluster.fault = fail(Unreachable("x"), "before", lambda request: request.writes)  # type: ignore[attr-defined]
+    drive(b.step())
+    world.tick(31)
+    drive(b.step())
+    with pytest.raises(Unreachable):
+        drive(a.step())
+    a.cluster.fault = None  # type: ignore[attr-defined]
+    drive(a.release())
+    assert b.leading
+    assert lease(world).spec.holderIdentity == "b"
+
+
 def test_somebody_else_may_annotate_the_lease(world: World) -> None:
     """`gpustack rollout pause` changes the version under the leader: it reads, keeps the annotation, goes on."""
     a = elector(world, "a")
