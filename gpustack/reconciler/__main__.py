@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import io
 import os
+import re
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..model import whole
 from . import access, report
@@ -23,6 +27,9 @@ from .log import LEVELS, Log
 from .metrics import Metrics
 from .runner import Runner
 
+STOPPED = 130
+"""Exit code of a plan that somebody stopped."""
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _INSIDE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -31,7 +38,7 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     parser = argparse.ArgumentParser(prog="python -m gpustack.reconciler", description=__doc__)
     parser.add_argument("--namespace", default=environment.get("POD_NAMESPACE", ""), help="where the operands are")
     parser.add_argument("--identity", default="", help="the name that this replica holds the Lease under")
-    parser.add_argument("--port", type=int, default=8080, help="for /healthz, /readyz and /metrics")
+    parser.add_argument("--port", type=_port, default=8080, help="for /healthz, /readyz and /metrics")
     parser.add_argument(
         "--lease-seconds", type=_seconds, default=Terms().duration, help="after which another replica takes over"
     )
@@ -39,14 +46,24 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     parser.add_argument("--kubeconfig", default=environment.get("KUBECONFIG", ""), help="default: the ServiceAccount")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     made = parser.parse_args(given)
-    if not made.namespace and _INSIDE.is_file():
-        made.namespace = _INSIDE.read_text().strip()
+    if not made.namespace:
+        with contextlib.suppress(OSError, UnicodeError):
+            made.namespace = _INSIDE.read_text().strip()
     if not made.namespace:
         parser.error("--namespace is needed: the namespace of the operands")
+    if not _NAMESPACE.fullmatch(made.namespace):
+        parser.error(f"--namespace {made.namespace!r}: a namespace has up to 63 small letters, digits and dashes")
     if not made.identity:
         # Two processes must never share it, so a restarted one is another candidate.
         made.identity = f"{environment.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
     return made
+
+
+def _port(text: str) -> int:
+    """A port to listen on."""
+    if (number := whole(text)) is None or not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: a number from 1 to 65535")
+    return number
 
 
 def _seconds(text: str) -> int:
@@ -57,8 +74,10 @@ def _seconds(text: str) -> int:
 
 
 async def main(options: argparse.Namespace) -> int:
-    """Run until told to stop; the exit code."""
+    """Run until told to stop; the exit code. Told is it by a signal, from the beginning on: as the first process of a
+    container it would not notice one that it does not ask for."""
     log, metrics, clock = Log(options.log_level), Metrics(), Clock()
+    _stop_on_signals(asyncio.current_task())
     try:
         client = Client(configuration(options.kubeconfig))
     except ApiError as error:
@@ -69,17 +88,44 @@ async def main(options: argparse.Namespace) -> int:
     runner = Runner(client, options.namespace, options.identity, clock, log, metrics, terms)
     try:
         if options.plan:
-            for line in report.describe(await runner.plan()):
-                sys.stdout.write(f"{line}\n")
-            return 0
+            return _print(report.describe(await runner.plan()), log)
         if lacking := await access.missing(client, options.namespace):
             raise Forbidden(f"the ServiceAccount may not: {'; '.join(lacking)}", 403)
         return await _serve(runner, options.port)
     except ApiError as error:
-        log.error("cannot go on", error=str(error), status=error.status)
+        log.error("cannot go on", error=str(error), status=error.status, server=client.server)
         return 1
+    except asyncio.CancelledError:
+        log.info("stopped")
+        return STOPPED if options.plan else 0
     finally:
         await client.close()
+
+
+def _stop_on_signals(task: asyncio.Task[Any] | None) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel if task else loop.stop)
+
+
+def _print(lines: Iterable[str], log: Log) -> int:
+    """Print LINES; the exit code. Whoever reads them may have enough, as `head` has."""
+    if sys.stdout is None:
+        log.error("cannot print the plan", error="standard output is closed")
+        return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered must not fail once more
+        if isinstance(error, BrokenPipeError):
+            return 0
+        log.error("cannot print the plan", error=str(error))
+        return 1
+    return 0
 
 
 async def _serve(runner: Runner, port: int) -> int:
@@ -99,19 +145,21 @@ async def _serve(runner: Runner, port: int) -> int:
     except OSError as error:
         runner.log.error("cannot listen", port=port, error=str(error))
         return 1
-    task = asyncio.current_task()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel if task else loop.stop)
     runner.log.info("started", identity=runner.identity, namespace=runner.namespace)
     try:
         await runner.run()
-    except asyncio.CancelledError:
-        runner.log.info("stopped")
     finally:
         await health.stop()
     return 0
 
 
+def start() -> int:
+    """The program; its exit code."""
+    try:
+        return asyncio.run(main(arguments(sys.argv[1:], os.environ)))
+    except KeyboardInterrupt:  # before anything was begun
+        return STOPPED
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(arguments(sys.argv[1:], os.environ))))
+    sys.exit(start())

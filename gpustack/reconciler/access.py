@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import cluster, events, lease
-from .cluster import Cluster, Forbidden, Kind
+from .cluster import ApiError, Cluster, Forbidden, Kind
 from .objects import Object
 
 REVIEWS: Kind[Object] = Kind(
@@ -76,7 +76,9 @@ async def missing(client: Cluster, namespace: str) -> list[str]:
             answer = await client.create(REVIEWS, review)
         except Forbidden:
             return ""  # it may not ask: what is missing will show
-        status = answer.body.get("status") or {}
+        status = answer.body.get("status")
+        if not isinstance(status, dict):
+            raise ApiError(f"the API server does not say whether one may {right.text(namespace)}")
         return "" if status.get("allowed") else right.text(namespace)
 
     return [text for text in await asyncio.gather(*(denied(right) for right in RIGHTS)) if text]

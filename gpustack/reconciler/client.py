@@ -11,12 +11,13 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx2
 import msgspec
@@ -28,6 +29,7 @@ from yaml import YAMLError
 from .. import __version__
 from . import wire
 from .cluster import EVERYTHING, Answer, Body, Change, Gone, Kind, Listing, Selection, Unreachable
+from .login import Login, spoken
 from .objects import ListOf, Object
 
 T = TypeVar("T", bound=Object)
@@ -110,10 +112,18 @@ class Client:
     def __post_init__(self) -> None:
         parameters = ConnectionParams(timeout=httpx2.Timeout(self.timeouts.request, connect=10.0))
         try:
-            self._http = AsyncClient(self.config, parameters)
-        except (ConfigError, OSError, ValueError) as error:  # certificates that can't be read
+            self._http = AsyncClient(spoken(self.config), parameters)
+        except (ConfigError, OSError, ValueError, httpx2.InvalidURL) as error:  # certificates that can't be read
             raise Unreachable(f"no configuration for the cluster: {error}") from None
+        if self._http.auth is not None:
+            self._http.auth = Login(self._http.auth)
         self._http.headers.update({"User-Agent": f"{self.manager}/{__version__}", "Accept": JSON})
+
+    @property
+    def server(self) -> str:
+        """Where it is, without what somebody may have written there to log in."""
+        address = self._http.base_url
+        return f"{address.scheme}://{address.netloc.decode('ascii', 'replace')}"
 
     async def close(self) -> None:
         """Close the connections."""
@@ -165,7 +175,7 @@ class Client:
     ) -> Answer:
         """Merge BODY into the object."""
         asked = {"fieldManager": self.manager}
-        path = f"{name}/{subresource}" if subresource else name
+        path = (name, subresource) if subresource else (name,)
         return wire.answer(
             await self._request("patch", "PATCH", kind, namespace, asked, path=path, body=body, content_type=MERGE)
         )
@@ -185,14 +195,14 @@ class Client:
         head: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.name}
         if subresource == "eviction":
             head = {"apiVersion": "policy/v1", "kind": "Eviction"}
-        path = f"{of}/{subresource}" if subresource else ""
+        path = (of, subresource) if subresource else ()
         sent = {**head, **body}
         return wire.answer(await self._request("create", "POST", kind, namespace, asked, path=path, body=sent))
 
     async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete the object that has UID."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": {"uid": uid}} if uid else {})}
-        await self._request("delete", "DELETE", kind, namespace, {}, path=name, body=body)
+        await self._request("delete", "DELETE", kind, namespace, {}, path=(name,), body=body)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -204,13 +214,13 @@ class Client:
         namespace: str,
         asked: Mapping[str, str],
         *,
-        path: str = "",
+        path: Sequence[str] = (),
         body: Body | None = None,
         content_type: str = JSON,
     ) -> httpx2.Response:
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if body is None else {"Content-Type": content_type}
-        of = f"{kind.plural}{path[path.find('/') :] if '/' in path else ''}"
+        of = "/".join((kind.plural, *path[1:]))
         code, date = 0, None
         try:
             with _transport():
@@ -256,7 +266,7 @@ class _transport:  # noqa: N801 - used as a word in `with`
         """Begin."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (httpx2.HTTPError, httpx2.StreamError, TimeoutError, OSError, ConfigError)):
+        if isinstance(error, (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError, OSError)):
             raise Unreachable(str(error) or type(error).__name__) from error
 
 
@@ -276,10 +286,12 @@ async def _lines(response: httpx2.Response, ends: float) -> AsyncGenerator[bytes
                     yield line
 
 
-def _url(kind: Kind[Any], namespace: str = "", path: str = "") -> str:
+def _url(kind: Kind[Any], namespace: str = "", path: Sequence[str] = ()) -> str:
+    """Names of objects come from people, too: no character of theirs leads elsewhere."""
     group = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    space = f"/namespaces/{namespace}" if kind.namespaced and namespace else ""
-    return f"{group}{space}/{kind.plural}{f'/{path}' if path else ''}"
+    space = f"/namespaces/{quote(namespace, safe='')}" if kind.namespaced and namespace else ""
+    parts = "".join(f"/{quote(part, safe='')}" for part in path)
+    return f"{group}{space}/{kind.plural}{parts}"
 
 
 def _selection(which: Selection) -> dict[str, str]:

@@ -10,6 +10,7 @@ Errors form one tree::
     |-- TooMany          429: wait `retry_after` seconds; of an eviction, a disruption budget has nothing left
     |-- Forbidden        401 or 403
     `-- Unreachable      no answer: whether a write happened is not known
+        `-- NoLogin      the program has nothing to log in with, so it did not ask
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class Forbidden(ApiError):
 
 class Unreachable(ApiError):
     """The connection failed or timed out."""
+
+
+class NoLogin(Unreachable):
+    """There are no credentials to log in with: a token file, or the plugin that is to print a token, holds none."""
 
 
 @dataclass(frozen=True)

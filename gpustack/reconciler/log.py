@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class Log:
     """Writes lines of LEVEL and above. The time in a line is this machine's, as that of the lines around it is."""
 
     level: Level = "info"
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    stream: TextIO | None = field(default_factory=lambda: sys.stderr)
     now: Callable[[], datetime] = _wall
 
     def debug(self, message: str, **fields: Any) -> None:
@@ -46,9 +47,17 @@ class Log:
         if LEVELS.index(level) < LEVELS.index(self.level):
             return
         line = {"time": self.now(), "level": level, "message": message, **fields}
-        text = msgspec.json.encode(line, enc_hook=str).decode()
+        if self.stream is None:
+            return
         try:
-            self.stream.write(f"{text}\n")
+            self.stream.write(f"{_json(line)}\n")
             self.stream.flush()
         except (OSError, ValueError):
             return  # whoever read the log is gone; the work is not
+
+
+def _json(line: dict[str, Any]) -> str:
+    try:
+        return msgspec.json.encode(line, enc_hook=str).decode()
+    except UnicodeEncodeError:  # bytes of a file's name that are no UTF-8
+        return json.dumps(line, default=str)

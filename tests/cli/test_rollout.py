@@ -340,6 +340,8 @@ def test_a_record_that_cannot_be_read(cluster: Live) -> None:
     [
         (["hold", "nod-1"], "did you mean node-1"),
         (["retry", "node1"], "did you mean node-1"),
+        (["hold", "node-1,metadata.name!=x"], "no node is called 'node-1,metadata"),
+        (["hold", "*"], "no node is called '*'"),
         (["pause", "gpu"], "did you mean gpus"),
         (["reset-breaker", "x"], "there are gpus"),
         (["hold"], "name NODE... or --policy"),
@@ -385,6 +387,17 @@ def test_credentials_that_are_not_accepted(cluster: Live) -> None:
     """That is another matter than a right that lacks."""
     cluster.cluster.fault = fail(Forbidden("Unauthorized", 401), "before", lambda _: True)
     assert "the API server does not know you" in cluster.run("rollout", "status").err
+
+
+def test_no_credentials(cluster: Live) -> None:
+    """The user of the kubeconfig has none, which is no fault of the address; and none is printed."""
+    user = 'users: [{name: u, user: {token: "s3cr3t\\nx"}}]\n'
+    text = cluster.config.read_text().replace("cluster: k}", "cluster: k, user: u}")
+    assert "user: u" in text
+    cluster.config.write_text(text + user)
+    ran = cluster.run("rollout", "status")
+    assert (ran.code, "GPU932: there is nothing to log in with" in ran.err) == (4, True)
+    assert "s3cr3t" not in ran.out + ran.err
 
 
 def test_no_custom_resource_definition(cluster: Live) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import signal
@@ -18,8 +19,9 @@ import pytest
 
 from gpustack.reconciler import __main__ as program
 from gpustack.reconciler import access
-from gpustack.reconciler.cluster import LEASES, NODES, Forbidden
+from gpustack.reconciler.cluster import LEASES, NODES, Answer, ApiError, Forbidden
 from gpustack.reconciler.lease import NAME
+from gpustack.reconciler.log import Log
 from gpustack.reconciler.testing import FakeCluster, drive
 from tests.reconciler.front import serving
 from tests.reconciler.shell import NAMESPACE, World, fail
@@ -202,3 +204,106 @@ def test_what_it_does_not_load(name: str) -> None:
     """The image holds a dozen small packages."""
     code = f"import gpustack.reconciler.__main__, sys; sys.exit({name!r} in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--namespace", "a/../b"], "up to 63 small letters"),
+        (["--namespace", "x" * 64], "up to 63 small letters"),
+        (["--namespace", "x", "--port", "99999"], "a number from 1 to 65535"),
+        (["--namespace", "x", "--port", "-1"], "a number from 1 to 65535"),
+        (["--namespace", "x", "--port", "²"], "a number from 1 to 65535"),
+        (["--namespace", "x", "--lease-seconds", "²"], "whole seconds from 3 to 3600"),
+    ],
+)
+def test_arguments_that_are_none(given: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refused before anything is asked: a port of 99999 would be another one, a namespace part of an address."""
+    with pytest.raises(SystemExit) as exit_:
+        program.arguments(given, {})
+    assert exit_.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full", "| true", "2>&- >&-"])
+def test_a_plan_that_nobody_reads(tmp_path: Path, where: str) -> None:
+    """A closed or full output is said, a reader that has enough is no failure; no traceback."""
+    world = World()
+    for number in range(2000):
+        world.node(f"n{number}", labels={"feature.node.kubernetes.io/pci-10de.present": "true"})
+
+    async def scenario() -> tuple[int | None, bytes]:
+        async with serving(world.cluster) as address:
+            config = kubeconfig(tmp_path / "config", address)
+            words = f"{sys.executable} -m gpustack.reconciler --namespace n --kubeconfig {config} --plan {where}"
+            script = f"set -o pipefail; {words}"
+            process = await asyncio.create_subprocess_exec(
+                "bash", "-c", script, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            _, errors = await process.communicate()
+            return process.returncode, errors
+
+    code, errors = asyncio.run(scenario())
+    assert code == (0 if where == "| true" else 1)
+    said = [line["message"] for line in lines(errors)]
+    assert said == (["cannot print the plan"] if where in {">&-", ">/dev/full"} else [])
+
+
+def test_a_closed_standard_error_stops_nothing() -> None:
+    """Python has no stream then."""
+    Log(stream=None).error("x")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("more", [[], ["--plan"]])
+def test_it_can_be_stopped_while_it_starts(tmp_path: Path, number: signal.Signals, more: list[str]) -> None:
+    """The API server doesn't answer yet: a signal ends it at once, as it does the first process of a container."""
+
+    async def scenario() -> tuple[int | None, bytes]:
+        asked = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError):
+                await reader.read(1)
+                asked.set()
+                await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        config = kubeconfig(tmp_path / "config", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        process = await start(config, "--port", str(port()), *more)
+        async with asyncio.timeout(30):
+            await asked.wait()
+            process.send_signal(number)
+            _, errors = await process.communicate()
+        server.close()
+        await asyncio.sleep(0.1)  # its connections end
+        return process.returncode, errors
+
+    code, errors = asyncio.run(scenario())
+    assert code == (130 if more else 0)
+    assert [line["message"] for line in lines(errors)] == ["stopped"]
+
+
+def test_where_it_found_nobody_is_said(tmp_path: Path) -> None:
+    """The address, without what somebody wrote there to log in."""
+
+    async def scenario() -> bytes:
+        process = await start(kubeconfig(tmp_path / "config", "http://me:s3cr3t@127.0.0.1:1"))
+        return (await process.communicate())[1]
+
+    errors = asyncio.run(scenario())
+    assert lines(errors)[-1]["server"] == "http://127.0.0.1:1"
+    assert b"s3cr3t" not in errors
+
+
+def test_an_answer_that_is_no_review() -> None:
+    """What stands before the API server may answer anything: that is said, and no right is taken for granted."""
+    fake = FakeCluster()
+
+    async def create(*_: Any, **__: Any) -> Answer:
+        return Answer(body={"kind": "Status", "status": "Success"})
+
+    fake.create = create  # type: ignore[method-assign]
+    with pytest.raises(ApiError, match="does not say whether one may list nodes"):
+        drive(access.missing(fake, "n"))

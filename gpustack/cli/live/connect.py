@@ -125,9 +125,12 @@ def no_configuration(what: str, *, files: bool) -> InputError:
 
 def told(error: ApiError) -> InputError:
     """An error of the API server as a finding."""
-    from ...reconciler.cluster import Forbidden, TooMany, Unreachable
+    from ...reconciler.cluster import Forbidden, NoLogin, TooMany, Unreachable
 
     text = str(error)
+    if isinstance(error, NoLogin):
+        remedy = "log in again, see to the user in the kubeconfig, or name another context with --context"
+        return InputError(Finding("GPU932", "error", f"there is nothing to log in with: {text}", remedy=remedy))
     if isinstance(error, Unreachable):
         remedy = "see that the address in the kubeconfig is right and that you are in its network, then try again"
         return InputError(Finding("GPU931", "error", f"the API server does not answer: {text}", remedy=remedy))

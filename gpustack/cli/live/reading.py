@@ -190,9 +190,14 @@ def nobody(elector: Elector, now: datetime) -> list[str]:
     return [f"no reconciler leads in namespace {elector.namespace}: nothing of this happens before one does"]
 
 
+def plain_name(name: str) -> bool:
+    """Whether NAME can be an object's: anything else would be more than a name to a field selector."""
+    return all(sign.isascii() and (sign.isalnum() or sign in "-.") for sign in name)
+
+
 async def node(cluster: Cluster, name: str) -> Any:
     """The node NAME. Raises InputError with the nearest names."""
-    found = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items
+    found = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items if plain_name(name) else ()
     if not found:
         every = (await cluster.list(NODES)).items
         raise connect.unknown("node", name, [each.name for each in every])
