@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from .clock import Backoff, Clock
-from .cluster import Answer, ApiError, Change, Cluster, Forbidden, Gone, Kind, Selection, TooMany
+from .cluster import Answer, ApiError, Change, Cluster, Forbidden, Gone, Kind, NotFound, Selection, TooMany
 from .log import Log
 from .objects import Object
 
@@ -41,12 +41,15 @@ class Watch(Generic[T]):
     """After so many seconds everything is listed again, in case that something was never told."""
     trust: float = 10.0
     """For so many seconds what we wrote ourselves stands against older news."""
+    again: float = 300.0
+    """After so many seconds the same trouble is told again."""
     synced: bool = False
     """Whether it has been listed at all."""
     items: dict[Key, T] = field(default_factory=dict)
     _version: str = ""
     _epoch: int = 0
     _listed: float = 0.0
+    _told: tuple[str, float] = "", 0.0
     _ours: dict[Key, tuple[str, float]] = field(default_factory=dict)
 
     def all(self) -> list[T]:
@@ -75,12 +78,27 @@ class Watch(Generic[T]):
                 if isinstance(error, Gone):
                     self._version = ""
                 pause = backoff.next(error.retry_after if isinstance(error, TooMany) else 0.0)
-                say = self.log.error if isinstance(error, Forbidden) else self.log.debug
-                say("watch ended", kind=self.kind.plural, error=str(error), status=error.status, pause=round(pause, 1))
+                self._tell(error, pause)
             if self.clock.monotonic() - self._listed > self.relist:
                 self._version = ""
             if pause:
                 await self.sleep(pause)
+
+    def _tell(self, error: ApiError, pause: float) -> None:
+        """Say what went wrong: watches end all the time, but without a list nothing is done at all."""
+        text = str(error)
+        if isinstance(error, NotFound) and not self._version:
+            text = f"{text}: the API server doesn't know the kind; is its CustomResourceDefinition there?"
+        now, (told, at) = self.clock.monotonic(), self._told
+        ended = bool(self._version) or isinstance(error, Gone)
+        loud = isinstance(error, Forbidden) or not ended
+        if loud and (text != told or now - at >= self.again):
+            self._told = text, now
+            say = self.log.error if isinstance(error, Forbidden) else self.log.warning
+        else:
+            say = self.log.debug
+        what = "watch ended" if ended else "it can't be listed, and nothing is done without"
+        say(what, kind=self.kind.plural, error=text, status=error.status, pause=round(pause, 1))
 
     async def refresh(self) -> None:
         """List everything, as of now. A watch that is under way begins anew from there."""

@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.cluster import NODES, Answer, Change, Gone, Kind, Selection, TooMany, Unreachable
+from gpustack.reconciler.cluster import (
+    NODES,
+    Answer,
+    ApiError,
+    Change,
+    Forbidden,
+    Gone,
+    Kind,
+    NotFound,
+    Selection,
+    TooMany,
+    Unreachable,
+)
 from gpustack.reconciler.objects import Node
 from gpustack.reconciler.testing import Request, drive
 from gpustack.reconciler.watch import Watch
@@ -243,3 +255,26 @@ def test_what_the_list_raises_is_retried(world: World) -> None:
     follower = Follower(world)
     follower.during()
     assert follower.watch.synced
+
+
+@pytest.mark.parametrize(
+    ("error", "level"), [(NotFound("x", 404), "warning"), (Unreachable("x"), "warning"), (Forbidden("x", 403), "error")]
+)
+def test_what_cannot_be_listed_is_said_once(world: World, error: ApiError, level: str) -> None:
+    """A missing CustomResourceDefinition stops everything, so it stands in the log; in five minutes for once."""
+    world.log.level = "info"
+    world.cluster.fault = fail(error, "before", lambda request: request.verb == "list")
+    follower = Follower(world)
+    follower.during(*[lambda: world.tick(1)] * 10, lambda: world.tick(300))
+    said = [(line["level"], line["kind"]) for line in world.logged()]
+    assert said == [(level, "nodes")] * 2
+    assert len(follower.pauses) > 20
+    assert ("CustomResourceDefinition" in world.logged()[0]["error"]) == isinstance(error, NotFound)
+
+
+def test_watches_that_end_are_nothing_to_tell(world: World) -> None:
+    """They do all the time."""
+    world.log.level = "info"
+    world.cluster.fault = fail(Unreachable("x"), "before", lambda request: request.verb == "watch")
+    Follower(world).during(lambda: world.tick(1))
+    assert world.logged() == []
