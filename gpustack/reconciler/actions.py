@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .objects import Taint
+import msgspec
+
+from .objects import NodeTaint
 from .policy import NodePolicy, Status
 
 
@@ -25,7 +27,7 @@ class PatchNode:
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     unschedulable: bool | None = None
-    taints: Sequence[Taint] | None = None
+    taints: Sequence[NodeTaint] | None = None
     admits: str = ""
 
     def body(self) -> dict[str, Any]:
@@ -39,10 +41,7 @@ class PatchNode:
         if self.unschedulable is not None:
             spec["unschedulable"] = self.unschedulable or None
         if self.taints is not None:
-            spec["taints"] = [
-                {"key": each.key, "effect": each.effect, **({"value": each.value} if each.value else {})}
-                for each in self.taints
-            ] or None
+            spec["taints"] = msgspec.to_builtins(list(self.taints)) or None
         return {"metadata": metadata, **({"spec": spec} if spec else {})}
 
 

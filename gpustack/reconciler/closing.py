@@ -6,13 +6,14 @@ longer, stays (reconciler.md I3).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Literal
 
 from . import keys
 from .actions import PatchNode
 from .moves import move
-from .objects import Taint
+from .objects import NodeTaint
 from .record import Last, Memory, Operation, write
 from .snapshot import Snapshot
 from .view import View
@@ -38,14 +39,19 @@ def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
         mig_digest=operation.target.mig_digest if operation.target.mig else view.memory.mig_digest,
     )
     last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
-    left = [taint for taint in view.node.spec.taints if taint.key not in operation.finish.startupTaints]
     return _end(
         view,
         operation,
         last,
         {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))},
-        left if len(left) < len(view.node.spec.taints) else None,
+        untainted(view, operation.finish.startupTaints),
     )
+
+
+def untainted(view: View, startup: Collection[str]) -> list[NodeTaint] | None:
+    """The taints that stay on a node whose GPUs are proved; None where none is to go."""
+    left = [taint for taint in view.node.spec.taints if taint.key not in startup]
+    return left if len(left) < len(view.node.spec.taints) else None
 
 
 def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
@@ -89,7 +95,7 @@ def quarantine(known: Snapshot, view: View, operation: Operation, why: str) -> P
 
 
 def _end(
-    view: View, operation: Operation, last: Last, annotations: dict[str, str | None], taints: list[Taint] | None
+    view: View, operation: Operation, last: Last, annotations: dict[str, str | None], taints: list[NodeTaint] | None
 ) -> PatchNode:
     removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
     removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()

@@ -74,7 +74,7 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
         restart_only = not swapped and all(_same_install(view, policy, pod) for pod in old)
     elif failing(known, view, pods) and not view.barred("driver"):
         acts.append("repair")
-    wanted = _mig(known, view, policy, notes)
+    wanted = _mig(known, view, policy, notes, driver=bool({"driver", "repair"} & set(acts)))
     if wanted:
         acts.append("mig")
         restart_only = False
@@ -200,11 +200,19 @@ def is_broken(pod: Pod) -> bool:
     return not pod.ready and (waits or any(each.restartCount >= RESTARTED for each in statuses))
 
 
-def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
-    """The MIG configuration to command and the digest of its content; None where none is due or nobody would act."""
+def _mig(
+    known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow], *, driver: bool
+) -> tuple[str, str] | None:
+    """The MIG configuration to command and the digest of its content; None where none is due or nobody would act.
+
+    A MIG manager that the driver manager paused comes back with the new DRIVER pod, or when the pause is healed.
+    """
     wanted = _layout(known, view, policy, notes)
     if wanted and view.barred("mig-manager"):
         notes.append(NotNow("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))
+        return None
+    if wanted and not driver and "mig-manager" in view.paused():
+        notes.append(NotNow("mig-busy", f"MIG layout {wanted[0]} is due, and the MIG manager is paused"))
         return None
     return wanted
 

@@ -20,6 +20,7 @@ from .policy import NodePolicy, Status
 from .queue import Pass, admissible
 from .record import Operation, Target
 from .snapshot import Snapshot
+from .startup import untaint
 from .view import View, policy_of, uses_of, views
 
 LOOKS = 100
@@ -278,13 +279,25 @@ def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
         found.actions.append(
             PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, made.labels, made.annotations)
         )
-    elif what is not None:
+    elif view.gpu and not _untaint(found, view, policy, tell=what is None):
+        _settled(found, view, policy, what, notes)
+
+
+def _untaint(found: Pass, view: View, policy: NodePolicy, *, tell: bool) -> bool:
+    """Take startup taints away. True where that is all that happens; with TELL also where it has to wait."""
+    patch, why = untaint(found.known, view, policy)
+    if patch is not None:
+        found.actions.append(patch)
+    elif why and tell:
+        found.wait(view, "startup", why)
+        found.again = min(found.again, 60.0)
+    return patch is not None or (tell and bool(why))
+
+
+def _settled(found: Pass, view: View, policy: NodePolicy, what: Due | None, notes: Sequence[object]) -> None:
+    if what is not None:
         found.candidates.append(Candidate(view, policy, what))
-    elif view.gpu:
-        _settled(found, view, policy, notes)
-
-
-def _settled(found: Pass, view: View, policy: NodePolicy, notes: Sequence[object]) -> None:
+        return
     for text in differences(view, policy):
         found.wait(view, "product", text)
     if view.uncovered:

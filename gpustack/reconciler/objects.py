@@ -95,11 +95,17 @@ class Condition(Slim, kw_only=True):
     lastTransitionTime: Time | None = None
 
 
+class NodeTaint(Taint, kw_only=True):
+    """As it stands on a node: since when, which is written back as it was read."""
+
+    timeAdded: str | None = None
+
+
 class NodeSpec(Slim, kw_only=True):
     """The desired part of a node."""
 
     unschedulable: bool = False
-    taints: list[Taint] = []
+    taints: list[NodeTaint] = []
 
 
 class NodeInfo(Slim, kw_only=True):

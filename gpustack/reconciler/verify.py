@@ -57,6 +57,8 @@ def _resources(view: View, operation: Operation) -> Iterator[str]:
         return
     if view.labels.get(keys.MIG_CONFIG, layout) != layout:
         return  # cut by hand: the numbers are those of another layout
+    if _cut_by_nobody(view, operation):
+        return
     if layout != DISABLED and view.barred("mig-manager"):
         return  # nobody cuts it: which layout it has isn't known
     for name, count in sorted(wanted.items()):
@@ -67,6 +69,15 @@ def _resources(view: View, operation: Operation) -> Iterator[str]:
         for name, found in view.offers.items():
             if name.startswith(MIG_RESOURCES) and name not in wanted:
                 yield f"the node offers {found} {name} and should offer none"
+
+
+def _cut_by_nobody(view: View, operation: Operation) -> bool:
+    """Whether the GPUs are cut though nothing says by whom, and nobody wants another layout: a node that registers anew
+    loses its labels, and not what was done to its GPUs."""
+    if operation.target.mig or keys.MIG_CONFIG in view.labels:
+        return False
+    wanted = any(name.startswith(MIG_RESOURCES) for name in operation.finish.resources)
+    return not wanted and any(name.startswith(MIG_RESOURCES) for name in view.offers)
 
 
 def validates(view: View, operation: Operation) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.cluster import PODS
+from gpustack.reconciler.cluster import NODES, PODS
 from gpustack.reconciler.testing import FakeCluster
-from gpustack.reconciler.testing.stack import COMPONENTS
+from gpustack.reconciler.testing.stack import COMPONENTS, STARTUP
 from gpustack.reconciler.testing.workloads import Workload, start
 from gpustack.reconciler.testing.world import World
 from tests.reconciler.model.moment import DEPLOY, PCI
@@ -314,3 +314,49 @@ def test_no_layout_is_commanded_where_the_mig_manager_is_kept_off(cluster: Clust
     assert cluster.labels["nvidia.com/mig.config"] == "all-disabled"
     assert not cluster.world.cordoned("a")
     assert [(wait.kind, "halves" in wait.message) for wait in cluster.replica.decided.waits] == [("opt-out", True)]
+
+
+def test_no_layout_is_commanded_while_the_mig_manager_is_paused(cluster: Cluster) -> None:
+    """Its driver manager forgot it: nobody would answer, so the pause is healed first and the node stays in service."""
+    cluster.world.label("a", {f"{DEPLOY}mig-manager": "paused-for-driver-upgrade"})
+    cluster.world.set_policy(mig="halves")
+    cluster.run(30, 60)
+    assert not cluster.world.cordoned("a")
+    assert [(wait.kind, wait.message) for wait in cluster.replica.decided.waits] == [
+        ("mig-busy", "MIG layout halves is due, and the MIG manager is paused")
+    ]
+    cluster.run(30, 60)
+    cluster.run(30)
+    assert cluster.world.machines["a"].geometry[0] == "halves"
+
+
+def test_startup_taints_go_though_no_operation_set_the_node_up(cluster: Cluster) -> None:
+    """A kubelet registered the node anew, with the platform's taint: it goes once all works. Those of others stay as
+    they are, the time at which they were set included."""
+    others = {"key": "example.com/x", "effect": "NoExecute", "value": "y", "timeAdded": "2026-01-05T09:00:00Z"}
+    cluster.world.set_policy(startupTaints=[STARTUP])
+    cluster.world.machines["a"].faults = {"validator"}
+    cluster.world.delete_operand("nvidia-operator-validator", "a")
+    cluster.world.tick()
+    cluster.world.server.edit(NODES, "a", {"spec": {"taints": [STARTUP, others]}})
+    cluster.run(3)
+    assert cluster.world.node("a")["spec"]["taints"] == [STARTUP, others]
+    assert [(wait.kind, "no validator is ready" in wait.message) for wait in cluster.replica.decided.waits] == [
+        ("startup", True)
+    ]
+    cluster.world.machines["a"].faults = set()
+    cluster.run(3)
+    assert cluster.world.node("a")["spec"]["taints"] == [others]
+    assert cluster.replica.decided.waits == ()
+
+
+def test_gpus_that_were_cut_by_nobody_who_says_so(cluster: Cluster) -> None:
+    """The pool names no layout and the node has no label of one: another driver fails for no want of whole GPUs."""
+    cluster.world.machines["a"].geometry = ("halves", "1")
+    cluster.world.label("a", {"nvidia.com/mig.config": None, "nvidia.com/mig.config.state": None})
+    cluster.run(2)
+    cluster.world.roll("2")
+    cluster.run(60)
+    assert cluster.world.machines["a"].loaded == "digest-2"
+    assert "gpustack.dev/op" not in cluster.world.annotations("a")
+    assert not cluster.world.cordoned("a")

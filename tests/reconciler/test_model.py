@@ -55,6 +55,24 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         2,
         [("content", 5), ("mig", 1), ("go", 11), ("go", 6), ("record", 8), ("content", 3)],
     ),
+    "a kubelet registered its node anew, with the platform's taint, while everything ran": (
+        3,
+        True,
+        1,
+        [("startup", 0), ("register", 2), ("go", 2)],
+    ),
+    "the GPUs of a node that registered anew were cut for another pool": (
+        4,
+        False,
+        2,
+        [("startup", 3), ("pool", 1), ("go", 1), ("register", 9)],
+    ),
+    "the driver's pods went in the middle of a pause, and a layout was due": (
+        4,
+        True,
+        1,
+        [("driver_gone", 11), ("mig", 9), ("go", 6), ("revert", 2)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

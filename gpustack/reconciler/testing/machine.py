@@ -54,7 +54,8 @@ class Machine:
     geometry: tuple[str, str] = ("all-disabled", "")
     """The MIG layout and the digest of its content."""
     faults: set[str] = field(default_factory=set)
-    """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13."""
+    """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13.
+    "count": a GPU less is offered than there is."""
     driver: Task = field(default_factory=Task)
     mig: Task = field(default_factory=Task)
 
@@ -191,7 +192,12 @@ def offer(world: World, machine: Machine) -> None:
     working = plugin is not None and world.is_ready(plugin) and machine.loaded
     resources = LAYOUTS.get(machine.geometry[0], {}) if working else {}
     before = (world.node(machine.name).get("status") or {}).get("allocatable") or {}
-    wanted = {name: str(resources.get(name, 0)) for name in {*resources, *before} if name.startswith("nvidia.com/")}
+    less = "count" in machine.faults
+    wanted = {
+        name: str(max(resources.get(name, 0) - less, 0))
+        for name in {*resources, *before}
+        if name.startswith("nvidia.com/")
+    }
     if any(before.get(name) != count for name, count in wanted.items()):
         world.server.edit(NODES, machine.name, {"status": {"allocatable": wanted}})
     seen = features is not None and world.is_ready(features)

@@ -18,6 +18,8 @@ MIG_MANAGER, PLUGIN, FEATURES, VALIDATOR = (
     "gpu-feature-discovery",
     "nvidia-operator-validator",
 )
+STARTUP = {"key": "example.com/startup", "effect": "NoSchedule"}
+"""A taint with which a platform may bring up nodes; the stack tolerates it."""
 OPERANDS = {
     PLUGIN: "device-plugin",
     FEATURES: "gpu-feature-discovery",
@@ -50,7 +52,10 @@ def daemon_set(name: str, component: str, labels: Mapping[str, str], env: Mappin
                 "spec": {
                     "nodeSelector": {f"{keys.DEPLOY}{component}": "true"},
                     "containers": [container],
-                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+                    "tolerations": [
+                        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+                        for key in ("nvidia.com/gpu", STARTUP["key"])
+                    ],
                 },
             },
         },

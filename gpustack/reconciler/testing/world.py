@@ -20,7 +20,7 @@ from .eviction import settle_budgets
 from .machine import Machine, offer, run_driver, run_operand, status_of
 from .rules import Document
 from .server import Server
-from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, driver_set, node_policy, operand_sets
+from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, STARTUP, driver_set, node_policy, operand_sets
 from .workloads import Workload, run_workloads
 
 LINGER = 40.0
@@ -243,7 +243,10 @@ class World:
     def _daemons(self, node: str) -> None:
         """The DaemonSet controller: one pod where a DaemonSet belongs, none elsewhere."""
         labels, taints = self.labels(node), (self.node(node).get("spec") or {}).get("taints") or ()
-        bars = any(taint["effect"] == "NoSchedule" and taint["key"] != "nvidia.com/gpu" for taint in taints)
+        bars = any(
+            taint["effect"] == "NoSchedule" and taint["key"] not in {"nvidia.com/gpu", STARTUP["key"]}
+            for taint in taints
+        )
         for each in self.server.all(DAEMONSETS, Selection(NAMESPACE)):
             name, spec = each["metadata"]["name"], each["spec"]["template"]["spec"]
             wanted = all(labels.get(key) == value for key, value in spec["nodeSelector"].items())

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpustack.reconciler.cluster import LEASES, NODES, POLICIES
 from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.testing.stack import NAMESPACE
+from gpustack.reconciler.testing.stack import COMPONENTS, NAMESPACE, STARTUP
 from gpustack.reconciler.testing.workloads import Workload, add_workload, start
 from gpustack.reconciler.testing.world import World
 
@@ -38,6 +38,10 @@ class Want:
     drain: bool = False
     window: bool = False
     labels: tuple[tuple[str, str], ...] = ()
+    labelling: bool = True
+    manager: bool = True
+    without: str = ""
+    startup: bool = False
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
@@ -50,9 +54,14 @@ class Want:
         if self.window:
             upgrade["windows"] = [{"start": "22:00", "hours": 3}]
         times = {"driver": 900, "mig": 900, "verifying": 400}
+        parts = [name for name in COMPONENTS if name != self.without and (self.manager or name != "mig-manager")]
         made = {
+            "labelling": self.labelling,
+            "migManager": self.manager,
+            "components": parts,
+            "startupTaints": [STARTUP] if self.startup else [],
             "deadlines": times,
-            "mig": self.mig,
+            "mig": self.mig if self.manager else "",
             "content": self.content,
             "version": self.version,
             "digest": self.digest,
@@ -208,11 +217,16 @@ class Actors:
         """A node is deleted, and may come again under its name; or another one joins."""
         node = self._node(number)
         if number % 3 == 0 and len(self.world.machines) < 5:
-            self.world.add_node(f"m{self.world.server.version}", POOL, "a")
+            self._add(f"m{self.world.server.version}", "a")
         elif node:
             self.world.remove_node(node, lingering=number >= 6)
             if number % 3 == 1:
-                self.world.add_node(node, POOL, "b")
+                self._add(node, "b")
+
+    def _add(self, name: str, zone: str) -> None:
+        self.world.add_node(name, POOL, zone)
+        if self.want.startup:
+            self.world.server.edit(NODES, name, {"spec": {"taints": [STARTUP]}})
 
     def foreign(self, number: int) -> None:
         """Somebody writes a deploy label."""
@@ -224,8 +238,10 @@ class Actors:
         """Somebody taints a node, or removes all taints."""
         if node := self._node(number):
             taints = [{"key": "example.com/repair", "effect": "NoSchedule"}]
-            spec = self.world.node(node).get("spec") or {}
-            self.world.server.edit(NODES, node, {"spec": {"taints": None if spec.get("taints") else taints}})
+            there = (self.world.node(node).get("spec") or {}).get("taints") or []
+            others = [each for each in there if each["key"] == STARTUP["key"]]
+            made = others if len(there) > len(others) else [*others, *taints]
+            self.world.server.edit(NODES, node, {"spec": {"taints": made or None}})
 
     def fault(self, number: int) -> None:
         """Something no longer works on a machine or on all, or works again."""

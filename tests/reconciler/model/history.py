@@ -19,19 +19,21 @@ from gpustack.reconciler.cluster import NODES, PODS, POLICIES
 from gpustack.reconciler.snapshot import Snapshot
 from gpustack.reconciler.testing import drive
 from gpustack.reconciler.testing.server import Server
+from gpustack.reconciler.testing.stack import STARTUP
 from gpustack.reconciler.testing.workloads import Workload, add_workload
 from gpustack.reconciler.testing.world import World
 
 from . import moment as m
-from .actors import LIMITS, POOL, SECONDS, Actors, Want
+from .actors import LIMITS, POOL, SECONDS, Want
 from .replica import Replica
+from .upheavals import Upheavals
 from .watcher import Killed, ViolationError, Watcher
 
 BOUND = 700
 """Passes in which a cooperative cluster must be done."""
 
 
-class History(Actors):
+class History(Upheavals):
     """A cluster of NODES nodes and one replica of the program."""
 
     def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0) -> None:
@@ -131,6 +133,7 @@ class History(Actors):
         self.watcher.kill.clear()
         self.want.window, self.replica.lag = False, 0
         self.fleet(paused=False)
+        self.calm()
         self.want.limits = self.want.limits if LIMITS[self.want.limits][1] else 0
         if self.world.server.find(POLICIES, "other"):
             self.world.server.remove(POLICIES, "other")
@@ -168,7 +171,9 @@ class History(Actors):
             if self.world.annotations(name).get(key) == "{":
                 dropped[key] = None
         self.world.annotate(name, dropped)
-        self.world.server.edit(NODES, name, {"spec": {"taints": None}})
+        there = (self.world.node(name).get("spec") or {}).get("taints") or []
+        left = [each for each in there if each["key"] == STARTUP["key"] and self.want.startup]
+        self.world.server.edit(NODES, name, {"spec": {"taints": left or None}})
         for pod in self.world.gpu_pods(name):
             self.world.server.edit(PODS, pod["metadata"]["name"], {"metadata": {"labels": {"ends-after": "5"}}}, "work")
 
@@ -181,6 +186,8 @@ class History(Actors):
                 found.append(f"{name} has an operation in {m.operation(self.world.node(name)).get('phase')}")
             if self.world.cordoned(name):
                 found.append(f"{name} is cordoned")
+            if (self.world.node(name).get("spec") or {}).get("taints"):
+                found.append(f"{name} has taints")
             if driver is None or not self.world.is_ready(driver):
                 found.append(f"{name} has no driver")
             elif machine.loaded != (self.want.digest or f"digest-{self.want.version}"):
@@ -211,7 +218,8 @@ STEPS: dict[str, Step] = {
     name: getattr(History, name)
     for name in (
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
-        "cordon hold pause retry manual record opt_out works nfd replace foreign taint fault workload bind operator"
+        "cordon hold pause retry manual record opt_out works nfd replace foreign taint fault workload bind operator "
+        "everything labelling manager parts startup rename pool driver_gone register lies rival uninstall"
     ).split()
 }
 """By name; the number goes to the step."""

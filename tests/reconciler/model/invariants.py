@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpustack.reconciler.testing.stack import STARTUP
+
 from . import moment as m
 from .moment import Moment
 
@@ -159,6 +161,13 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
             yield f"annotation {key} is not ours"
 
 
+def i13_foreign_taints(now: Moment) -> Iterator[str]:
+    """Taints of others stay as they are; those with which the platform brings up nodes go."""
+    old, new = ((of.get("spec") or {}).get("taints") or [] for of in (now.before, now.after))
+    if new != old and new != [each for each in old if each["key"] != STARTUP["key"]]:
+        yield f"taints were {old} and are {new}"
+
+
 def i14_gates(now: Moment) -> Iterator[str]:
     """Nothing begins while paused or held, as the pass saw it."""
     if not now.opened or now.known is None:
@@ -170,6 +179,12 @@ def i14_gates(now: Moment) -> Iterator[str]:
     node = next((each for each in now.known.nodes if each.name == now.name), None)
     if node is not None and node.labels.get(m.HOLD) == "true":
         yield "begun on a node on hold"
+
+
+def foreign_operator(now: Moment) -> Iterator[str]:
+    """Nothing is written while the operator runs, as the pass saw it; a fence comes before a pass (A6)."""
+    if now.known is not None and now.known.foreign and not now.fence_alone:
+        yield f"written while {now.known.foreign} runs"
 
 
 def i15_labels_stay(now: Moment) -> Iterator[str]:
@@ -262,7 +277,9 @@ NODE_CHECKS: tuple[Check, ...] = (
     i7_empty_before_acting,
     i8_labels_kill,
     i13_foreign_values,
+    i13_foreign_taints,
     i14_gates,
+    foreign_operator,
     i15_labels_stay,
     i16_outage_of_nfd,
     i17_proof,
