@@ -38,9 +38,18 @@ def play(seed: int, steps: Steps) -> str:
         history.settle()
     except ViolationError as violation:
         return str(violation)
+    except ExceptionGroup as group:  # of requests that were made at once
+        return _violation(group) or traceback.format_exc(limit=-3)
     except Exception:  # noqa: BLE001 - a crash of the program is a finding like any other
         return traceback.format_exc(limit=-3)
     return ""
+
+
+def _violation(error: BaseException) -> str:
+    """The violation in ERROR; "" for none."""
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(_violation, error.exceptions)), "")
+    return str(error) if isinstance(error, ViolationError) else ""
 
 
 def shrink(seed: int, steps: Steps, wrong: str) -> Steps:

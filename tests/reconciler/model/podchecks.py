@@ -15,12 +15,13 @@ def _node(now: Moment) -> Document:
     return now.world.node(now.before["spec"]["nodeName"])
 
 
-def _seen_phase(now: Moment) -> str | None:
-    """The phase as the pass saw it: somebody may have taken the record away since."""
+def _seen(now: Moment) -> Document:
+    """The operation as the pass saw it: somebody may have taken the record away since, or another leader have ended the
+    operation while this one's request was under way."""
     name = now.before["spec"]["nodeName"]
     found = next((each for each in now.known.nodes if each.name == name), None) if now.known else None
     text = found.annotations.get(m.OP) if found else None
-    return m.parsed(text).get("phase") if text else None
+    return m.parsed(text) if text else {}
 
 
 def _app(now: Moment) -> str:
@@ -29,7 +30,7 @@ def _app(now: Moment) -> str:
 
 def i6_driver_pods(now: Moment) -> Iterator[str]:
     """Pods of the driver are deleted in Acting alone."""
-    phases = {m.operation(_node(now)).get("phase"), _seen_phase(now)}
+    phases = {m.operation(_node(now)).get("phase"), _seen(now).get("phase")}
     if _app(now) == "nvidia-driver-daemonset" and "Acting" not in phases:
         yield f"a driver pod was removed in {phases}"
 
@@ -48,13 +49,15 @@ def i9_which(now: Moment) -> Iterator[str]:
     """Pods that use no GPU are left alone, unless a drain names them."""
     if now.request is None or now.request.subresource != "eviction":
         return
-    found, seen = m.operation(_node(now)), m.labels(now.before)
+    records, seen = (m.operation(_node(now)), _seen(now)), m.labels(now.before)
     if now.before["metadata"]["namespace"] == "gpu-operator":
         if _app(now) != "nvidia-operator-validator":
             yield f"{now.name} of the stack was evicted"
         return
-    if found.get("phase") != "Evicting":
-        yield f"{now.name} was evicted in {found.get('phase')}"
+    found = next((each for each in records if each.get("phase") == "Evicting"), None)
+    if found is None:
+        yield f"{now.name} was evicted in {[each.get('phase') for each in records]}"
+        return
     if seen.get("uses-gpu") != "true":
         drains = found.get("step") == "drain" and seen.get("nvidia.com/gpu-driver-upgrade-drain.skip") != "true"
         if not drains:
