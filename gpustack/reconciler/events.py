@@ -17,12 +17,13 @@ from .clock import Clock
 from .cluster import EVENTS, ApiError, Cluster
 from .log import Log
 from .metrics import Metrics
+from .words import brief
 
 NAMESPACE = "default"
 """Where Events on objects without a namespace are."""
 
 _NOTE = 1024
-"""The longest note that the API takes."""
+"""The longest note that the API takes, in bytes."""
 
 
 @dataclass
@@ -89,10 +90,10 @@ class Events:
             "metadata": {"generateName": f"{prefix}-", "namespace": NAMESPACE},
             "eventTime": at,
             "reportingController": f"{keys.DOMAIN}/reconciler",
-            "reportingInstance": self.identity[:128],
+            "reportingInstance": brief(self.identity, 128),
             "action": "Reconcile",
             "reason": tell.reason,
             "regarding": regarding,
-            "note": tell.message[:_NOTE],
+            "note": brief(tell.message, _NOTE),
             "type": "Warning" if tell.warning else "Normal",
         }

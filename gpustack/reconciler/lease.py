@@ -105,7 +105,7 @@ class Elector:
     async def run(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
         """Campaign and renew until cancelled."""
         led = False  # as last told: leadership is lost between two steps too, when this process stood still
-        paused = self.paused
+        paused, leader = self.paused, ""
         while True:
             try:
                 await self.step()
@@ -115,6 +115,10 @@ class Elector:
                 led = self.leading
                 self.log.info("leading" if led else "no longer leading", identity=self.identity)
                 self.changed()
+            holder = self.seen.spec.holderIdentity or "" if self.seen and not self.leading else ""
+            if holder not in {leader, self.identity}:
+                self.log.info("standing by while another one leads", identity=self.identity, leader=holder)
+            leader = holder
             if paused != self.paused:  # nothing else tells a pass that the fleet was paused or resumed
                 paused = self.paused
                 self.changed()

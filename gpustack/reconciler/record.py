@@ -17,6 +17,7 @@ import msgspec
 from . import keys
 from .objects import Slim, Time
 from .policy import Drain, PodDeletion, WaitForCompletion
+from .words import brief
 
 FORMAT = 1
 """Version of the records that are written, and the newest that can be read."""
@@ -185,6 +186,8 @@ def _sound(found: Operation) -> None:
 def write(record: Operation | Last | Memory, before: str | None = None) -> str:
     """RECORD as the text of an annotation, with the fields of BEFORE that this version does not know."""
     made: dict[str, Any] = msgspec.to_builtins(record)
+    if "reason" in made:
+        made["reason"] = brief(made["reason"])
     if isinstance(record, Operation):
         made["v"] = record.v  # a default is left out, and the next version's default will be another
     for key, value in _unknown(type(record), before).items():

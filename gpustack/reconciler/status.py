@@ -17,6 +17,7 @@ from .objects import Condition
 from .policy import Breaker, NodePolicy, Status, Waiting
 from .snapshot import Snapshot
 from .view import View
+from .words import brief
 
 NAMES = 20
 """How many nodes a reason names."""
@@ -86,7 +87,7 @@ def _waiting(kind: str, waits: Sequence[Wait]) -> Waiting:
     """What nodes wait for that wait for the same kind of thing; in the words of the first by name."""
     ordered = sorted(waits, key=lambda wait: wait.node)
     names = [wait.node for wait in ordered]
-    return Waiting(reason=kind, count=len(names), nodes=names[:NAMES], message=ordered[0].message)
+    return Waiting(reason=kind, count=len(names), nodes=names[:NAMES], message=brief(ordered[0].message))
 
 
 def _conditions(
@@ -141,9 +142,9 @@ def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple
 
 
 def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> Condition:
-    return Condition(
-        type=kind, status="True" if holds else "False", reason=reason, message=message, observedGeneration=generation
-    )
+    made = Condition(type=kind, status="True" if holds else "False", reason=reason, observedGeneration=generation)
+    made.message = brief(message)
+    return made
 
 
 def _kept(policy: NodePolicy, now: datetime, condition: Condition) -> Condition:

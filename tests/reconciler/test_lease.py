@@ -129,6 +129,26 @@ def test_a_leader_that_stood_still_says_that_it_no_longer_leads(world: World) ->
     assert changes == [True, False]
 
 
+def test_who_stands_by_says_for_whom(world: World) -> None:
+    """Once for each leader: a Lease that somebody holds for years is otherwise a program that does nothing."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    naps = 0
+
+    async def nap(_: float) -> None:
+        nonlocal naps
+        naps += 1
+        if naps == 5:
+            raise asyncio.CancelledError
+        world.tick(5)
+        await a.step()
+
+    with pytest.raises(asyncio.CancelledError):
+        drive(b.run(nap))
+    said = [(line["message"], line["leader"]) for line in world.logged()]
+    assert said == [("standing by while another one leads", "a")]
+
+
 def test_a_renewal_that_happened_without_an_answer(world: World) -> None:
     """The next step finds the Lease its own, and goes on."""
     a = elector(world, "a")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpustack.reconciler import keys, report
+from gpustack.reconciler import keys, report, status
 from gpustack.reconciler.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait
 from gpustack.reconciler.cluster import EVENTS, NODES, Forbidden
 from gpustack.reconciler.events import Events
@@ -19,7 +19,7 @@ from gpustack.reconciler.log import Log
 from gpustack.reconciler.metrics import Histogram, Metrics, Series
 from gpustack.reconciler.objects import Metadata
 from gpustack.reconciler.policy import Breaker, NodePolicy, Status
-from gpustack.reconciler.record import Last, Operation, write
+from gpustack.reconciler.record import Last, Operation, read, write
 from gpustack.reconciler.snapshot import Snapshot
 from gpustack.reconciler.testing import drive
 from tests.reconciler.shell import World, fail
@@ -289,3 +289,23 @@ def test_event_about_a_node_with_a_long_dotted_name(world: World) -> None:
     (event,) = world.server.all(EVENTS)
     assert event["metadata"]["name"].startswith(f"{'a' * 199}-")
     assert not sender.metrics.events_dropped.values
+
+
+@pytest.mark.parametrize(("text", "kept"), [("x" * 1024, 1024), ("x" * 1025, 1024), ("ä" * 1000, 1023), ("ä" * 9, 18)])
+def test_notes_of_events_are_measured_in_bytes(world: World, text: str, kept: int) -> None:
+    """As the API server measures them: a reason may be in any language."""
+    drive(events(world).tell([Tell("a", "OperationReleased", text, warning=True)]))
+    (event,) = world.server.all(EVENTS)
+    assert len(event["note"].encode()) == kept
+
+
+def test_words_of_others_are_cut() -> None:
+    """No annotation and no status grows by what somebody wrote as a reason."""
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    operation = Operation(id="a", acts=["driver"], phase="Held", since=now, started=now, reason="€" * 100_000)
+    assert len(write(operation).encode()) < 1300
+    assert len(write(Last(reason="x" * 100_000)).encode()) < 1300
+    waits = [Wait("a", "pool", "hold", "x" * 100_000)]
+    found = status.status(Snapshot(now=now, namespace="n"), NodePolicy(), status.Tally(1, waits=waits), Breaker())
+    assert len(msgspec.json.encode(found)) < 3000
+    assert read(Operation, write(operation)).reason.endswith("€...")  # type: ignore[union-attr]
