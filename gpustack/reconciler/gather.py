@@ -160,9 +160,7 @@ class Sources:
         """Of the claims that PODS have, those that hold a GPU, and those that can't be read."""
         names: dict[str, set[str]] = {}
         for pod in (pod for of in pods for pod in of):
-            made = [each.resourceClaimName for each in pod.spec.resourceClaims]
-            made += [each.resourceClaimName for each in pod.status.resourceClaimStatuses]
-            names.setdefault(pod.metadata.namespace, set()).update(filter(None, made))
+            names.setdefault(pod.metadata.namespace, set()).update(pod.claims)
         spaces = sorted(namespace for namespace, of in names.items() if of)
         held: set[str] = set()
         for namespace, claims in zip(spaces, await self._each(spaces, self._claims_of), strict=True):

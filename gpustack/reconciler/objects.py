@@ -240,6 +240,8 @@ class PodStatus(Slim, kw_only=True):
     containerStatuses: list[ContainerStatus] = []
     initContainerStatuses: list[ContainerStatus] = []
     resourceClaimStatuses: list[ClaimStatus] = []
+    extendedResourceClaimStatus: ClaimStatus | None = None
+    """The claim that the scheduler made for resources that the pod asks for by the name of a DeviceClass."""
 
 
 class Pod(Object, kw_only=True):
@@ -271,6 +273,15 @@ class Pod(Object, kw_only=True):
             and bool(self.status.containerStatuses)
             and all(each.ready for each in self.status.containerStatuses)
         )
+
+    @property
+    def claims(self) -> list[str]:
+        """Names of the ResourceClaims that it has, in its namespace."""
+        made = [each.resourceClaimName for each in self.spec.resourceClaims]
+        made += [each.resourceClaimName for each in self.status.resourceClaimStatuses]
+        if (of := self.status.extendedResourceClaimStatus) is not None:
+            made.append(of.resourceClaimName)
+        return [name for name in made if name]
 
     @property
     def mirror(self) -> bool:

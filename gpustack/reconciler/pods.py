@@ -51,9 +51,7 @@ class Uses:
         return False
 
     def _claims(self, pod: Pod) -> bool:
-        made = [each.resourceClaimName for each in pod.spec.resourceClaims]
-        made += [each.resourceClaimName for each in pod.status.resourceClaimStatuses]
-        return any(name and f"{pod.metadata.namespace}/{name}" in self.claims for name in made)
+        return any(f"{pod.metadata.namespace}/{name}" in self.claims for name in pod.claims)
 
 
 def daemon(pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from gpustack.reconciler.cluster import CLAIMS, DEPLOYMENTS, NODES, PODS, ApiErr
 from gpustack.reconciler.engine import Wanted
 from gpustack.reconciler.gather import Bounds, Sources, driver_sets, foreign, holds_gpu
 from gpustack.reconciler.objects import Claim, Pod
+from gpustack.reconciler.pods import Uses
 from gpustack.reconciler.snapshot import Precheck, Snapshot
 from gpustack.reconciler.testing import BUDGETS, drive, settle_budgets
 from gpustack.reconciler.view import View
@@ -145,6 +146,19 @@ def test_claims_are_read_where_pods_have_some(world: World) -> None:
         world.server.put(CLAIMS, each)
     assert closer(of, ["a"]).claims == {"work/gpu", "work/unknown"}
     assert not holds_gpu(Claim())
+
+
+def test_a_claim_that_the_scheduler_made(world: World) -> None:
+    """A pod asks for a resource that stands for a DeviceClass, and has the GPU by a claim that its status names."""
+    asks = [{"name": "c", "resources": {"limits": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}]
+    made = world.pod("x", "a")
+    status = {**made["status"], "extendedResourceClaimStatus": {"resourceClaimName": "x-1", "requestMappings": []}}
+    world.server.edit(PODS, "x", {"spec": {"containers": asks}, "status": status}, "work")
+    world.server.put(CLAIMS, claim("x-1", "gpu.nvidia.com"))
+    known = closer(sources(world), ["a"])
+    assert known.claims == {"work/x-1"}
+    assert Uses(NAMESPACE, claims=known.claims).gpu(known.pods["a"][0])
+    assert not Uses(NAMESPACE).gpu(known.pods["a"][0])
 
 
 @pytest.mark.parametrize(("error", "lists"), [(NotFound("x", 404), 3), (ApiError("x", 500), 1)])
