@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .live import connect, release
+    from .text import printable
 
     may_ask(options)
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         prepared = await release.prepare(cluster, options.namespace, keep_labels=options.keep_labels)
         if not options.yes and not confirmed(prepared.question):
             return None
-        return await prepared.carry_out()
+        return await prepared.carry_out(lambda text: print(printable(text), file=sys.stderr, flush=True))
 
     done = connect.run(options, work)
     if done is None:

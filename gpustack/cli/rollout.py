@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from . import common
 from .text import as_json
 
 if TYPE_CHECKING:
@@ -41,23 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 "policy",
                 nargs="?",
                 metavar="POLICY",
-                type=common.named,
+                type=connect.given,
                 help="a NodePolicy or pool (default: the fleet)",
             )
         if name in {"hold", "unhold"}:
-            below.add_argument("nodes", nargs="*", metavar="NODE", type=common.named)
+            below.add_argument("nodes", nargs="*", metavar="NODE", type=connect.given)
             below.add_argument(
-                "--policy", metavar="NAME", type=common.named, help="all nodes of this NodePolicy instead"
+                "--policy", metavar="NAME", type=connect.given, help="all nodes of this NodePolicy instead"
             )
         if name in {"pause", "hold"}:
             below.add_argument("--reason", metavar="TEXT", default="", help="said wherever it is why something waits")
         if name == "retry":
-            below.add_argument("nodes", nargs="+", metavar="NODE", type=common.named)
+            below.add_argument("nodes", nargs="+", metavar="NODE", type=connect.given)
             below.add_argument(
                 "--discard-record", action="store_true", help="throw away records that can't be read, and print them"
             )
         if name == "reset-breaker":
-            below.add_argument("policy", metavar="POLICY", type=common.named, help="a NodePolicy or pool")
+            below.add_argument("policy", metavar="POLICY", type=connect.given, help="a NodePolicy or pool")
         below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 

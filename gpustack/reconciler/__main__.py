@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import io
 import os
-import re
 import secrets
 import signal
 import socket
@@ -20,7 +19,7 @@ from ..model import whole
 from . import access, report
 from .client import Client, configuration
 from .clock import Clock
-from .cluster import ApiError, Forbidden
+from .cluster import NAMESPACE, ApiError, Forbidden
 from .health import Answer, Health
 from .lease import Terms
 from .log import LEVELS, Log
@@ -29,7 +28,6 @@ from .runner import Runner
 
 STOPPED = 130
 """Exit code of a plan that somebody stopped."""
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _INSIDE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -51,7 +49,7 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
             made.namespace = _INSIDE.read_text().strip()
     if not made.namespace:
         parser.error("--namespace is needed: the namespace of the operands")
-    if not _NAMESPACE.fullmatch(made.namespace):
+    if not NAMESPACE.fullmatch(made.namespace):
         parser.error(f"--namespace {made.namespace!r}: a namespace has up to 63 small letters, digits and dashes")
     if not made.identity:
         # Two processes must never share it, so a restarted one is another candidate.

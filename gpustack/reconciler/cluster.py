@@ -15,12 +15,16 @@ Errors form one tree::
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from . import objects, policy
+
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""The name of a namespace."""
 
 T = TypeVar("T", bound=objects.Object)
 

@@ -176,6 +176,14 @@ class Elector:
             await self.cluster.patch(LEASES, NAME, body, namespace=self.namespace)
             self.seen = None
 
+    async def give_up(self) -> None:
+        """Release it at the end of a program, whatever it ends in; where that fails, the next one waits."""
+        try:
+            async with asyncio.timeout(5):
+                await self.release()
+        except (ApiError, TimeoutError) as error:
+            self.log.warning("the Lease was not released: the next replica waits for its end", error=str(error))
+
     # --- within -------------------------------------------------------------------------------------------------------
 
     @property

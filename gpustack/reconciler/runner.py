@@ -67,11 +67,7 @@ class Runner:
                 group.create_task(self.elector.run())
                 group.create_task(self._loop())
         finally:
-            try:
-                async with asyncio.timeout(5):
-                    await self.elector.release()
-            except (ApiError, TimeoutError) as error:
-                self.log.warning("the Lease was not released: the next replica waits for its end", error=str(error))
+            await self.elector.give_up()
 
     async def plan(self) -> Decision:
         """What would be done now. Changes nothing."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from . import keys
 from .actions import PatchNode
 from .closing import release
-from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound
+from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, TooMany, Unreachable
 from .engine import Wanted
 from .gather import Sources
 from .lease import NAME, Elector
@@ -98,24 +98,31 @@ async def uninstall(
         raise ApiError(f"{holder} still leads: remove the reconciler's Deployment, and wait until its pods are gone")
     made = Uninstalled()
     todo: Iterable[str] | None = None
-    for _ in range(tries):
-        await elector.step()
-        await sources.refresh()
-        todo = await _round(cluster, sources, made, todo, keep_labels=keep_labels)
-        if not todo:
-            break
-    for name in todo or ():
-        made.left[name] = "it changed each time that it was written"
-    for name in made.released:
-        log.info("released", node=name)
-    if not made.left:
-        try:
-            await cluster.delete(LEASES, NAME, namespace=elector.namespace)
-        except NotFound:
-            log.debug("the Lease is gone already")
-    else:
-        await elector.release()
+    try:
+        for _ in range(tries):
+            await elector.step()
+            await sources.refresh()
+            todo = await _round(cluster, sources, made, todo, keep_labels=keep_labels)
+            if not todo:
+                break
+        for name in todo or ():
+            made.left[name] = "it changed each time that it was written"
+        for name in made.released:
+            log.info("released", node=name)
+        if not made.left:
+            await _remove(cluster, elector, log)
+    finally:
+        await elector.give_up()
     return made
+
+
+async def _remove(cluster: Cluster, elector: Elector, log: Log) -> None:
+    """Delete the Lease, which nobody needs any more."""
+    try:
+        await cluster.delete(LEASES, NAME, namespace=elector.namespace)
+    except NotFound:
+        log.debug("the Lease is gone already")
+    elector.seen = None
 
 
 async def _round(
@@ -140,8 +147,13 @@ async def _round(
             await cluster.patch(NODES, action.node, action.body())
         except NotFound:
             continue
-        except Conflict:
+        except (Conflict, TooMany):
             again.append(view.name)
+            continue
+        except Unreachable:
+            raise
+        except ApiError as error:  # a policy or a webhook refuses this one
+            made.left[view.name] = f"the API server refuses: {error}"
             continue
         made.released.append(view.name)
     return again

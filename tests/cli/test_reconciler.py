@@ -103,6 +103,7 @@ def test_a_reconciler_that_still_runs_is_refused(cluster: Live, monkeypatch: pyt
     cluster.replica.run()
     ran = cluster.run("reconciler", "uninstall", "--yes")
     assert (ran.code, "one-1" in ran.err) == (4, True)
+    assert "one-1 holds the Lease; it is seen whether it still runs, for up to 40 s" in ran.err
     metadata = {"name": NAME, "namespace": NAMESPACE}
     for spec, status in (({"replicas": 2}, {}), ({}, {}), ({"replicas": 0}, {"replicas": 1})):
         cluster.world.server.put(DEPLOYMENTS, {"metadata": metadata, "spec": spec, "status": status})

@@ -351,6 +351,8 @@ def test_a_record_that_cannot_be_read(cluster: Live) -> None:
         (["pause", "--namespace", "other"], f"no Lease {NAME} in namespace other"),
         (["pause", "--from", "x"], "see gpustack rollout pause --help"),
         (["resum"], "invalid choice"),
+        (["status", "-n", "a/../b"], "'a/../b' is no namespace"),
+        (["hold", ""], "it is empty: name one, or leave it out"),
     ],
 )
 def test_mistakes(cluster: Live, words: list[str], said: str) -> None:

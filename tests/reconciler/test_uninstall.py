@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any, get_args
 
 import pytest
 
 from gpustack.reconciler import keys
-from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, ApiError, Conflict
+from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden, Unreachable
 from gpustack.reconciler.gather import Sources
 from gpustack.reconciler.lease import NAME, Elector
 from gpustack.reconciler.record import Memory, Operation, Phase, write
 from gpustack.reconciler.testing import Request, drive
 from gpustack.reconciler.uninstall import Uninstalled, uninstall
-from tests.reconciler.shell import NAMESPACE, World
+from tests.reconciler.shell import NAMESPACE, World, fail
 
 GPU = {keys.GPU_FEATURES[0]: "true"}
 OURS = {keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true", f"{keys.DEPLOY}dcgm": "false", keys.PLUGIN_CONFIG: "c"}
@@ -160,3 +161,32 @@ def test_a_node_that_changes_meanwhile_is_written_again(world: World) -> None:
     made = drive(uninstall(cluster, sources, elector, world.log))
     assert sorted(made.released) == ["a", "b"]
     assert cluster.requests["patch", "nodes"] == 3
+
+
+@pytest.mark.parametrize("error", [Forbidden("no", 403), ApiError("denied by a webhook", 422)])
+def test_a_node_that_may_not_be_written_is_left_and_named(world: World, error: ApiError) -> None:
+    """A policy or a webhook refuses one: the others are given back nevertheless."""
+    node(world, "a", operation(world, "Held"))
+    node(world, "b", operation(world, "Held"))
+    cluster = world.client("uninstall")
+    cluster.fault = fail(error, "before", lambda request: request.verb == "patch" and request.name == "a")
+    sources = Sources(cluster, NAMESPACE, world.clock, world.log)
+    elector = Elector(cluster, NAMESPACE, "uninstall", world.clock_of(), world.log)
+    made = drive(uninstall(cluster, sources, elector, world.log))
+    assert (made.released, list(made.left)) == (["b"], ["a"])
+    assert str(error) in made.left["a"]
+    assert world.server.read(LEASES, NAME, NAMESPACE).spec.holderIdentity == ""
+
+
+@pytest.mark.parametrize("error", [Unreachable("x"), asyncio.CancelledError()])
+def test_who_is_cut_off_gives_the_lease_back(world: World, error: Exception) -> None:
+    """Ctrl-C, or no answer: whoever tries again need not wait for the end of the Lease."""
+    node(world, "a", operation(world, "Held"))
+    cluster = world.client("uninstall")
+    cluster.fault = fail(error, "before", lambda request: request.verb == "patch" and request.kind == "nodes")
+    sources = Sources(cluster, NAMESPACE, world.clock, world.log)
+    elector = Elector(cluster, NAMESPACE, "uninstall", world.clock_of(), world.log)
+    with pytest.raises(type(error)):
+        drive(uninstall(cluster, sources, elector, world.log))
+    assert world.server.read(LEASES, NAME, NAMESPACE).spec.holderIdentity == ""
+    assert release(world, name="again").released == ["a"]

@@ -37,9 +37,26 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         "-n",
         "--namespace",
         metavar="NAME",
+        type=space,
         default="",
         help=f"where the GPU stack is (default: where the reconciler's Lease is, else {DEFAULT_NAMESPACE})",
     )
+
+
+def space(text: str) -> str:
+    """TEXT, the name of a namespace."""
+    from ...reconciler.cluster import NAMESPACE
+
+    if text and not NAMESPACE.fullmatch(text):  # argparse asks of the default too
+        raise argparse.ArgumentTypeError(f"{text!r} is no namespace: up to 63 small letters, digits and dashes")
+    return text
+
+
+def given(text: str) -> str:
+    """TEXT, the name of an object."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: name one, or leave it out")
+    return text
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,21 +87,27 @@ class Prepared:
             f"Give back {counted(self.nodes, 'node')}{work}, and {labels} the labels by which the GPU stack runs there?"
         )
 
-    async def carry_out(self) -> Released:
-        """Take the Lease and release every node."""
+    async def carry_out(self, tell: Callable[[str], None]) -> Released:
+        """Take the Lease and release every node. TELL is told what is waited for."""
         from ...reconciler.uninstall import uninstall
 
-        await self._lead()
+        try:
+            await self._lead(tell)
+        except BaseException:
+            await self.elector.give_up()
+            raise
         made = await uninstall(self.cluster, self.sources, self.elector, self.sources.log, keep_labels=self.keep_labels)
         policies = sorted(each.name for each in (await reading.Reader(self.cluster).list(POLICIES)).items)
         return Released(self.namespace, made, policies)
 
-    async def _lead(self) -> None:
+    async def _lead(self, tell: Callable[[str], None]) -> None:
         """Wait until the Lease is free: a replica that was killed holds it for half a minute more."""
-        for _ in range(20):
+        for count in range(20):
             await self.elector.step()
             if self.elector.leading:
                 return
+            if count == 0 and (seen := self.elector.seen):
+                tell(f"{seen.spec.holderIdentity} holds the Lease; it is seen whether it still runs, for up to 40 s")
             await asyncio.sleep(WAIT)
         seen = self.elector.seen
         raise _still(self.namespace, seen.spec.holderIdentity or "" if seen else "")
