@@ -94,7 +94,7 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
         resources=dict(spec.gpu.resources),
         layout=spec.mig.config if spec.mig else spec.migDefault or acting.DISABLED,
         runtimeClasses=list(spec.gpu.runtimeClasses),
-        startupTaints=[taint.key for taint in spec.startupTaints],
+        startupTaints=[str(taint) for taint in spec.startupTaints],
         podDeletion=spec.upgrade.podDeletion,
         drain=spec.upgrade.drain,
         wait=spec.upgrade.waitForCompletion,

@@ -6,14 +6,14 @@ longer, stays (reconciler.md I3).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Literal
 
 from . import keys
 from .actions import PatchNode
 from .moves import move
-from .objects import NodeTaint
+from .objects import NodeTaint, Taint
 from .record import Last, Memory, Operation, write
 from .snapshot import Snapshot
 from .view import View
@@ -44,13 +44,19 @@ def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
         operation,
         last,
         {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))},
-        untainted(view, operation.finish.startupTaints),
+        untainted(view, view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints),
     )
 
 
-def untainted(view: View, startup: Collection[str]) -> list[NodeTaint] | None:
-    """The taints that stay on a node whose GPUs are proved; None where none is to go."""
-    left = [taint for taint in view.node.spec.taints if taint.key not in startup]
+def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | None:
+    """The taints that stay on a node whose GPUs are proved; None where none is to go.
+
+    A taint is one of STARTUP by key and effect, as the admission policy has it, which lets no other go: a write that
+    takes one more away would be refused for ever. For the same reason what the policy says now counts, and the record
+    only where there is no policy any more.
+    """
+    names = {str(taint) for taint in startup}
+    left = [taint for taint in view.node.spec.taints if str(taint) not in names]
     return left if len(left) < len(view.node.spec.taints) else None
 
 

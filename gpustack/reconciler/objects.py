@@ -83,6 +83,9 @@ class Taint(Slim, kw_only=True):
     effect: str
     value: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.key}:{self.effect}"
+
 
 class Condition(Slim, kw_only=True):
     """A condition; of nodes, pods and our own policies."""

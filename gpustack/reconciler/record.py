@@ -57,6 +57,7 @@ class Finish(Slim, kw_only=True):
     """The MIG layout with which a node offers them."""
     runtimeClasses: list[str] = []
     startupTaints: list[str] = []
+    """As kubectl writes them, key:effect."""
     podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
     drain: Drain = msgspec.field(default_factory=Drain)
     wait: WaitForCompletion = msgspec.field(default_factory=WaitForCompletion)

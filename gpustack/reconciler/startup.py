@@ -19,7 +19,7 @@ from .view import View
 
 def untaint(known: Snapshot, view: View, policy: NodePolicy) -> tuple[PatchNode | None, str]:
     """The write that takes them away once all works, or what it waits for; neither where there are none."""
-    left = untainted(view, [taint.key for taint in policy.spec.startupTaints])
+    left = untainted(view, policy.spec.startupTaints)
     if left is None:
         return None, ""
     if lacking := verify.problems(known, view, operation_for(known, view, policy, Due(("install",), Target()))):

@@ -360,3 +360,25 @@ def test_gpus_that_were_cut_by_nobody_who_says_so(cluster: Cluster) -> None:
     assert cluster.world.machines["a"].loaded == "digest-2"
     assert "gpustack.dev/op" not in cluster.world.annotations("a")
     assert not cluster.world.cordoned("a")
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_an_install_takes_the_startup_taints_of_the_policy_away(dropped: bool) -> None:
+    """By key and effect, as the admission policy lets it: a write that takes another away would be refused for ever.
+    So it is where the policy names none any more."""
+    others = {"key": STARTUP["key"], "effect": "PreferNoSchedule"}
+    world = World()
+    world.install_stack()
+    world.set_policy(startupTaints=[STARTUP])
+    world.add_node("a")
+    world.server.edit(NODES, "a", {"spec": {"taints": [STARTUP, others]}})
+    replica = Replica(world, lambda: FakeCluster(world.server, "one"))
+    replica.run()
+    assert "gpustack.dev/op" in world.annotations("a")
+    if dropped:
+        world.set_policy()
+    for _ in range(30):
+        replica.run()
+        world.tick(5)
+    assert "gpustack.dev/op" not in world.annotations("a")
+    assert world.node("a")["spec"]["taints"] == ([STARTUP, others] if dropped else [others])
