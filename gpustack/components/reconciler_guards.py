@@ -104,7 +104,8 @@ def variables() -> Iterator[Body]:
 
 def validations(startup_taints: Iterable[tuple[str, str]]) -> Iterator[Body]:
     """What must hold of a change, each with the words that a refusal has."""
-    gpu = [f"'{keys.PRESENT}' in variables.labelsBefore", f"'{keys.MEMORY}' in variables.annotationsBefore"]
+    gpu = [f"'{keys.PRESENT}' in variables.labelsBefore"]
+    gpu += [f"'{key}' in variables.annotationsBefore" for key in (keys.MEMORY, keys.OPERATION)]
     gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
     yield {"expression": " || ".join(gpu), "message": "the reconciler changes nodes with a GPU only"}
     for field, own in (

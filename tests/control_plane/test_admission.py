@@ -184,6 +184,14 @@ def test_reconciler_changes_its_own_of_gpu_nodes(plane: ControlPlane) -> None:
     assert "unschedulable" not in written["spec"]
 
 
+@pytest.mark.parametrize("key", ["gpustack.dev/op", "gpustack.dev/node"])
+def test_reconciler_gives_back_what_it_has_taken(plane: ControlPlane, key: str) -> None:
+    """Also where a node has lost every label that tells a GPU, in the middle of its first operation for example."""
+    plane.admin.patch("Node", "here", {"metadata": {"annotations": {key: "{}"}}})
+    back = without_pod(plane, RECONCILER).patch("Node", "here", {"metadata": {"annotations": {key: None}}})
+    assert key not in back["metadata"].get("annotations", {})
+
+
 @pytest.mark.parametrize(
     ("node", "patch", "message"),
     [
