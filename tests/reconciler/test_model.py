@@ -49,6 +49,12 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         4,
         [("driver", 4), ("content", 11), ("tick", 7), ("nfd", 0), ("stall", 6), ("record", 6)],
     ),
+    "the driver manager's pause was forgotten while the MIG manager was at work for long": (
+        4,
+        True,
+        3,
+        [("driver_gone", 9), ("content", 7), ("driver", 7), ("go", 8), ("revert", 1)],
+    ),
     "what was known of a layout was removed, and its content changed": (
         4,
         False,

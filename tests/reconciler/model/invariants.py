@@ -26,7 +26,8 @@ OWN_ANNOTATIONS = {
     "karpenter.sh/do-not-disrupt",
 }
 OWN_LABELS = {"gpustack.dev/phase", "nvidia.com/gpu.present", "nvidia.com/mig.config", "nvidia.com/mig.config.state"}
-PAUSES = {"paused-for-driver-upgrade", "paused-for-mig-change"}
+DRIVER_PAUSE, MIG_PAUSE = "paused-for-driver-upgrade", "paused-for-mig-change"
+PAUSES = {DRIVER_PAUSE, MIG_PAUSE}
 
 
 def i1_budget(now: Moment) -> Iterator[str]:
@@ -148,10 +149,15 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
         elif old.get(key) in PAUSES and new.get(key) == "true":
             state = new.get("nvidia.com/mig.config.state")
             machine = now.world.machines[now.name]
-            if state in {"pending", "rebooting"} and machine.mig.stage:
+            if old.get(key) == MIG_PAUSE and state in {"pending", "rebooting"} and machine.mig.stage:
                 yield f"{key} was going to be set by the MIG manager"
             pod = now.world.operand("nvidia-driver-daemonset", now.name)
-            if machine.driver.stage == "pausing" and pod and pod["metadata"]["uid"] == machine.driver.pod:
+            if (
+                old.get(key) == DRIVER_PAUSE
+                and machine.driver.stage == "pausing"
+                and pod
+                and pod["metadata"]["uid"] == machine.driver.pod
+            ):
                 yield f"{key} was going to be set by the driver manager"
         elif old.get(key) not in {None, "", "true"} or new.get(key) not in {None, "true"}:
             yield f"label {key} was {old.get(key)!r} and is {new.get(key)!r}"
