@@ -4,7 +4,7 @@ NODES simulated nodes (50) with PODS pods each (30), every tenth of which has a 
 nodes at a time. Meanwhile the program is killed once, and one node in fifty does not build its driver for a while.
 Printed are wall time against the ideal (nodes / parallel x time of an operation), the program's requests per node, its
 start-up time and peak memory, and how often a limit was broken (0 is the goal). It needs the programs that
-`make test-control-plane` builds; 1,000 nodes need 8 GB and most of an hour on 2 cores.
+`make test-control-plane` builds; 1,000 nodes need 12 GB and an hour on 2 cores.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
 RESOURCES: dict[str, Any] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
-"""5,000 nodes fit into 150 MB."""
+"""What is known of 5,000 nodes fits into 150 MB, and 100 of 1,000 under way took as much at most."""
 REPLICAS = 2
 PRIORITY = "system-cluster-critical"
 
