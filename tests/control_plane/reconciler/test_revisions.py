@@ -19,16 +19,26 @@ SIBLING = f"{DRIVER}-canary"
 
 @pytest.fixture
 def sibling(stack: Stack) -> Iterator[str]:
-    """Another driver DaemonSet with the same labels, for nodes that do not exist, and with many revisions."""
+    """Another driver DaemonSet with the same labels, for nodes that do not exist, and with more revisions than the
+    driver has had in the tests before."""
     driver = stack.api.get("DaemonSet", DRIVER, NS)
     spec = driver["spec"]
     spec["template"]["spec"]["nodeSelector"]["example.com/pool"] = "canary"
     meta = {"name": SIBLING, "namespace": NS, "labels": driver["metadata"]["labels"]}
     stack.api.create({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec})
-    for number in range(4):
+    for number in range(_revisions(stack)[DRIVER] + 1):
         _change(stack, str(number))
     yield SIBLING
     stack.api.delete("DaemonSet", SIBLING, NS)
+
+
+def _revisions(stack: Stack) -> dict[str, int]:
+    """The highest number of a revision, by DaemonSet."""
+    found = [
+        (one["metadata"]["name"].rpartition("-")[0], int(one["revision"]))
+        for one in stack.api.list("ControllerRevision", NS)
+    ]
+    return dict(sorted(found, key=lambda each: each[1]))
 
 
 def _change(stack: Stack, value: str) -> None:
@@ -46,10 +56,7 @@ def test_sibling_with_a_like_name(stack: Stack, sibling: str, witness: Witness, 
     driver: its changes touch no node; the driver's own change gives it another hash, OnDelete keeps the pods until the
     program deletes them, and each node ends with that hash.
     """
-    numbers = {
-        one["metadata"]["name"].rpartition("-")[0]: int(one["revision"])
-        for one in sorted(stack.api.list("ControllerRevision", NS), key=lambda one: int(one["revision"]))
-    }
+    numbers = _revisions(stack)
     assert numbers[sibling] > numbers[DRIVER]
     stack.start()
     nodes = stack.add(2, "free")
