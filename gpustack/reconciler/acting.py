@@ -59,7 +59,10 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
         labels = _swap(view, operation)
     elif act == "install":
         labels = _first_labels(view, operation)
-        seconds += operation.finish.migSeconds if operation.target.mig else 0
+        if operation.target.mig:
+            command, changes["restarted"] = _command(known, view, operation)
+            labels |= command
+            seconds += operation.finish.migSeconds
     if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
     admits = operation.id if operation.install and view.operation is None else ""
@@ -270,10 +273,6 @@ def _first_labels(view: View, operation: Operation) -> dict[str, str | None]:
         key = f"{keys.DEPLOY}{name}"
         if not view.labels.get(key) and not (operation.target.mig and key == DEVICE_PLUGIN):
             labels[key] = "true"
-    if operation.target.mig and view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
-        labels[keys.MIG_CONFIG] = operation.target.mig
-        if keys.MIG_STATE in view.labels:
-            labels[keys.MIG_STATE] = None
     return {key: value for key, value in labels.items() if view.labels.get(key) != value}
 
 

@@ -55,6 +55,24 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         3,
         [("driver_gone", 9), ("content", 7), ("driver", 7), ("go", 8), ("revert", 1)],
     ),
+    "a new node was given up, and its layout had another content at the next attempt": (
+        3,
+        False,
+        2,
+        [("mig", 5), ("go", 1), ("taint", 9), ("go", 0), ("stall", 1), ("content", 1), ("go", 4), ("go", 2)],
+    ),
+    "the mark of our cordon was removed in Acting, and labels were lost as well": (
+        2,
+        False,
+        2,
+        [("labelling", 5), ("operator", 5), ("go", 3), ("record", 9)],
+    ),
+    "an hour was jumped over while nobody told of the new driver pod": (
+        3,
+        True,
+        3,
+        [("lag", 4), ("driver_gone", 1), ("driver", 10), ("go", 5), ("jump", 3), ("go", 9)],
+    ),
     "what was known of a layout was removed, and its content changed": (
         4,
         False,

@@ -91,14 +91,18 @@ def i3_foreign_cordon(now: Moment) -> Iterator[str]:
 def i4_owned_cordon(now: Moment) -> Iterator[str]:
     """A cordon of ours has its record and its mark, and goes with them.
 
-    The fence that a new leader writes comes before it looks at what others left (A1).
+    What somebody took away from them is not held against a write about something else: a new leader's fence, labels.
     """
     found, mark = m.operation(now.after), m.annotations_of(now.after).get(m.CORDONED)
-    if found.get("unreadable") or now.fence_alone:
+    if found.get("unreadable"):
         return
-    if (mark or "") != (found.get("id", "") if found.get("cordon") else ""):
+    about = [
+        (m.annotations_of(node).get(m.OP), m.annotations_of(node).get(m.CORDONED)) for node in (now.before, now.after)
+    ]
+    cordons = about[0] != about[1] or m.cordoned(now.before) != m.cordoned(now.after)
+    if cordons and (mark or "") != (found.get("id", "") if found.get("cordon") else ""):
         yield f"the mark is {mark}, the record says {found.get('id')}, cordon {found.get('cordon', False)}"
-    if not found and m.cordoned(now.after) and now.owner == "us":
+    if cordons and not found and m.cordoned(now.after) and now.owner == "us":
         yield "no record, and still cordoned by us"
     before = m.operation(now.before), m.labels(now.before).get("gpustack.dev/phase", "")
     phase = m.labels(now.after).get("gpustack.dev/phase", "")
@@ -136,6 +140,14 @@ def i8_labels_kill(now: Moment) -> Iterator[str]:
         yield "the driver's label was taken away"
 
 
+def _pauses(now: Moment) -> bool:
+    """Whether the driver manager is at its pauses, in a pod that the pass saw, and not as a ready one of the past."""
+    machine, pod = now.world.machines[now.name], now.world.operand("nvidia-driver-daemonset", now.name)
+    seen = now.known.driver_pods.get(now.name, ()) if now.known else ()
+    here = pod is not None and pod["metadata"]["uid"] == machine.driver.pod
+    return here and machine.driver.stage == "pausing" and any(each.uid == machine.driver.pod for each in seen)
+
+
 def i13_foreign_values(now: Moment) -> Iterator[str]:
     """What others wrote stays byte for byte; a pause is undone only where its party is idle and has been for long."""
     old, new = m.labels(now.before), m.labels(now.after)
@@ -151,13 +163,7 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
             machine = now.world.machines[now.name]
             if old.get(key) == MIG_PAUSE and state in {"pending", "rebooting"} and machine.mig.stage:
                 yield f"{key} was going to be set by the MIG manager"
-            pod = now.world.operand("nvidia-driver-daemonset", now.name)
-            if (
-                old.get(key) == DRIVER_PAUSE
-                and machine.driver.stage == "pausing"
-                and pod
-                and pod["metadata"]["uid"] == machine.driver.pod
-            ):
+            if old.get(key) == DRIVER_PAUSE and _pauses(now):
                 yield f"{key} was going to be set by the driver manager"
         elif old.get(key) not in {None, "", "true"} or new.get(key) not in {None, "true"}:
             yield f"label {key} was {old.get(key)!r} and is {new.get(key)!r}"
