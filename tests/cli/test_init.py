@@ -220,8 +220,10 @@ def test_review(new: Project, tmp_path: Path) -> None:
     assert "could not be rendered" in comment.read_text(encoding="utf-8")
 
 
-def test_review_validates_where_it_can(new: Project, tmp_path: Path) -> None:
+def test_review_validates_where_it_can(new: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With kubeconform on the PATH the review asks it, and fails where it refuses an object; without, it passes."""
+    without = [each for each in os.environ["PATH"].split(os.pathsep) if not (Path(each) / "kubeconform").exists()]
+    monkeypatch.setenv("PATH", os.pathsep.join(without))
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "new"]):
         subprocess.run(["git", *words], cwd=new.folder, check=True, env={**os.environ, **ENVIRONMENT})
     assert " valid" not in review(new, tmp_path).stdout
