@@ -71,12 +71,11 @@ def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
 def document(plan: Plan, cluster: str) -> str:
     """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
     from ..compiler.emit import emit
-    from ..gitops import flux
+    from ..gitops import flux, place
     from ..gitops.plan import folder, roots
 
     inside = plan.engine == "flux" and flux.runs_inside(plan)
-    engine = {"argocd": "Argo CD", "flux": "Flux"}[plan.engine]
-    where = f"the cluster {cluster}" if inside else f"the cluster in which {engine} runs"
+    where = f"the cluster {cluster}" if inside else f"the cluster in which {place.NAMES[plan.engine]} runs"
     what = printable(plan.url if plan.oci else plan.path(folder(plan, cluster)))
     pushed = "is pushed" if plan.oci else "is committed and pushed"
     often = "once, and again when it changes" if plan.oci else "once"

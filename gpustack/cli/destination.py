@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
 from . import common, rendered
@@ -18,6 +18,7 @@ from .text import printable
 
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
+    from ..policy.gitops import Engine
     from ..registry.reference import Reference
 
 
@@ -27,7 +28,7 @@ class Goal:
 
     cluster: str
     where: Reference
-    engine: Literal["flux", "argocd"]
+    engine: Engine
     findings: tuple[Finding, ...] = ()
 
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ...gitops.place import ANNOTATIONS, NAMES
 from .fields import FieldChange
-from .objects import NAMES, ObjectChange
+from .objects import ObjectChange
 
-PREFIXES = {"argocd": "argocd.argoproj.io/", "flux": "kustomize.toolkit.fluxcd.io/"}
-"""What the annotations that an engine reads begin with."""
-ANNOTATIONS = ("metadata", "annotations")
+PATH = ("metadata", "annotations")
 FEW = 3
 """In fewer objects annotations are shown object by object."""
 
@@ -80,7 +79,7 @@ def folded(changes: Sequence[ObjectChange]) -> tuple[Fold | None, Sequence[Objec
 
 def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
     """Count the annotations that ONE adds or removes, if an engine reads all of them."""
-    if one.path[:2] != ANNOTATIONS or len(one.path) > 3 or one.op not in {"add", "remove"}:
+    if one.path[:2] != PATH or len(one.path) > 3 or one.op not in {"add", "remove"}:
         return False
     side: Side = "+" if one.op == "add" else "-"
     value = one.after if one.op == "add" else one.before
@@ -97,4 +96,4 @@ def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
 
 def _engine(key: object) -> str | None:
     """The engine that reads the annotation KEY."""
-    return next((engine for engine, prefix in PREFIXES.items() if str(key).startswith(prefix)), None)
+    return next((engine for engine, prefix in ANNOTATIONS.items() if str(key).startswith(prefix)), None)

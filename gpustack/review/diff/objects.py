@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from ...gitops.place import NAMES
 from ...model import Body
 from .fields import FieldChange, apply, changes
 
 Kind = Literal["added", "removed", "changed", "renamed"]
-NAMES = {"argocd": "Argo CD", "flux": "Flux"}
-"""Engines by what people call them."""
 
 
 class Identity(NamedTuple):

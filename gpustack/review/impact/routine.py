@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...gitops import place
 from ..diff.fields import FieldChange
 from ..diff.objects import ObjectChange
 
@@ -16,7 +17,7 @@ PACE = {"interval", "scrapeTimeout"}
 """How often something is scraped. What else a monitor says decides whether it is scraped at all."""
 ANNOTATIONS = {"DaemonSet", "Deployment", "ConfigMap", "Service", "ServiceAccount", "Role", "ClusterRole", "FlowSchema"}
 """Kinds whose own annotations nothing reads but those that gpustack and engines put there."""
-READ = ("gpustack.dev/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "openshift.io/", "security.")
+READ = ("gpustack.dev/", *place.ANNOTATIONS.values(), "openshift.io/", "security.")
 """Beginnings of annotations that somebody reads."""
 
 
