@@ -117,11 +117,21 @@ def brief(text: str) -> str:
     return _LONG.sub(lambda word: f"{word[0][:60]}...", text) if len(text) >= 1500 else text
 
 
+_COMMAND = re.compile(r"^(\s*):(?=:)|(?<=#)#(?=(?:\[|vso\[|teamcity\[))", re.IGNORECASE)
+"""Where CI systems read a command in a line of a log: GitHub `::name::` at its start and `##[name]` anywhere, Azure
+Pipelines `##vso[`, TeamCity `##teamcity[`."""
+
+
 def printable(line: str) -> str:
-    """LINE without control characters: what a policy holds must not steer the terminal."""
-    return "".join(
+    """LINE without control characters and commands of CI systems: what a policy holds must steer neither the terminal
+    nor whoever reads the log.
+    """
+    made = "".join(
         c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
     )
+    if "::" not in made and "##" not in made:
+        return made
+    return _COMMAND.sub(lambda found: f"{found[1] or ''}\\x{'3a' if found[0].endswith(':') else '23'}", made)
 
 
 def docs(page: str) -> str:

@@ -63,12 +63,18 @@ def test_the_program_starts(image: Path) -> None:
 
 
 def test_the_image_runs_as_nobody() -> None:
-    """A number for the user, so that the kubelet can see that it isn't root; the base is the builder's to choose, and
-    no registry is named."""
+    """A number for the user, so that the kubelet can see that it isn't root; no registry is named."""
     text = (ROOT / "Containerfile").read_text("utf-8")
     assert re.findall(r"^USER (\S+)$", text, re.MULTILINE) == ["65532:65532"]
-    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
     assert re.findall(r"^ENTRYPOINT (.*)$", text, re.MULTILINE) == ['["python", "-m", "gpustack.reconciler"]']
+
+
+def test_the_base_is_given_by_its_digest() -> None:
+    """The base is the builder's to choose: it has no default, and a tag alone is no name of one."""
+    text = (ROOT / "Containerfile").read_text("utf-8")
+    assert set(re.findall(r"^FROM (\S+)", text, re.MULTILINE)) == {"${BASE}@${DIGEST}"}
+    assert re.findall(r"^ARG (.*)$", text, re.MULTILINE) == ["BASE", "DIGEST"]
+    assert not re.findall(r"^(?:ENV|ADD|COPY) .*(?:https?:|BASE|DIGEST)", text, re.MULTILINE)
 
 
 def test_only_what_is_copied_is_sent_to_the_builder() -> None:

@@ -217,3 +217,23 @@ def test_junit_is_the_same_in_every_encoding() -> None:
     failure = ElementTree.fromstring(text).find("testsuite/testcase/failure")  # noqa: S314 - our own
     assert failure is not None
     assert failure.get("message") == "\u201ctrue\u201d"
+
+
+HOSTILE = "\x1b[31m\r::stop-commands::x\n::error::pwned\x9b2J\u202e##[add-mask]x##vso[task.x]y"
+COMMANDS = re.compile(r"^\s*::(?!error file=)|##\[|##vso\[|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("where", ["file", "what", "path", "why", "remedy", "text", "cluster"])
+def test_no_format_lets_values_steer_who_reads_it(name: str, where: str) -> None:
+    """A file's name, a cluster's or a value with control characters or commands of CI systems is shown, and obeyed by
+    nobody: not by the terminal, and not by what reads the log.
+    """
+    words = dict.fromkeys(("what", "path", "why", "remedy"), "plain") | {where: HOSTILE}
+    place = Location(HOSTILE if where == "file" else "f.yaml", 1, 1, HOSTILE if where == "text" else "x")
+    finding = Finding("GPU102", "error", words["what"], words["path"], place, words["why"], words["remedy"])
+    cluster = HOSTILE if where == "cluster" else "one"
+    written = write(name, Report(Lint((cluster,), (GroupedFinding(finding, (cluster,)),), False, 1), ("error",)))
+    assert not COMMANDS.search(written), written
+    if name in {"json", "sarif"} and where == "what":  # data is what it was, for whoever reads it as JSON
+        assert "##[add-mask]x##vso[task.x]y" in str(json.loads(written))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...compiler.judge import also
 from ...model import Finding
-from ..text import printable, whole
+from ..text import printable
 from . import Report
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -22,7 +22,7 @@ def annotation(finding: Finding) -> str:
     """FINDING as a workflow command."""
     place = finding.location
     found = {"file": place.file, "line": place.line, "col": place.column} if place else {}
-    properties = [f"{key}={escaped(whole(str(value)), ':,')}" for key, value in found.items() if value is not None]
+    properties = [f"{key}={escaped(printable(str(value)), ':,')}" for key, value in found.items() if value is not None]
     properties.append(f"title={escaped(f'gpustack {finding.rule}', ':,')}")
     at = "" if place else finding.path
     more = (("at", at), ("why", finding.why), ("do", finding.remedy), ("waived by", finding.waived))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from ...model import Finding
-from ..text import text, whole
+from ..text import printable, text
 from . import Report
 
 
@@ -53,5 +53,5 @@ def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree
 
 
 def clean(words: str) -> str:
-    """WORDS without what XML 1.0 has no way to write."""
-    return "".join(c if c >= " " or c in "\t\n" else "?" for c in whole(words) if c not in "\ufffe\uffff")
+    """WORDS, which may have several lines, without control characters: XML 1.0 can't write most of them."""
+    return "\n".join(map(printable, words.split("\n")))
