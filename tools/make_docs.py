@@ -22,6 +22,7 @@ import yaml
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.reference import replaced, replaced_fields
 from gpustack.review.impact.rule import Rule, all_rules
+from gpustack.review.impact.tiers import TIERS
 from tools import catalogue_pages, rule_pages
 
 ROOT = Path(__file__).parents[1]
@@ -54,13 +55,15 @@ IMPACT_HEAD = """\
 # What a change does
 
 `gpustack diff` and `gpustack report` say what a change does to nodes and workloads, not only which fields are others.
-A **danger** is what takes something away from running workloads or nodes, gives somebody more rights, or what a sync
-can't do; a **note** is the rest of what is worth knowing. An id has one meaning, for ever. A change is **routine**
-where everything in it is known to be harmless: what a monitoring object says is, what restarts a pod is not.
+Every effect has a **tier**, and a change has that of its most serious effect:
+
+TIERS_TABLE
+
+An id has one meaning, for ever.
 
 Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about
 excludes no pool. Where two folders are compared, their policies are those in `policies/` beside each, as far as they
-render to what is in it; without them dangers come without numbers, and what nodes advertise is not compared.
+render to what is in it; without them effects come without numbers, and what nodes advertise is not compared.
 """
 FAMILIES = {
     "1": "Driver pods",
@@ -76,18 +79,30 @@ FAMILIES = {
 
 def impact_page() -> str:
     """The rules of impact: a list, then what each is about."""
-    rows = [f"| [{one.id}](#{one.id.lower()}) | {one.severity} | {one.page.title} |" for one in all_rules()]
-    parts = [IMPACT_HEAD, "\n".join(["| Id | Severity | What it is about |", "|---|---|---|", *rows, ""])]
+    rows = [f"| [{one.id}](#{one.id.lower()}) | {tiers_of(one)} | {one.page.title} |" for one in all_rules()]
+    table = "\n".join(["| Id | Tier | What it is about |", "|---|---|---|", *rows, ""])
+    parts = [IMPACT_HEAD.replace("TIERS_TABLE", tiers_table()), table]
     for digit, family in FAMILIES.items():
         parts.append(f"## {family}\n")
         parts += [impact_section(one) for one in all_rules() if one.id[3] == digit]
     return "\n".join(parts)
 
 
+def tiers_table() -> str:
+    """The tiers, and what each means."""
+    rows = [f"| {number} {tier.name} | {tier.what[0].upper()}{tier.what[1:]} |" for number, tier in enumerate(TIERS)]
+    return "\n".join(["| Tier | What is in it |", "|---|---|", *rows])
+
+
+def tiers_of(one: Rule) -> str:
+    """The tiers of a rule of impact, the most serious first."""
+    return " or ".join(f"{tier} {TIERS[tier].name}" for tier in sorted(one.tiers))
+
+
 def impact_section(one: Rule) -> str:
     """What a rule of impact is about."""
     remedy = one.page.remedy[0].upper() + one.page.remedy[1:]
-    return f"### {one.id}\n\n**{one.page.title}.** ({one.severity})\n\n{one.page.why}\n\nWhat to do: {remedy}\n"
+    return f"### {one.id}\n\n**{one.page.title}.** ({tiers_of(one)})\n\n{one.page.why}\n\nWhat to do: {remedy}\n"
 
 
 def about(text: str) -> list[str]:

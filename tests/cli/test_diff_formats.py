@@ -22,6 +22,7 @@ from gpustack.review.diff.groups import Difference, Group
 from gpustack.review.diff.objects import Identity, ObjectChange
 from gpustack.review.impact.effects import Effect, Impact
 from gpustack.review.impact.rule import RULES, all_rules
+from gpustack.review.impact.tiers import RED
 from tests.project import Project
 
 all_rules()
@@ -39,8 +40,11 @@ def effects(draw: st.DrawFn) -> list[Effect]:
     names = draw(st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=40, unique=True))
     made = []
     for rule in rules:
-        made += [Effect(rule, f"{where}{at}", what, "do", tuple(names), (at, at + 1)) for at in range(number)]
-    return sorted(made, key=lambda effect: (effect.severity != "danger", effect.rule))
+        made += [
+            Effect(rule, RULES[rule].tiers[0], f"{where}{at}", what, "do", tuple(names), (at, at + 1))
+            for at in range(number)
+        ]
+    return sorted(made, key=lambda effect: (effect.tier, effect.rule))
 
 
 def compared(made: list[Effect], groups: int, text: str = "x", unknown: tuple[str, ...] = ()) -> Compared:
@@ -71,7 +75,7 @@ def test_markdown_keeps_the_budget_and_every_danger(
     assert len(body.encode()) <= budget
     assert body.startswith(f"### gpustack: {head(found)}\n")
     assert not groups or f"\n{verdict(found)}\n" in body
-    assert all(f"**{effect.rule} " in body for effect in made if effect.severity == "danger")
+    assert all(f"**{effect.rule} ({effect.tier} " in body for effect in made if effect.tier <= RED)
     prose = body.partition("<details>")[0]
     assert re.sub(r"<code>[^<]*</code>", "", prose).count("<") == 0
     assert re.sub(r"&#[0-9]+;", "", prose).count("&") == 0
@@ -82,14 +86,14 @@ def test_all_rules_at_once_fit_into_the_smallest_budget() -> None:
     """Every danger that there is, thousands of times, in 1,000 clusters with names as long as names may be."""
     names = tuple(f"{'字' * 240}-{at * 2}" for at in range(1000))
     made = [
-        Effect(rule.id, f"{at}", "y" * 300, "do", names)
+        Effect(rule.id, min(rule.tiers), f"{at}", "y" * 300, "do", names)
         for rule in all_rules()
-        if rule.severity == "danger"
+        if min(rule.tiers) <= RED
         for at in range(50)
     ]
     body = markdown.write(compared(made, 1000, unknown=names), budget=markdown.SMALLEST)
     assert len(body.encode()) <= markdown.SMALLEST
-    assert all(f"**{rule.id} " in body for rule in all_rules() if rule.severity == "danger")
+    assert all(f"**{rule.id} (" in body for rule in all_rules() if min(rule.tiers) <= RED)
 
 
 def test_what_is_cut_is_counted() -> None:
@@ -104,26 +108,26 @@ def test_what_is_cut_is_counted() -> None:
 def test_what_fits_is_not_folded() -> None:
     """A danger has its reason, what to do, and where, as long as there is room."""
     body = markdown.write(
-        compared([Effect("IMP402", "Role x", "new: get secrets", "refuse it", ("c1",))], 1), budget=65_000
+        compared([Effect("IMP402", 1, "Role x", "new: get secrets", "refuse it", ("c1",))], 1), budget=65_000
     )
     for part in ("IMP402", "Role x", "new: get secrets", "refuse it", "c1", RULES["IMP402"].page.why[:20]):
         assert part in body
 
 
 @pytest.mark.parametrize("how", ["text", "markdown", "html", "unified"])
-def test_dangers_and_notes_are_counted_as_they_are_told(how: str) -> None:
+def test_effects_are_counted_by_tier_as_they_are_told(how: str) -> None:
     """A heading for each rule: so many are counted, and the places below them apart."""
-    made = [Effect("IMP201", f"DaemonSet {name}", "its pods restart", "", ("c1",)) for name in "abc"]
-    made.insert(0, Effect("IMP402", "Role x", "new: get secrets", "refuse it", ("c1",)))
+    made = [Effect("IMP201", 3, f"DaemonSet {name}", "its pods restart", "", ("c1",)) for name in "abc"]
+    made.insert(0, Effect("IMP402", 1, "Role x", "new: get secrets", "refuse it", ("c1",)))
     text = formats.written(compared(made, 1), how, budget=65_000, colours=False)
-    assert "1 danger, 1 note in 3 places" in text
+    assert "tier 1 power: 1 finding; tier 3 planned: 1 finding in 3 places" in text
     if how == "text":
-        assert len(re.findall("^danger ", text, re.MULTILINE)) == len(re.findall("^note ", text, re.MULTILINE)) == 1
+        assert [len(re.findall(f"^tier {tier} .*: ", text, re.MULTILINE)) for tier in (1, 3)] == [2, 1]  # and a verdict
 
 
 def test_our_own_code_spans_are_code_spans() -> None:
     """What a remedy calls code is code in the comment as well; a backtick of a policy's value is none."""
-    made = [Effect("IMP303", "pool `x", "was `a` <b>", "run `gpustack mig show` ` and <i>", ("c1",))]
+    made = [Effect("IMP303", 2, "pool `x", "was `a` <b>", "run `gpustack mig show` ` and <i>", ("c1",))]
     body = markdown.write(compared(made, 1), budget=65_000)
     assert "Do: run `gpustack mig show` &#96; and &#60;i>" in body
     assert "was &#96;a&#96; &#60;b>" in body
@@ -154,12 +158,12 @@ def test_values_are_text_and_nothing_else(how: str) -> None:
     """Whatever values hold: no control character, no tag, no heading or fence of theirs, no mention."""
     body = {"kind": "Secret", "data": {EVIL: "x"}, "image": EVIL}
     change = ObjectChange("added", Identity("", "Thing", EVIL, EVIL), body=body, file=EVIL)
-    made = [Effect("IMP402", EVIL, EVIL, EVIL, (EVIL,)), Effect("IMP204", EVIL, EVIL, EVIL, (EVIL,))]
+    made = [Effect("IMP402", 1, EVIL, EVIL, EVIL, (EVIL,)), Effect("IMP204", 3, EVIL, EVIL, EVIL, (EVIL,))]
     found = Compared(Difference(EVIL, EVIL, 2, (Group((EVIL,), (change,)),)), Impact(tuple(made), unknown=(EVIL,)))
     text = formats.written(found, how, budget=65_000, colours=False)
     assert not {c for c in text if ord(c) < 32} - {"\n"}
     if how == "json":
-        assert json.loads(text)["dangers"][0]["what"] == EVIL
+        assert json.loads(text)["impact"][0]["what"] == EVIL
         return
     assert "\u202e" not in text
     if how == "html":
@@ -187,15 +191,15 @@ def outside(text: str) -> list[str]:
 
 
 def test_json_is_versioned() -> None:
-    """Programs find dangers, everything else it does, whether it is routine, and the groups."""
+    """Programs find what it does with its tier, whether it is routine, and the groups."""
     text = formats.written(
-        compared([Effect("IMP402", "a", "b", "c", ("d",), (1, 2))], 1), "json", budget=1, colours=False
+        compared([Effect("IMP402", 1, "a", "b", "c", ("d",), (1, 2))], 1), "json", budget=1, colours=False
     )
     found = json.loads(text)
-    assert (found["version"], found["routine"]) == (1, False)
-    assert found["dangers"] == found["impact"]
-    assert found["dangers"][0]["rule"] == "IMP402"
-    assert found["dangers"][0]["nodes"] == {"min": 1, "max": 2}
+    assert (found["version"], found["routine"]) == (2, False)
+    (effect,) = found["impact"]
+    assert (effect["rule"], effect["tier"], effect["tierName"]) == ("IMP402", 1, "power")
+    assert effect["nodes"] == {"min": 1, "max": 2}
     assert len(found["groups"]) == 1
 
 

@@ -2,6 +2,7 @@
 
 ::
 
+    tiers.py      how much a change may do, from 0 (refused) to 5 (routine)
     rule.py       what a rule of impact is, and the list of all
     subject.py    what a rule looks at: the changes of one cluster, and the policies of both sides where they are known
     nodes.py      which nodes a DaemonSet's pods are on, and how fast they may be taken out of service

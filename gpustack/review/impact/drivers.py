@@ -38,7 +38,7 @@ def hit(subject: Subject, change: ObjectChange, what: str) -> Hit:
     return Hit(str(change.identity), what, nodes.of(subject.before, change.old))
 
 
-@rule("IMP101", "danger")
+@rule("IMP101", 2)
 def other_nodes(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet selects nodes more narrowly.
 
@@ -55,7 +55,7 @@ def other_nodes(subject: Subject) -> Iterator[Hit]:
             yield hit(subject, change, "driver pods are deleted at once from nodes that it no longer selects")
 
 
-@rule("IMP102", "danger")
+@rule("IMP102", 2)
 def tolerates_less(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet tolerates less.
 
@@ -72,7 +72,7 @@ def tolerates_less(subject: Subject) -> Iterator[Hit]:
             )
 
 
-@rule("IMP103", "danger")
+@rule("IMP103", 2)
 def another_selector(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet gets another selector.
 
@@ -87,7 +87,7 @@ def another_selector(subject: Subject) -> Iterator[Hit]:
             yield hit(subject, change, "its selector can't be changed in place; a replacement kills all driver pods")
 
 
-@rule("IMP104", "danger")
+@rule("IMP104", 2)
 def precompiled(subject: Subject) -> Iterator[Hit]:
     """Drivers switch between precompiled and compiled modules.
 
@@ -112,7 +112,7 @@ def precompiled(subject: Subject) -> Iterator[Hit]:
             )
 
 
-@rule("IMP105", "danger")
+@rule("IMP105", 2)
 def driver_goes(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet goes, or gets another name.
 
@@ -137,7 +137,7 @@ def driver_goes(subject: Subject) -> Iterator[Hit]:
             yield hit(subject, change, f"it is removed with all its pods{rest}{guarded(change.old)}")
 
 
-@rule("IMP106", "danger")
+@rule("IMP106", 2)
 def no_longer_on_delete(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet doesn't wait for its pods to be deleted any more.
 
@@ -160,7 +160,7 @@ def template_changes(subject: Subject) -> Iterator[tuple[ObjectChange, bool]]:
             yield change, not known or any(names_item(field, DIGEST) for field in fields)
 
 
-@rule("IMP107", "danger")
+@rule("IMP107", 2)
 def labels_go(subject: Subject) -> Iterator[Hit]:
     """Nodes lose the label that a component's pods need, or get another driver's.
 
@@ -181,7 +181,7 @@ def labels_go(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), f"its nodes' driver is {two or 'nobody'}'s instead of {one}'s")
 
 
-@rule("IMP110", "danger")
+@rule("IMP110", 3, 2)
 def driver_rolls(subject: Subject) -> Iterator[Hit]:
     """A new driver rolls through the nodes.
 
@@ -199,7 +199,7 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
 
 
-@rule("IMP111", "note")
+@rule("IMP111", 3)
 def driver_restarts(subject: Subject) -> Iterator[Hit]:
     """Driver pods restart, and the driver stays loaded.
 
@@ -219,7 +219,7 @@ def driver_restarts(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
 
 
-@rule("IMP112", "note")
+@rule("IMP112", 3)
 def driver_waits(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet changes, and nothing makes its pods follow.
 
@@ -235,7 +235,7 @@ def driver_waits(subject: Subject) -> Iterator[Hit]:
             yield hit(subject, change, f"its pods stay as they are until somebody deletes them: {why}")
 
 
-@rule("IMP113", "danger")
+@rule("IMP113", 1)
 def budget_grows(subject: Subject) -> Iterator[Hit]:
     """More nodes may be out of service at a time.
 
@@ -266,7 +266,7 @@ def more(before: object, after: object) -> bool:
     return before not in (0, None) and int(two) > int(one)
 
 
-@rule("IMP114", "danger")
+@rule("IMP114", 2)
 def vgpu_manager(subject: Subject) -> Iterator[Hit]:
     """The driver of virtual GPUs restarts.
 
@@ -289,7 +289,7 @@ RECONCILER = "gpustack-reconciler"
 """The program's Deployment."""
 
 
-@rule("IMP115", "danger")
+@rule("IMP115", 2)
 def reconciler_goes(subject: Subject) -> Iterator[Hit]:
     """The reconciler goes.
 

@@ -10,34 +10,33 @@ from ..diff.groups import common
 from ..diff.objects import ObjectChange
 from ..diff.own import Own, literal
 from .routine import routine
-from .rule import RULES, Hit, Range, Rule, Severity, all_rules
+from .rule import RULES, Hit, Range, Rule, all_rules
 from .subject import Subject
+from .tiers import RED
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
 
 Specs = tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]
+Key = tuple[str, int, str, str, str]
+"""Rule, tier, place, what happens there, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What happens where, in which clusters, and on how many nodes; None where that isn't known for any of them.
 
-    `partly`: further nodes are affected whose number isn't known.
+    `tier` is how much it may do (tiers.py). `partly`: further nodes are affected whose number isn't known.
     """
 
     rule: str
+    tier: int
     where: str
     what: str
     remedy: str
     clusters: tuple[str, ...]
     nodes: Range | None = None
     partly: bool = False
-
-    @property
-    def severity(self) -> Severity:
-        """Whether it is a danger or a note."""
-        return RULES[self.rule].severity
 
     @property
     def title(self) -> str:
@@ -60,7 +59,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """All effects, dangers first; those of a rule together, with the most clusters first.
+    """All effects, the lowest tier first; those of a rule together, with the most clusters first.
 
     `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing.
     """
@@ -70,14 +69,14 @@ class Impact:
     unknown: tuple[str, ...] = ()
 
     @property
-    def dangers(self) -> tuple[Effect, ...]:
-        """The effects that a reviewer must see."""
-        return tuple(effect for effect in self.effects if effect.severity == "danger")
+    def red(self) -> tuple[Effect, ...]:
+        """The effects that a reviewer must see: those of the tiers that wait for somebody."""
+        return tuple(effect for effect in self.effects if effect.tier <= RED)
 
     @property
-    def notes(self) -> tuple[Effect, ...]:
+    def green(self) -> tuple[Effect, ...]:
         """The other effects."""
-        return tuple(effect for effect in self.effects if effect.severity == "note")
+        return tuple(effect for effect in self.effects if effect.tier > RED)
 
 
 def impact(
@@ -94,7 +93,7 @@ def impact(
     """
     done: dict[tuple[int, int, int, str], list[tuple[Rule, Hit]]] = {}
     kept: list[Specs] = []
-    together: dict[tuple[str, str, str, str], tuple[list[str], list[Range | None]]] = {}
+    together: dict[Key, tuple[list[str], list[Range | None]]] = {}
     for cluster, changes in found.items():
         pair = specs.get(cluster, (None, None))
         kept.append(pair)  # an id means something as long as its object lives
@@ -104,23 +103,24 @@ def impact(
             subject = Subject.of_all(changes, pair[0], pair[1], whole)  # type: ignore[arg-type]
             done[key] = [(rule, hit) for rule in all_rules() for hit in dict.fromkeys(rule.check(subject))]
         for rule, hit in done[key]:
-            names, nodes = together.setdefault((rule.id, hit.where, hit.what, hit.remedy), ([], []))
+            tier = rule.tiers[0] if hit.tier is None else hit.tier
+            names, nodes = together.setdefault((rule.id, tier, hit.where, hit.what, hit.remedy), ([], []))
             names.append(cluster)
             nodes.append(hit.nodes)
     effects = [
         _effect(literal(key, common(clusters, own or {})), clusters, nodes)
         for key, (clusters, nodes) in together.items()
     ]
-    order = sorted(effects, key=lambda one: (one.severity != "danger", one.rule, -len(one.clusters), one.where))
+    order = sorted(effects, key=lambda one: (one.tier, one.rule, -len(one.clusters), one.where))
     lists = {id(changes): changes for changes in found.values()}
-    harmless = bool(found) and not any(one.severity == "danger" for one in order)
+    harmless = bool(found) and not any(one.tier <= RED for one in order)
     harmless = harmless and not new and not gone and all(routine(changes) for changes in lists.values())
     return Impact(tuple(order), harmless)
 
 
-def _effect(key: tuple[str, str, str, str], clusters: list[str], nodes: list[Range | None]) -> Effect:
-    name, where, what, remedy = key
+def _effect(key: Key, clusters: list[str], nodes: list[Range | None]) -> Effect:
+    name, tier, where, what, remedy = key
     known = [one for one in nodes if one is not None]
     total = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
     remedy = remedy or RULES[name].page.remedy
-    return Effect(name, where, what, remedy, tuple(clusters), total, bool(known) and len(known) < len(nodes))
+    return Effect(name, tier, where, what, remedy, tuple(clusters), total, bool(known) and len(known) < len(nodes))

@@ -56,7 +56,7 @@ def prunes(body: Body | None) -> bool:
     return True in (at(body, "spec", "syncPolicy", "automated", "prune"), at(body, "spec", "prune"))
 
 
-@rule("IMP801", "danger")
+@rule("IMP801", 2)
 def prunes_now(subject: Subject) -> Iterator[Hit]:
     """The engine deletes what is no longer rendered, and didn't before.
 
@@ -70,7 +70,7 @@ def prunes_now(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), "pruning is turned on")
 
 
-@rule("IMP802", "danger")
+@rule("IMP802", 1)
 def destination(subject: Subject) -> Iterator[Hit]:
     """The engine applies the manifests to another cluster.
 
@@ -90,7 +90,7 @@ FROM: dict[str, Paths] = {
 }
 
 
-@rule("IMP803", "danger")
+@rule("IMP803", 1)
 def source(subject: Subject) -> Iterator[Hit]:
     """The engine reads the manifests from somewhere else.
 
@@ -104,7 +104,7 @@ def source(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), step)
 
 
-@rule("IMP804", "danger")
+@rule("IMP804", 2)
 def nobody_syncs(subject: Subject) -> Iterator[Hit]:
     """What an engine's object synced is synced by nobody any more, or by another object.
 
@@ -147,7 +147,7 @@ HOW: Paths = (
 )
 
 
-@rule("IMP805", "note")
+@rule("IMP805", 3, 1)
 def how(subject: Subject) -> Iterator[Hit]:
     """The engine syncs in another way.
 
@@ -169,7 +169,7 @@ PERMITTED: Paths = (
 )
 
 
-@rule("IMP806", "note")
+@rule("IMP806", 1, 3)
 def permits_more(subject: Subject) -> Iterator[Hit]:
     """An AppProject permits more than before.
 

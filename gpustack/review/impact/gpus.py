@@ -60,7 +60,7 @@ def shrinks(pair: Pair) -> bool:
     return False
 
 
-@rule("IMP301", "danger")
+@rule("IMP301", 2)
 def less_allocatable(subject: Subject) -> Iterator[Hit]:
     """Nodes of a pool advertise less of a resource, or not at all any more.
 
@@ -74,7 +74,7 @@ def less_allocatable(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
 
 
-@rule("IMP302", "note")
+@rule("IMP302", 3)
 def more_allocatable(subject: Subject) -> Iterator[Hit]:
     """Nodes of a pool advertise more than before.
 
@@ -87,7 +87,7 @@ def more_allocatable(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
 
 
-@rule("IMP304", "danger")
+@rule("IMP304", 2, 1)
 def sharing_changes(subject: Subject) -> Iterator[Hit]:
     """GPUs are shared in another way.
 
@@ -109,7 +109,7 @@ def how(pool: NodePool) -> str:
     return {"mps": "MPS", "timeSlicing": "time slicing"}.get(kind, "exclusive")
 
 
-@rule("IMP305", "danger")
+@rule("IMP305", 2)
 def pool_changes(subject: Subject) -> Iterator[Hit]:
     """A node pool goes, or is other nodes than before.
 
@@ -135,7 +135,7 @@ def _selects(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
     return selection(spec, pool)
 
 
-@rule("IMP306", "note")
+@rule("IMP306", 3)
 def pool_grows(subject: Subject) -> Iterator[Hit]:
     """A node pool is new, or has another number of nodes.
 

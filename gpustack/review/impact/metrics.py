@@ -88,7 +88,7 @@ def names(found: frozenset[str]) -> str:
     return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
 
 
-@rule("IMP601", "danger")
+@rule("IMP601", 3)
 def series_go(subject: Subject) -> Iterator[Hit]:
     """The exporter serves fewer metrics.
 
@@ -104,7 +104,7 @@ def series_go(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics; no longer {names(lost)}")
 
 
-@rule("IMP602", "note")
+@rule("IMP602", 3)
 def series_come(subject: Subject) -> Iterator[Hit]:
     """The exporter serves more metrics.
 
@@ -120,7 +120,7 @@ def series_come(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics for each GPU; new: {names(fresh)}")
 
 
-@rule("IMP603", "danger")
+@rule("IMP603", 3)
 def labels_grow(subject: Subject) -> Iterator[Hit]:
     """Series of the exporter get more labels.
 
@@ -156,7 +156,7 @@ def labels(spec: ClusterPolicySpec | None, found: Listed) -> int:
     return len(dcgm.series_labels(honored=honored) | found.labels)
 
 
-@rule("IMP604", "danger")
+@rule("IMP604", 2)
 def monitoring_goes(subject: Subject) -> Iterator[Hit]:
     """What scrapes or alerts goes.
 
@@ -182,7 +182,7 @@ def _alerts(body: Body | None) -> set[str]:
     return {str(one.get("alert") or one.get("record")) for one in rules}
 
 
-@rule("IMP605", "note")
+@rule("IMP605", 3)
 def exporter_version(subject: Subject) -> Iterator[Hit]:
     """The exporter gets another version.
 

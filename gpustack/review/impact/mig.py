@@ -18,6 +18,7 @@ from .gpus import Pair, amounts, pairs, spread
 from .pods import templates
 from .rule import Hit, Range, rule
 from .subject import Subject, at, items, mapping
+from .tiers import OUTAGE
 
 if TYPE_CHECKING:
     from ...policy.node_pools import NodePool
@@ -36,7 +37,7 @@ class Layout(NamedTuple):
     commanded: bool
 
 
-@rule("IMP303", "danger")
+@rule("IMP303", 3, 2)
 def mig_changes(subject: Subject) -> Iterator[Hit]:
     """GPUs are cut otherwise.
 
@@ -58,7 +59,7 @@ def mig_changes(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), "the MIG layout of its nodes is another one")
 
 
-@rule("IMP307", "danger")
+@rule("IMP307", 2)
 def stale_layout(subject: Subject) -> Iterator[Hit]:
     """A MIG layout changes under the same name, and nothing cuts its nodes.
 
@@ -73,7 +74,7 @@ def stale_layout(subject: Subject) -> Iterator[Hit]:
     yield from (hit for way, hit in _changes(subject) if way == "stale")
 
 
-@rule("IMP308", "danger")
+@rule("IMP308", 2)
 def strategy_changes(subject: Subject) -> Iterator[Hit]:
     """mig.strategy changes, and nodes are cut as before when it does.
 
@@ -99,7 +100,7 @@ def strategy_changes(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {pool.name}", what, spread(pool))
 
 
-@rule("IMP309", "note")
+@rule("IMP309", 3)
 def label_waits(subject: Subject) -> Iterator[Hit]:
     """A pool's MIG layout is another one, and its nodes keep theirs until somebody changes their label.
 
@@ -155,7 +156,7 @@ def _same_label(where: str, what: str, nodes: Range | None, *, restarts: bool) -
     """What becomes of nodes whose label names another layout all at once, without a change of the label."""
     if restarts:
         end = f"are cut without a drain as the pods of {MANAGER} restart, which they do in the same change"
-        return "cut", Hit(where, what + end, nodes)
+        return "cut", Hit(where, what + end, nodes, tier=OUTAGE)
     return "stale", Hit(where, f"{what}aren't cut before the label changes or the pod of {MANAGER} restarts", nodes)
 
 
@@ -202,7 +203,7 @@ def _by_discovery(subject: Subject) -> Iterator[Hit]:
             if old.get(name) != value:
                 was = f"instead of {old[name]}" if name in old else "for the first time"
                 what = f"node feature discovery sets {LABEL}={value} {was}: its nodes are cut at once, without a drain"
-                yield Hit(str(change.identity), what)
+                yield Hit(str(change.identity), what, tier=OUTAGE)
 
 
 def _labelled(body: Body | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from .subject import WORKLOADS, Subject, at, guarded, items, mapping
 CRD = "CustomResourceDefinition"
 
 
-@rule("IMP501", "danger")
+@rule("IMP501", 2)
 def cluster_goes(subject: Subject) -> Iterator[Hit]:
     """A cluster's whole folder goes.
 
@@ -29,7 +29,7 @@ def cluster_goes(subject: Subject) -> Iterator[Hit]:
         yield Hit("", f"all {len(subject.changes)} objects are removed{left}")
 
 
-@rule("IMP502", "note")
+@rule("IMP502", 3)
 def cluster_comes(subject: Subject) -> Iterator[Hit]:
     """A cluster is new.
 
@@ -59,7 +59,7 @@ HEAVY = {
 }
 
 
-@rule("IMP503", "danger")
+@rule("IMP503", 2, 1)
 def heavy_removal(subject: Subject) -> Iterator[Hit]:
     """An object that others live by is removed.
 
@@ -78,7 +78,7 @@ def heavy_removal(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}")
 
 
-@rule("IMP504", "note")
+@rule("IMP504", 3)
 def pruned(subject: Subject) -> Iterator[Hit]:
     """Objects are removed.
 
@@ -110,7 +110,7 @@ def versions(body: Body | None) -> dict[str, Any]:
     return {str(each.get("name")): each for each in found if each.get("served") is not False}
 
 
-@rule("IMP505", "danger")
+@rule("IMP505", 2)
 def crd_shrinks(subject: Subject) -> Iterator[Hit]:
     """A CustomResourceDefinition loses a version or fields.
 
@@ -148,7 +148,7 @@ FIXED: dict[str, list[tuple[str, ...]]] = {
 """Fields that the API server lets nobody change (its validation of updates), by kind."""
 
 
-@rule("IMP506", "danger")
+@rule("IMP506", 2)
 def fixed_fields(subject: Subject) -> Iterator[Hit]:
     """A field changes that the API server lets nobody change.
 
@@ -172,7 +172,7 @@ def _in(wanted: tuple[str, ...], path: tuple[Any, ...]) -> bool:
     return wanted[:shorter] == path[:shorter]
 
 
-@rule("IMP507", "danger")
+@rule("IMP507", 2)
 def moves_namespace(subject: Subject) -> Iterator[Hit]:
     """Objects move to another namespace.
 
@@ -193,7 +193,7 @@ def moves_namespace(subject: Subject) -> Iterator[Hit]:
         yield Hit("", f"{number} objects move from namespace {old or '(none)'} to {other_space or '(none)'}")
 
 
-@rule("IMP508", "danger")
+@rule("IMP508", 2)
 def changes_stage(subject: Subject) -> Iterator[Hit]:
     """An object moves to another stage.
 
@@ -207,7 +207,7 @@ def changes_stage(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), f"{change.moved[0]} -> {change.moved[1]}")
 
 
-@rule("IMP509", "danger")
+@rule("IMP509", 2)
 def engine_changes(subject: Subject) -> Iterator[Hit]:
     """Another engine syncs the cluster, or none.
 

@@ -31,7 +31,7 @@ def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
             yield change
 
 
-@rule("IMP201", "note")
+@rule("IMP201", 3)
 def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
     """The pods of a DaemonSet restart.
 
@@ -51,7 +51,7 @@ def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"its pods restart, {most} at a time", spread)
 
 
-@rule("IMP202", "note")
+@rule("IMP202", 3)
 def deployment_rolls(subject: Subject) -> Iterator[Hit]:
     """The pods of a Deployment or StatefulSet restart.
 
@@ -80,7 +80,7 @@ def powers(body: Body | None) -> set[str]:
     return found
 
 
-@rule("IMP203", "danger")
+@rule("IMP203", 1, 3)
 def host_powers(subject: Subject) -> Iterator[Hit]:
     """Pods get more power over their node.
 
@@ -124,7 +124,7 @@ def image_changes(subject: Subject) -> Iterator[tuple[str, str, str]]:
                 yield str(change.identity), before[name], after[name]
 
 
-@rule("IMP204", "note")
+@rule("IMP204", 3)
 def image_versions(subject: Subject) -> Iterator[Hit]:
     """An image gets another version.
 
@@ -142,7 +142,7 @@ def image_versions(subject: Subject) -> Iterator[Hit]:
         yield Hit(image, f"{was or 'no tag'} -> {now or 'no tag'}{number}")
 
 
-@rule("IMP205", "danger")
+@rule("IMP205", 1, 3)
 def image_source(subject: Subject) -> Iterator[Hit]:
     """An image comes from somewhere else.
 
@@ -160,7 +160,7 @@ def image_source(subject: Subject) -> Iterator[Hit]:
         yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}")
 
 
-@rule("IMP206", "danger")
+@rule("IMP206", 2)
 def switched_off(subject: Subject) -> Iterator[Hit]:
     """A component of the GPU stack is switched off.
 
@@ -181,7 +181,7 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), "it is removed with all its pods", nodes.of(subject.before, body))
 
 
-@rule("IMP207", "danger")
+@rule("IMP207", 2)
 def immutable_selector(subject: Subject) -> Iterator[Hit]:
     """A workload gets another selector, which the API server refuses.
 

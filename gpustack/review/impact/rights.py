@@ -87,7 +87,7 @@ def listed(found: list[Right]) -> str:
     return "; ".join(words[:SHOWN]) + (f"; and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
 
 
-@rule("IMP401", "danger")
+@rule("IMP401", 1, 3)
 def role_grows(subject: Subject) -> Iterator[Hit]:
     """A role grants more than before.
 
@@ -101,7 +101,7 @@ def role_grows(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"new: {listed(plain)}")
 
 
-@rule("IMP402", "danger")
+@rule("IMP402", 1, 3)
 def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
     """A role grants what leads to more rights.
 
@@ -126,7 +126,7 @@ def subjects(body: Body | None) -> set[str]:
     return found
 
 
-@rule("IMP403", "danger")
+@rule("IMP403", 1, 3)
 def binding_grows(subject: Subject) -> Iterator[Hit]:
     """A role is given to somebody new.
 
@@ -148,7 +148,7 @@ LEVELS = {"restricted": 0, "baseline": 1, "privileged": 2}
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
-@rule("IMP404", "danger")
+@rule("IMP404", 1)
 def pod_security(subject: Subject) -> Iterator[Hit]:
     """A namespace lets other pods in.
 
@@ -179,7 +179,7 @@ ADMISSION = (
 )
 
 
-@rule("IMP405", "danger")
+@rule("IMP405", 1, 3)
 def admission(subject: Subject) -> Iterator[Hit]:
     """What the API server refuses changes.
 
@@ -197,7 +197,7 @@ def admission(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), "it is changed: what it refuses may be less")
 
 
-@rule("IMP406", "danger")
+@rule("IMP406", 1, 3)
 def constraints(subject: Subject) -> Iterator[Hit]:
     """OpenShift admits other pods of the stack.
 

@@ -1,7 +1,7 @@
 """What a rule of impact is, and the registry of all of them.
 
 The docstring of a rule is its page in docs/impact.md: a title, why it matters, and after `Do:` what a reviewer can do.
-So what people read about a danger stands beside the code that finds it.
+So what people read about an effect stands beside the code that finds it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .subject import Subject
 
-Severity = Literal["danger", "note"]
 Range = tuple[int, int]
 """The fewest and the most of something."""
 
@@ -31,13 +30,15 @@ class Hit:
     """One effect in one cluster: WHERE (an object or a pool, "" for the cluster), and WHAT happens, as a sentence.
 
     `nodes` is on how many nodes, None where that isn't known or has no meaning. It stands apart so that the effects of
-    many clusters can be told as one. `remedy` replaces what the rule's page says.
+    many clusters can be told as one. `remedy` replaces what the rule's page says. `tier` is the one that holds here, of
+    those that the rule names; None for the first of them.
     """
 
     where: str
     what: str
     nodes: Range | None = None
     remedy: str = ""
+    tier: int | None = None
 
 
 Check = Callable[["Subject"], Iterator[Hit]]
@@ -54,10 +55,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A registered rule."""
+    """A registered rule. `tiers` are those that its hits may have; the first is that of a hit that says none."""
 
     id: str
-    severity: Severity
+    tiers: tuple[int, ...]
     check: Check
     page: Page
 
@@ -74,13 +75,13 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(RULES[name] for name in sorted(RULES))
 
 
-def rule(id: str, severity: Severity) -> Callable[[Check], Check]:  # noqa: A002 - its name in what is found
-    """Register a function as rule ID. Ids are stable: a rule that goes leaves its id unused."""
+def rule(id: str, *tiers: int) -> Callable[[Check], Check]:  # noqa: A002 - its name in what is found
+    """Register a function as rule ID, with the TIERS of its hits. Ids are stable: one that goes stays unused."""
 
     def register(check: Check) -> Check:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
-        RULES[id] = Rule(id, severity, check, parse(id, check))
+        RULES[id] = Rule(id, tiers, check, parse(id, check))
         return check
 
     return register

@@ -23,7 +23,7 @@ def release_step(subject: Subject) -> tuple[str, str] | None:
     return (one, two) if one and two and one != two else None
 
 
-@rule("IMP701", "danger")
+@rule("IMP701", 2)
 def older_release(subject: Subject) -> Iterator[Hit]:
     """The release of the GPU stack goes back.
 
@@ -36,7 +36,7 @@ def older_release(subject: Subject) -> Iterator[Hit]:
         yield Hit("", f"release {step[0]} -> {step[1]}")
 
 
-@rule("IMP702", "note")
+@rule("IMP702", 3)
 def other_release(subject: Subject) -> Iterator[Hit]:
     """The release of the GPU stack changes.
 
@@ -68,7 +68,7 @@ def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, i
                     yield str(change.identity), one, two, nodes.kept(subject.before, subject.after, change.old)
 
 
-@rule("IMP703", "danger")
+@rule("IMP703", 2)
 def older_driver(subject: Subject) -> Iterator[Hit]:
     """A driver goes back to an older version.
 
@@ -82,7 +82,7 @@ def older_driver(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"driver {one} -> {two}", spread)
 
 
-@rule("IMP704", "note")
+@rule("IMP704", 3)
 def driver_branch(subject: Subject) -> Iterator[Hit]:
     """A driver changes its branch.
 
@@ -106,7 +106,7 @@ def _branch(version: str) -> str:
     return f"{found.name} ({found.type}{until})"
 
 
-@rule("IMP705", "note")
+@rule("IMP705", 3)
 def kubernetes(subject: Subject) -> Iterator[Hit]:
     """The policy says another version of Kubernetes.
 

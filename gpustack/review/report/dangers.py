@@ -1,4 +1,4 @@
-"""What a change does: the dangers first, each with the reason and what to do."""
+"""What a change does: the lowest tier first, and with reasons what waits for somebody to accept it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from itertools import groupby
 
 from ..diff.ranges import summary
 from ..impact.effects import Effect, Impact
+from ..impact.tiers import RED, named
 from .frame import Section, text
 
 
 def section(found: Impact, total: int) -> Section:
     """The section of FOUND in TOTAL clusters."""
-    made = [block(list(same), total) for _, same in groupby(found.effects, key=lambda effect: effect.rule)]
+    made = [
+        block(list(same), total) for _, same in groupby(found.effects, key=lambda effect: (effect.tier, effect.rule))
+    ]
     return Section("impact", "What it does to nodes and workloads", "".join(made))
 
 
 def block(same: Sequence[Effect], total: int) -> str:
-    """The effects of a rule."""
+    """The effects of a rule that are of one tier."""
     first = same[0]
     rows = "".join(f"<li>{_row(effect, total)}</li>\n" for effect in same)
-    danger = first.severity == "danger"
+    red = first.tier <= RED
     remedies = "".join(f"<p>What to do: {text(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
     return (
-        f'<div class="effect {first.severity}" data-row>\n'
-        f"<h3>{'Danger' if danger else 'Note'} {first.rule}: {text(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
-        + (f"<p>Why: {text(first.why)}</p>\n{remedies}" if danger else "")
+        f'<div class="effect{" red" if red else ""}" data-row>\n'
+        f"<h3>{text(named(first.tier).capitalize())}, {first.rule}: {text(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
+        + (f"<p>Why: {text(first.why)}</p>\n{remedies}" if red else "")
         + "</div>\n"
     )
 

@@ -159,8 +159,8 @@ tbody th { font-weight: 600; position: sticky; left: 0; background: var(--ground
 .prose { display: block; min-width: 18rem; max-width: 32rem; white-space: normal }
 td strong::before { content: "\\2260\\a0" }
 .effect { margin: .75rem 0; padding: .5rem 1rem; background: var(--panel); border-inline-start: 5px solid var(--line) }
-.effect.danger { background: var(--danger-panel); border-color: var(--danger) }
-.effect.danger h3 { color: var(--danger) }
+.effect.red { background: var(--danger-panel); border-color: var(--danger) }
+.effect.red h3 { color: var(--danger) }
 .effect p { margin: .25rem 0; color: var(--soft) }
 .effect li { overflow-wrap: anywhere }
 details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 4px }

@@ -17,6 +17,7 @@ from gpustack.policy.load import load
 from gpustack.policy.spec import ClusterPolicySpec
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import Effect, impact
+from gpustack.review.impact.tiers import RED
 from tests.project import Project, cache, project
 
 __all__ = ["cache", "project"]
@@ -83,7 +84,7 @@ def test_nothing_cuts_another_content_under_the_same_label(project: Project) -> 
     effects = told(policy(project, HALVES, **mixed), policy(project, QUARTERS, **mixed))
     assert set(effects) == {"IMP307"}
     found = effects["IMP307"]
-    assert found.severity == "danger"
+    assert found.tier <= RED
     assert found.nodes == (4, 4)
     assert "MIG: 2 x 3g.40gb -> 2 x 2g.20gb, 1 x 3g.40gb" in found.what
     assert "aren't cut before the label changes or the pod of nvidia-mig-manager restarts" in found.what
@@ -161,11 +162,12 @@ def test_labels_that_discovery_changes_cut_at_once() -> None:
         }
         for layout in ("halves", "quarters")
     ]
-    (effect,) = impact({"c": compare(side(bodies[0]), side(bodies[1]))}, {}).dangers
-    assert effect.rule == "IMP303"
+    found = impact({"c": compare(side(bodies[0]), side(bodies[1]))}, {})
+    (effect,) = (effect for effect in found.effects if effect.rule == "IMP303")
     assert "nvidia.com/mig.config=quarters instead of halves" in effect.what
     assert "at once, without a drain" in effect.what
-    assert impact({"c": compare(side(bodies[0]), side())}, {}).dangers == ()  # a label that goes wakes nobody (M2)
+    gone = impact({"c": compare(side(bodies[0]), side())}, {})
+    assert "IMP303" not in {effect.rule for effect in gone.effects}  # a label that goes wakes nobody (M2)
 
 
 def test_single_refuses_the_geometry_that_nodes_still_have(project: Project) -> None:
@@ -173,7 +175,7 @@ def test_single_refuses_the_geometry_that_nodes_still_have(project: Project) -> 
     effects = told(policy(project, QUARTERS, **RUNS), policy(project, HALVES, **RUNS))
     assert set(effects) == {"IMP303", "IMP308"}
     found = effects["IMP308"]
-    assert found.severity == "danger"
+    assert found.tier <= RED
     assert found.where == "pool a"
     assert "8 nvidia.com/mig-3g.40gb -> nothing that is known: the device plugin refuses it" in found.what
     assert "pin `mig: {strategy: mixed}`" in found.remedy

@@ -10,6 +10,7 @@ from gpustack.policy.load import load
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import impact
 from tests.project import ROOT
+from tests.review.impact.test_rules import pressing
 
 VGPU: Body = {
     "apiVersion": "apps/v1",
@@ -43,8 +44,8 @@ def side(*bodies: Body, stage: str = "base") -> Objects:
 
 
 def told(before: Objects, after: Objects) -> dict[str, str]:
-    """The dangers of what changes, and what they say."""
-    return {effect.rule: effect.what for effect in impact({"a": compare(before, after)}, {}).dangers}
+    """What presses of what changes, and what is said of it."""
+    return {effect.rule: effect.what for effect in pressing(impact({"a": compare(before, after)}, {}))}
 
 
 def test_the_vgpu_manager_rolls_by_itself() -> None:
@@ -114,7 +115,7 @@ def test_another_engine(before: str | None, after: str | None, said: str | None)
     base = load(ROOT / "policies" / "lab-a100.yaml", root=ROOT).spec
     engines = (GitOps.model_validate({"engine": each}) if each else None for each in (before, after))
     specs = [base.model_copy(update={"gitops": engine}) for engine in engines]
-    found = impact({"a": compare(side(RULE), side(VGPU, RULE))}, {"a": (specs[0], specs[1])}).dangers
+    found = impact({"a": compare(side(RULE), side(VGPU, RULE))}, {"a": (specs[0], specs[1])}).effects
     assert [effect.what for effect in found if effect.rule == "IMP509"] == ([said] if said else [])
 
 

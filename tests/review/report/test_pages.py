@@ -68,8 +68,8 @@ def whole(text: str = "x") -> str:
     policy = spec("lab-a100")
     change = ObjectChange("added", Identity("", "Thing", text, text), body={"data": {text: text}, "image": text})
     made = (
-        Effect("IMP402", text, text, text, (text,), (1, 2), partly=True),
-        Effect("IMP204", text, text, text, (text,)),
+        Effect("IMP402", 1, text, text, text, (text,), (1, 2), partly=True),
+        Effect("IMP204", 3, text, text, text, (text,)),
     )
     cluster = matrix.Cluster(policy, {"Driver": text})
     sections = [

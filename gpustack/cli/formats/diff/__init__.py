@@ -1,8 +1,8 @@
 """A comparison as text, Markdown, HTML, JSON or one unified diff: a module each, with `write(found, ...) -> str`.
 
-All say the same in the same order: what it comes to, what is dangerous, what else it does to nodes and workloads, and
-the changes themselves. Values come from policies and manifests: whatever they hold, they are text here, never a control
-sequence, a tag or a heading.
+All say the same in the same order: what it comes to, what waits for somebody to accept it, what else it does to nodes
+and workloads, and the changes themselves. Values come from policies and manifests: whatever they hold, they are text
+here, never a control sequence, a tag or a heading.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ....review.diff.ranges import summary
+from ....review.impact.tiers import ROUTINE, named
 from ...common import counted
 
 if TYPE_CHECKING:
@@ -50,19 +51,20 @@ def head(found: Compared) -> str:
 
 
 def verdict(found: Compared) -> str:
-    """What a reviewer should know first; "" where nothing differs. Dangers and notes are counted as they are told, each
-    under one heading, with the places that it is in behind it.
+    """What a reviewer should know first; "" where nothing differs. Effects are counted as they are told, those of a
+    rule under one heading, with the places that it is in behind it.
     """
     if not found.difference.groups:
         return ""
     if found.impact.routine:
-        return "routine: nothing but what is known to be harmless"
-    return f"{_told(found.impact.dangers, 'danger')}, {_told(found.impact.notes, 'note')}"
+        return f"{named(ROUTINE)}: nothing but what is known to be harmless"
+    told = [f"{named(tier)}: {_told(list(same))}" for tier, same in groupby(found.impact.effects, lambda one: one.tier)]
+    return "; ".join(told) or "no effect that a rule knows"
 
 
-def _told(effects: Sequence[Effect], what: str) -> str:
+def _told(effects: Sequence[Effect]) -> str:
     headings = len({effect.rule for effect in effects})
-    return counted(headings, what) + (f" in {len(effects)} places" if len(effects) > headings else "")
+    return counted(headings, "finding") + (f" in {len(effects)} places" if len(effects) > headings else "")
 
 
 def missing(found: Compared) -> str:
@@ -75,8 +77,8 @@ def missing(found: Compared) -> str:
 
 
 def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
-    """EFFECTS of each rule together, with the first of them."""
-    for _, same in groupby(effects, key=lambda effect: effect.rule):
+    """EFFECTS of each tier and rule together, with the first of them."""
+    for _, same in groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
         found = list(same)
         yield found[0], found
 

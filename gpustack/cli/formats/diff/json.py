@@ -1,4 +1,4 @@
-"""For programs, versioned; keys are only ever added. Values of Secrets are hidden here too."""
+"""For programs, versioned; keys are only ever added within a version. Values of Secrets are hidden here too."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from ....review.diff.fields import FieldChange, Item
 from ....review.diff.objects import ObjectChange
 from ....review.diff.present import HIDDEN, hides
 from ....review.impact.effects import Effect
+from ....review.impact.tiers import TIERS
 from ...text import as_json
 from . import Compared
 
-VERSION = 1
+VERSION = 2
+"""2: tiers in the place of severities and of the list of dangers."""
 
 
 def write(found: Compared) -> str:
@@ -25,7 +27,6 @@ def write(found: Compared) -> str:
                 "after": difference.after,
                 "clusters": difference.total,
                 "routine": impact.routine,
-                "dangers": [effect_data(effect) for effect in impact.dangers],
                 "impact": [effect_data(effect) for effect in impact.effects],
                 "withoutNumbers": list(impact.unknown),
                 "groups": [
@@ -42,7 +43,8 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     """One effect, with all that is said about it."""
     return {
         "rule": effect.rule,
-        "severity": effect.severity,
+        "tier": effect.tier,
+        "tierName": TIERS[effect.tier].name,
         "title": effect.title,
         "where": effect.where,
         "what": effect.what,

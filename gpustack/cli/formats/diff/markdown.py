@@ -1,9 +1,9 @@
-"""For a comment on a pull request: never more than a number of bytes, and the dangers are always in it.
+"""For a comment on a pull request: never more than a number of bytes, and what is red is always in it.
 
-The parts have an order: what it comes to, dangers, notes, changes. What comes later is cut first, in whole parts, and
-counted. Dangers are never cut: where they would not fit, they are said more briefly, in the end as a line for each rule
-with how often. The bytes for that are set aside before anything else is written. There are some forty rules, so that
-it always fits into SMALLEST.
+The parts have an order: what it comes to, what waits for somebody (tiers 0 to 2), what else it does, changes. What
+comes later is cut first, in whole parts, and counted. What is red is never cut: where it would not fit, it is said more
+briefly, in the end as a line for each rule with how often. The bytes for that are set aside before anything else is
+written. There are some fifty rules, so that it always fits into SMALLEST.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ....review.diff.groups import Group
 from ....review.diff.present import Block, blocks, count
 from ....review.diff.ranges import fold, summary
 from ....review.impact.effects import Effect
+from ....review.impact.tiers import TIERS
 from ...text import printable
 from . import Compared, by_rule, head, missing, verdict
 
@@ -32,15 +33,15 @@ _SPECIAL = re.compile(r"[^\w ,.:%()=/+;>'\"-]|_")
 def write(found: Compared, *, budget: int = 65_000) -> str:
     """FOUND in at most BUDGET bytes."""
     body = Body(max(budget, SMALLEST))
-    ends = sum(size(END.format(10**9, 10**9, what)) for what in ("notes", "changes"))
+    ends = sum(size(END.format(10**9, 10**9, what)) for what in ("effects", "changes"))
     total = found.difference.total
     body.must(f"### gpustack: {head(found)}\n")
     body.must(f"\n{escaped(verdict(found))}\n" if verdict(found) else "")
     spare = body.left - ends - size(told(found, counted_only)) - size("\n\n")
     body.must(f"\n{brief(missing(found), min(spare, LONGEST))}\n" if missing(found) else "")
-    body.must(dangers(found, body.left - ends))
-    notes = [note(first, same, total) for first, same in by_rule(found.impact.notes)]
-    body.add_all([f"\n#### What else it does\n\n{notes[0]}", *notes[1:]] if notes else [], "notes", ends)
+    body.must(red(found, body.left - ends))
+    notes = [note(first, same, total) for first, same in by_rule(found.impact.green)]
+    body.add_all([f"\n#### What else it does\n\n{notes[0]}", *notes[1:]] if notes else [], "effects", ends)
     body.add_all((section(group, total) for group in found.difference.groups), "changes", ends // 2)
     return body.text
 
@@ -108,8 +109,8 @@ def _entity(character: str) -> str:
     return {"\0": "&#47;", "\1": "&#46;"}.get(character, f"&#{ord(character)};")
 
 
-def dangers(found: Compared, room: int) -> str:
-    """The dangers in at most ROOM bytes: in full, without reasons, or folded to a line for each rule."""
+def red(found: Compared, room: int) -> str:
+    """What is red in at most ROOM bytes: in full, without reasons, or folded to a line for each rule."""
     for how in (in_full, in_brief, folded):
         text = told(found, how)
         if size(text) <= room:
@@ -118,20 +119,25 @@ def dangers(found: Compared, room: int) -> str:
 
 
 def told(found: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -> str:
-    """The dangers, those of a rule as HOW says them."""
-    rows = [how(first, same, found.difference.total) for first, same in by_rule(found.impact.dangers)]
-    return "\n#### Dangers\n\n" + "".join(rows) if rows else ""
+    """What is red, those of a rule as HOW says them."""
+    rows = [how(first, same, found.difference.total) for first, same in by_rule(found.impact.red)]
+    return "\n#### Somebody has to accept this\n\n" + "".join(rows) if rows else ""
 
 
 def in_full(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule with the reason, and what to do."""
     remedies = "".join(f"  - Do: {prose(remedy)}\n" for remedy in dict.fromkeys(effect.remedy for effect in same))
-    return f"- **{first.rule} {prose(first.title)}.** {prose(first.why)}\n{_rows(same, total)}{remedies}"
+    return f"- **{label(first)} {prose(first.title)}.** {prose(first.why)}\n{_rows(same, total)}{remedies}"
 
 
 def in_brief(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule."""
-    return f"- **{first.rule} {prose(first.title)}.**\n{_rows(same, total)}"
+    return f"- **{label(first)} {prose(first.title)}.**\n{_rows(same, total)}"
+
+
+def label(effect: Effect) -> str:
+    """The tier and the rule of EFFECT."""
+    return f"{effect.rule} ({effect.tier} {TIERS[effect.tier].name})"
 
 
 def _rows(same: Sequence[Effect], total: int) -> str:
@@ -161,14 +167,14 @@ def counted_only(first: Effect, same: Sequence[Effect], total: int) -> str:
 
 
 def _line(first: Effect, same: Sequence[Effect]) -> str:
-    return f"- **{first.rule} {prose(first.title)}**: {len(same)} times"
+    return f"- **{label(first)} {prose(first.title)}**: {len(same)} times"
 
 
 def note(first: Effect, same: Sequence[Effect], total: int) -> str:
-    """The effects of a rule that is no danger; many are folded."""
+    """The effects of a rule that are not red; many are folded."""
     if len(same) > 12:
         return folded(first, same, total)
-    return f"- {first.rule} {prose(first.title)}\n{_rows(same, total)}"
+    return f"- {label(first)} {prose(first.title)}\n{_rows(same, total)}"
 
 
 def section(group: Group, total: int) -> str:

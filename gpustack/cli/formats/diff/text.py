@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from ....review.diff.present import blocks, count
 from ....review.diff.ranges import summary
 from ....review.impact.effects import Effect
+from ....review.impact.tiers import named
 from ...text import printable
 from . import Compared, by_rule, head, missing, sentence, verdict
 
 Painted = tuple[str, str]
 """A line, and how it is shown."""
-CODES = {"head": "1", "danger": "1;31", "note": "33", "+": "32", "-": "31", "title": "1", "dim": "2", "": ""}
+CODES = {"head": "1", "red": "1;31", "green": "33", "+": "32", "-": "31", "title": "1", "dim": "2", "": ""}
 
 
 def write(found: Compared, *, colours: bool = False) -> str:
@@ -30,18 +31,18 @@ def lines(found: Compared) -> Iterator[Painted]:
     """What is shown, line by line."""
     yield head(found), "head"
     for line in filter(None, (verdict(found), missing(found))):
-        yield line, "danger" if found.impact.dangers and line == verdict(found) else ""
+        yield line, "red" if found.impact.red and line == verdict(found) else ""
     total = found.difference.total
-    for first, same in by_rule(found.impact.dangers):
+    for first, same in by_rule(found.impact.red):
         yield "", ""
-        yield f"danger {first.rule}: {first.title}", "danger"
+        yield f"{named(first.tier)} {first.rule}: {first.title}", "red"
         yield from effects(same, total)
         yield f"  why: {first.why}", "dim"
         for remedy in dict.fromkeys(effect.remedy for effect in same):
             yield f"  do: {remedy}", "dim"
-    for first, same in by_rule(found.impact.notes):
+    for first, same in by_rule(found.impact.green):
         yield "", ""
-        yield f"note {first.rule}: {first.title}", "note"
+        yield f"{named(first.tier)} {first.rule}: {first.title}", "green"
         yield from effects(same, total)
     yield from changes(found)
 

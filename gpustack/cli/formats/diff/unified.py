@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....review.diff.present import blocks
 from ....review.diff.ranges import fold
 from ....review.diff.sides import within
+from ....review.impact.tiers import named
 from ...text import printable
 from . import Compared, head, sentence, verdict
 
@@ -12,7 +13,7 @@ from . import Compared, head, sentence, verdict
 def write(found: Compared) -> str:
     """FOUND as a unified diff."""
     made = [f"# {head(found)}", *([f"# {verdict(found)}"] if verdict(found) else [])]
-    made += [f"# {effect.severity} {effect.rule}: {sentence(effect)}" for effect in found.impact.effects]
+    made += [f"# {named(effect.tier)} {effect.rule}: {sentence(effect)}" for effect in found.impact.effects]
     for group in found.difference.groups:
         clusters = ", ".join(fold(group.clusters))
         made.append(f"--- {within(found.difference.before, clusters)}")
