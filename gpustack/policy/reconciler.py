@@ -14,7 +14,7 @@ from .base import Section, items, mapping, section
 from .daemonsets import Toleration
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
-from .types import AtLeast0, AtLeast1, ImageName, ImageRepository, ImageTagOrDigest, Labels, ObjectName
+from .types import AtLeast0, AtLeast1, DnsLabel, ImageName, ImageRepository, ImageTagOrDigest, Labels, ObjectName
 
 if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
@@ -78,6 +78,11 @@ class Reconciler(ImageSource):
     must tolerate them. Absent: none."""
     installParallel: AtLeast1 | None = None
     """How many new nodes are set up at a time; they serve nobody yet, so no budget counts them. Absent: 50."""
+    clientNamespaces: list[DnsLabel] = items()
+    """Namespaces whose DaemonSets with the nodeSelector `nvidia.com/gpu.deploy.client: "true"` are left to the driver
+    manager and the MIG manager, which take their pods off a node themselves. In any other namespace such pods count as
+    what they are, users of GPUs. Whoever can create a DaemonSet in one of them decides when a node can be worked on.
+    Absent: none."""
     breakerFailures: AtLeast0 | None = None
     """Failed nodes of one roll-out that stop it until somebody looks; 0 is never. Absent: 3."""
     maxAttempts: AtLeast1 | None = None

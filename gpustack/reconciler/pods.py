@@ -17,7 +17,8 @@ from .record import Finish
 
 RESOURCES = "nvidia.com/"
 CLIENT = f"{keys.DEPLOY}client"
-"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves."""
+"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves. Believed
+of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
 OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
 """Pods that the validator starts (label `app`): it removes them itself."""
 SYSTEM = "kube-system"
@@ -26,22 +27,28 @@ SYSTEM = "kube-system"
 @dataclass(frozen=True)
 class Uses:
     """What makes a pod one that uses GPUs: where the operands are, names of resources and RuntimeClasses, held
-    claims."""
+    claims; `clients` are the namespaces whose DaemonSets are taken off a node by others."""
 
     namespace: str
     resources: Collection[str] = ()
     runtime_classes: Collection[str] = ()
     claims: Collection[str] = ()
+    clients: Collection[str] = ()
 
     def gpu(self, pod: Pod) -> bool:
         """Whether POD uses a GPU of its node, or still may. Operands do not count: they are what is changed."""
-        if pod.finished or self.operand(pod) or CLIENT in pod.spec.nodeSelector:
+        if pod.finished or self.operand(pod) or self._client(pod):
             return False
         return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
 
     def operand(self, pod: Pod) -> bool:
         """Whether POD belongs to the stack itself."""
         return pod.metadata.namespace == self.namespace and (daemon(pod) or pod.labels.get("app") in OURS)
+
+    def _client(self, pod: Pod) -> bool:
+        """Whether others take POD off the node before they touch its GPUs."""
+        selected = pod.spec.nodeSelector.get(CLIENT) == "true"
+        return selected and daemon(pod) and pod.metadata.namespace in self.clients
 
     def _asks(self, pod: Pod) -> bool:
         for container in (*pod.spec.containers, *pod.spec.initContainers):
@@ -64,7 +71,11 @@ def obstacle(pod: Pod, how: PodDeletion | Drain) -> str:
     if pod.mirror:
         return f"{pod.key} is a static pod: remove it on the node"
     if daemon(pod):
-        return f'{pod.key} belongs to a DaemonSet that uses GPUs: give it the nodeSelector {CLIENT}: "true"'
+        asks = f'give it the nodeSelector {CLIENT}: "true", and ' if CLIENT not in pod.spec.nodeSelector else ""
+        return (
+            f"{pod.key} belongs to a DaemonSet that uses GPUs: {asks}name its namespace in "
+            "spec.reconciler.clientNamespaces of the cluster's policy"
+        )
     if pod.metadata.controller is None and not how.force:
         return f"{pod.key} has no controller and would not come back: delete it, or set force"
     if any(volume.emptyDir is not None for volume in pod.spec.volumes) and not how.deleteEmptyDir:

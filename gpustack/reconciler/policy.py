@@ -165,6 +165,9 @@ class Spec(Slim, kw_only=True):
     """None: the nodes bring their driver."""
     upgradeAnnotation: bool = False
     """Whether nodes get nvidia.com/gpu-driver-upgrade-enabled (reconciler.md L31)."""
+    clientNamespaces: list[str] = []
+    """Namespaces whose DaemonSets may have pods that the driver manager and the MIG manager take off a node
+    themselves, by the nodeSelector nvidia.com/gpu.deploy.client. Anybody's pod can have such a selector."""
     upgrade: Upgrade = msgspec.field(default_factory=Upgrade)
     fleet: Limits = msgspec.field(default_factory=Limits)
     """The same in every NodePolicy of a cluster: limits over all of them together."""

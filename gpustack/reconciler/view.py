@@ -245,6 +245,7 @@ def uses_of(known: Snapshot, view: View) -> Uses:
         {*(finish.resources if finish else ()), *(gpu.resources if gpu else ())},
         {*(finish.runtimeClasses if finish else ()), *(gpu.runtimeClasses if gpu else ())},
         known.claims,
+        frozenset(view.policy.spec.clientNamespaces if view.policy else ()),
     )
 
 

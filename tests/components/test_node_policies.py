@@ -331,3 +331,9 @@ def test_what_the_reconcilers_section_says() -> None:
 def test_a_driver_that_cannot_be_rendered_is_said_once() -> None:
     """Its own component refuses it; here is nothing to add."""
     assert from_spec(policy(nodePools=[{"name": "a"}])) is None
+
+
+def test_namespaces_of_clients() -> None:
+    """Whose DaemonSets are left to the driver manager: sorted, each once; by default nobody's."""
+    assert one()["clientNamespaces"] == []
+    assert one({"clientNamespaces": ["b", "a", "b"]})["clientNamespaces"] == ["a", "b"]

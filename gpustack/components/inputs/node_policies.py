@@ -111,6 +111,7 @@ def node_policy(
         gpu=gpu(spec, pool, offers),
         driver=driver_policy(spec, pool, drivers),
         upgradeAnnotation=rollout.automatic and any(each is not None for each in drivers),
+        clientNamespaces=sorted(set(section.clientNamespaces)),
         upgrade=upgrade(section, pool, rollout),
         fleet=fleet(spec),
         install=policy.Install(maxParallel=section.installParallel or 50),

@@ -29,6 +29,8 @@ class Workload:
     owned: bool = True
     """Whether its pods have a controller, for all that anybody sees."""
     labels: dict[str, str] = field(default_factory=dict)
+    selector: dict[str, str] = field(default_factory=dict)
+    """The nodeSelector of its pods, for all that anybody sees: they start where there is room."""
 
 
 def add_workload(world: World, workload: Workload) -> None:
@@ -98,7 +100,7 @@ def start(world: World, workload: Workload, node: str) -> Document:
         PODS,
         {
             "metadata": metadata,
-            "spec": {"nodeName": node, "containers": [container]},
+            "spec": {"nodeName": node, "containers": [container], "nodeSelector": workload.selector},
             "status": {
                 "phase": "Running",
                 "conditions": [{"type": "Ready", "status": "True"}],

@@ -254,7 +254,9 @@ class Actors:
     def workload(self, number: int) -> None:
         """The workload grows, shrinks, ends slowly, gets a strict budget or none."""
         budget, slow = (1, 0, None)[number % 3], (5.0, 40.0, 400.0)[number // 3 % 3]
-        add_workload(self.world, Workload("train", number % 6, max_unavailable=budget, ends_after=slow))
+        client = {"nvidia.com/gpu.deploy.client": "true"} if number % 4 == 3 else {}  # as if others took its pods away
+        made = Workload("train", number % 6, max_unavailable=budget, ends_after=slow, selector=client)
+        add_workload(self.world, made)
 
     def bind(self, number: int) -> None:
         """A pod lands on a node, cordoned or not."""
