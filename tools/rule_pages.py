@@ -30,6 +30,7 @@ OVER = {
     "origins": "the effective spec, and who wrote what of it",
     "object": "each rendered object",
     "render": "everything that is rendered",
+    "engine": "what is rendered for Argo CD or Flux, and what that syncs",
     "workload": "each workload of tenants, and of the policy's extraObjects, beside what the cluster offers",
 }
 INTRODUCTION = """\

@@ -45,6 +45,7 @@ RULE_MODULES = (
     "alert_rules",
     "gitops",
     "gitops_engine",
+    "argocd_project",
     "placement",
     "twice",
     "pods",

@@ -5,6 +5,8 @@ A rule is a generator of hits over one of these, whichever says enough (the chea
     over="spec"     the effective spec. Runs once for all clusters of a spec, before anything is rendered.
     over="object"   one rendered object (model.Resource), by itself. Runs once for each component that is synthesised.
     over="render"   a Render: the spec, and all objects that it renders to. Runs once for all clusters of a spec.
+    over="engine"   an EngineObjects: what is rendered for Argo CD or Flux, and what that syncs. Runs once for all
+                    clusters of a spec that names an engine.
     over="origins"  a Written: the spec, and who wrote which value of it. Runs once for each policy file that changed.
     over="workload" a Tenant: one workload of a tenant, and what the cluster offers. Runs where tenants' manifests are
                     checked, and for each workload among the policy's extraObjects.
@@ -28,13 +30,14 @@ from . import RULE_MODULES
 
 if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
-    from .subjects import Render, Written
+    from .subjects import EngineObjects, Render, Written
     from .tenants import Tenant
 
-Over = Literal["spec", "object", "render", "origins", "workload"]
+Over = Literal["spec", "object", "render", "engine", "origins", "workload"]
 SpecCheck = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
 ObjectCheck = Callable[[Resource], Iterator["Hit"]]
 RenderCheck = Callable[["Render"], Iterator["Hit"]]
+EngineCheck = Callable[["EngineObjects"], Iterator["Hit"]]
 OriginsCheck = Callable[["Written"], Iterator["Hit"]]
 WorkloadCheck = Callable[["Tenant"], Iterator["Hit"]]
 Check = Callable[[Any], Iterator["Hit"]]
@@ -114,6 +117,8 @@ def rule(id: str, severity: Severity, over: Literal["spec"] = "spec") -> Callabl
 def rule(id: str, severity: Severity, over: Literal["object"]) -> Callable[[ObjectCheck], ObjectCheck]: ...
 @overload
 def rule(id: str, severity: Severity, over: Literal["render"]) -> Callable[[RenderCheck], RenderCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["engine"]) -> Callable[[EngineCheck], EngineCheck]: ...
 @overload
 def rule(id: str, severity: Severity, over: Literal["origins"]) -> Callable[[OriginsCheck], OriginsCheck]: ...
 @overload

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Body, Resource
 from ..policy.place import parse
@@ -70,3 +70,21 @@ class Render:
 
         found = ((resource, pod_template(resource.body)) for resource in self.resources)
         return tuple((resource, template["spec"]) for resource, template in found if template is not None)
+
+
+class Synced(NamedTuple):
+    """What an engine's object syncs: kinds as (API group, kind, whether namespaced), and their namespaces."""
+
+    kinds: Sequence[tuple[str, str, bool]]
+    namespaces: Sequence[str]
+
+
+@dataclass(frozen=True)
+class EngineObjects:
+    """What an effective spec is rendered to for its engine: `bodies`, the roots that `bootstrap` prints too, for a
+    cluster whose name does not matter, and what each Application syncs, by its name.
+    """
+
+    spec: ClusterPolicySpec
+    bodies: Sequence[Body]
+    synced: Mapping[str, Synced]

@@ -11,11 +11,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, Resource
+from ..checks.rule import rules_over
+from ..checks.subjects import EngineObjects, Synced
+from ..model import Body, Finding, Resource
 from .causes import caused, named
 from .emit import emit
 
 if TYPE_CHECKING:
+    from ..gitops.plan import Plan
     from ..policy.spec import ClusterPolicySpec
 
 SAMPLE = "cluster"
@@ -36,15 +39,29 @@ def planned(spec: ClusterPolicySpec, bodies: Iterable[str]) -> dict[str, Any] | 
 
 
 def engine_findings(spec: ClusterPolicySpec, minor: str, plan: dict[str, Any] | None) -> Iterator[Finding]:
-    """What is wrong with the objects of PLAN by their schemas, with the place in SPEC."""
+    """What is wrong with the objects of PLAN by their schemas and by rules, with the place in SPEC."""
     if plan is None:
         return
-    from ..gitops.plan import Plan, objects
+    from ..gitops.plan import Plan, objects, roots
     from .validate import validate
 
-    for body in objects(Plan.model_validate(plan), SAMPLE):
+    found = Plan.model_validate(plan)
+    made = objects(found, SAMPLE)
+    for body in made:
         for finding in validate(body, minor):
             yield caused(spec, "gitops", named(body, ""), finding)
+    root = [body for body in roots(found, SAMPLE) if body not in made]
+    for rule in rules_over("engine"):
+        yield from rule.findings(EngineObjects(spec, (*made, *root), synced(found, made, root)))
+
+
+def synced(plan: Plan, made: list[Body], root: list[Body]) -> dict[str, Synced]:
+    """What each of the objects MADE for PLAN syncs, and what those of its ROOT do, by their names."""
+    ours = Synced([(one.group, one.kind, one.namespaced) for one in plan.kinds], plan.namespaces)
+    heads = {(str(body["apiVersion"]).rpartition("/")[0], body["kind"], True) for body in made}
+    theirs = Synced(sorted(heads), sorted({body["metadata"]["namespace"] for body in made}))
+    names = ((body["metadata"]["name"], what) for bodies, what in ((made, ours), (root, theirs)) for body in bodies)
+    return dict(names)
 
 
 def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[str, bytes]:

@@ -10,12 +10,13 @@ No `PruneLast`: it adds a wave behind the last one, and Argo CD would wait for t
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..catalog import texts
 from ..catalog.rendered_kinds import rendered_kinds
 from ..model import Body
-from ..policy.gitops import ArgoCd, revision
+from ..policy.gitops import revision
 from . import marks
 from .plan import Kind, Plan, folder
 
@@ -104,9 +105,19 @@ def _source(plan: Plan) -> Body:
     return {"repoURL": plan.url, "targetRevision": f"refs/tags/{name}" if kind == "tag" and not plan.oci else name}
 
 
-def _destination(settings: ArgoCd) -> dict[str, str]:
-    given = settings.destination
-    return {"server": given.server} if given.server else {"name": given.name or ""}
+def _destination(plan: Plan, namespace: str) -> dict[str, str]:
+    """The cluster, and a namespace of it. Argo CD compares the namespace too with what the project permits, so an
+    Application without one is refused.
+    """
+    given = plan.settings.argocd.destination
+    return {**({"server": given.server} if given.server else {"name": given.name or ""}), "namespace": namespace}
+
+
+def _literal(where: dict[str, str]) -> dict[str, str]:
+    """WHERE, which a project reads as a pattern, so that it is no other cluster: the address of an API server may have
+    an IPv6 address in brackets, which would be one character of several.
+    """
+    return {key: re.sub(r"^!|[*?{}\[\]\\]", r"\\\g<0>", value) for key, value in where.items()}
 
 
 def _project(plan: Plan, cluster: str) -> Body:
@@ -124,11 +135,10 @@ def _project(plan: Plan, cluster: str) -> Body:
         found = sorted((each.group, each.kind) for each in known if each.namespaced == inside)
         return [{"group": group, "kind": kind} for group, kind in found]
 
-    where = _destination(plan.settings.argocd)
     spec = {
         "description": f"GPU stack of {cluster}",
         "sourceRepos": [plan.url],
-        "destinations": [{**where, "namespace": namespace} for namespace in plan.namespaces],
+        "destinations": [_literal(_destination(plan, namespace)) for namespace in plan.namespaces],
         "clusterResourceWhitelist": of(inside=False),
         "namespaceResourceWhitelist": of(inside=True),
     }
@@ -146,7 +156,7 @@ def _application(plan: Plan, cluster: str) -> Body:
     spec = {
         "project": settings.project or f"{ROOT}-{cluster}",
         "source": {**_source(plan), "path": plan.cluster_path(cluster), "directory": {"recurse": True}},
-        "destination": _destination(settings),
+        "destination": _destination(plan, plan.namespace),
         "syncPolicy": policy,
     }
     return _object("Application", f"{ROOT}-{cluster}", plan, spec, {**COMPARE, marks.WAVE: "0"})

@@ -32,14 +32,15 @@ class Kind(BaseModel):
 
 
 class Plan(BaseModel):
-    """`namespaces` are those that hold rendered objects, `stages` the folders of the cluster, `policies` the names of
-    its NodePolicies.
+    """`namespace` is the stack's own, `namespaces` are those that hold rendered objects, `stages` the folders of the
+    cluster, `policies` the names of its NodePolicies.
     """
 
     model_config = ConfigDict(frozen=True)
 
     settings: GitOps
     stages: tuple[Stage, ...]
+    namespace: str
     kinds: tuple[Kind, ...]
     namespaces: tuple[str, ...]
     policies: tuple[str, ...]
@@ -88,6 +89,7 @@ def plan_of(spec: ClusterPolicySpec, resources: Iterable[Resource]) -> Plan | No
     return Plan(
         settings=spec.gitops,
         stages=tuple(stage for stage in STAGES if stage in stages),
+        namespace=spec.cluster.namespace,
         kinds=tuple(Kind(group=group, kind=kind, namespaced=inside) for group, kind, inside in sorted(kinds)),
         namespaces=tuple(sorted(namespaces)),
         policies=tuple(sorted(policies)),

@@ -60,7 +60,7 @@ def test_application(store: Store) -> None:
         "path": "dist/prod",
         "directory": {"recurse": True},
     }
-    assert spec["destination"] == {"name": "prod-eu-1"}
+    assert spec["destination"] == {"name": "prod-eu-1", "namespace": "gpu-operator"}
     assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
     assert "ServerSideApply=true" in spec["syncPolicy"]["syncOptions"]
     assert not any(option.startswith("PruneLast") for option in spec["syncPolicy"]["syncOptions"])
@@ -74,7 +74,7 @@ def test_every_field_has_an_effect(store: Store) -> None:
     own = planned(store, project="platform", namespace="gitops", destination={"server": HERE})
     (body,) = objects(own, "prod")
     assert (body["metadata"]["namespace"], body["spec"]["project"]) == ("gitops", "platform")
-    assert body["spec"]["destination"] == {"server": HERE}
+    assert body["spec"]["destination"] == {"server": HERE, "namespace": "gpu-operator"}
     source = application(planned(store, repository={"revision": "refs/tags/v1", "path": "."}))["source"]
     assert (source["targetRevision"], source["path"]) == ("refs/tags/v1", "prod")
     oci = {"url": "oci://registry.example.com/gpu", "revision": "v1"}
@@ -99,6 +99,23 @@ def test_the_project_permits_what_is_rendered_and_no_more(store: Store) -> None:
     permitted = {item["kind"] for scope in ("cluster", "namespace") for item in spec[f"{scope}ResourceWhitelist"]}
     assert "PersistentVolumeClaim" in permitted
     assert not permitted & {"Secret", "Pod", "Node", "*", "ValidatingWebhookConfiguration"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "pattern"),
+    [
+        ({"server": "https://[2001:db8::7]:6443"}, {"server": r"https://\[2001:db8::7\]:6443"}),
+        ({"name": "prod*"}, {"name": r"prod\*"}),
+        ({"name": "!prod"}, {"name": r"\!prod"}),
+        ({"name": "prod-1!"}, {"name": "prod-1!"}),
+    ],
+)
+def test_the_project_permits_this_cluster_alone(store: Store, cluster: dict[str, str], pattern: dict[str, str]) -> None:
+    """A project reads patterns: what is one in an address or a name is written so that it means itself."""
+    made = planned(store, destination=cluster)
+    assert application(made)["destination"] == {**cluster, "namespace": "gpu-operator"}
+    project = named(objects(made, "prod"))["AppProject/gpustack-prod"]["spec"]
+    assert project["destinations"] == [{**pattern, "namespace": "gpu-operator"}]
 
 
 def test_known_kinds_are_all_that_is_rendered() -> None:

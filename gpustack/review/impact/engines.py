@@ -79,8 +79,16 @@ def destination(subject: Subject) -> Iterator[Hit]:
     Do: make sure that both names are one cluster, or that the new one is meant to get this stack.
     """
     for change in changed(subject, *SYNCS):
-        for step in steps(change, (("spec", "destination"), ("spec", "kubeConfig"))):
+        old, new = (cluster_of(body) for body in (change.old, change.new))
+        if old != new:
+            yield Hit(str(change.identity), f"destination {shown(old)} -> {shown(new)}")
+        for step in steps(change, (("spec", "kubeConfig"),)):
             yield Hit(str(change.identity), step)
+
+
+def cluster_of(body: Body | None) -> Body:
+    """The cluster that an Application goes to. The namespace beside it moves nothing: every object has its own."""
+    return {key: value for key, value in (at(body, "spec", "destination") or {}).items() if key != "namespace"}
 
 
 FROM: dict[str, Paths] = {

@@ -16,7 +16,9 @@ URL = "https://git.example.com/a.git"
 KINDS = (Kind(group="apps", kind="DaemonSet", namespaced=True),)
 
 
-def engine(which: str, stages: tuple[str, ...] = ("base", "driver"), **settings: Any) -> Objects:
+def engine(
+    which: str, stages: tuple[str, ...] = ("base", "driver"), stack: str = "gpu-operator", **settings: Any
+) -> Objects:
     """The objects of an engine for the cluster `c`, with SETTINGS over what every policy has."""
     repository = {"url": URL, **settings.pop("repository", {})}
     section = {"argocd": {"destination": {"name": "c"}}, "flux": {}}[which] | settings
@@ -24,7 +26,8 @@ def engine(which: str, stages: tuple[str, ...] = ("base", "driver"), **settings:
         settings=GitOps.model_validate({"engine": which, "repository": repository, which: section}),
         stages=stages,  # type: ignore[arg-type]
         kinds=KINDS,
-        namespaces=("gpu-operator",),
+        namespace=stack,
+        namespaces=(stack,),
         policies=(),
     )
     return {Identity.of(body, which): Rendered(body, f".gitops/{which}/c/x.yaml") for body in objects(plan, "c")}
@@ -68,6 +71,7 @@ UNSYNCED = "it is removed: what is in its stage isn't synced any more"
             [f"{APPLICATION}: destination name c -> server https://a.example.com"],
         ),
         (engine("argocd"), engine("argocd", namespace="argocd", selfHeal=False), "IMP802", None),
+        (engine("argocd"), engine("argocd", stack="gpu"), "IMP802", None),
         (
             engine("argocd"),
             engine("argocd", repository={"revision": "v2"}),
