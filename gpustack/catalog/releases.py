@@ -20,7 +20,7 @@ from typing import Any
 from gpustack import model
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
-from gpustack.catalog.traits import Traits, without
+from gpustack.catalog.traits import Traits
 
 PULL_POLICY = "IfNotPresent"
 """What the charts of all releases write beside every image."""
@@ -139,7 +139,7 @@ def release(name: str) -> Release:
         openshift_range=_range(data["openshift"]),
         containerd_range=_range(data["containerd"]),
         notes=tuple(data["notes"]),
-        traits=without(data.get("lacks", [])),
+        traits=Traits.of(name),
     )
 
 

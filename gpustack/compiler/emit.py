@@ -4,8 +4,8 @@ The problem: YAML has two versions and many readers. A plain `1_000`, `0o17`, `1
 to one and a number, a boolean or a merge to the next, and Go's reader, which decides for Kubernetes, agrees with none
 of the others. A general writer asks its own reader only. This one leaves a string plain only where no rule of any
 reader touches it, and quotes it otherwise. Rejected: the writers of cdk8s and PyYAML (each leaves plain what Go takes
-for a number), and JSON in place of YAML (safe, but nobody can review a script in a ConfigMap). What readers made of such values in the
-field: bug-reports.md B60.
+for a number), and JSON in place of YAML (safe, but nobody can review a script in a ConfigMap). What
+readers made of such values in the field: bug-reports.md B60.
 
 The form:
 

@@ -58,12 +58,12 @@ def pod(inputs: VfioManagerInputs) -> Pod:
         # The program looks for kernel modules in the image's /lib/modules, and for drivers below HOST_ROOT.
         main.env.set("HOST_ROOT", "/host")
         main.mount(Volume.host("host-lib-modules", "/lib/modules", "Directory"), "/lib/modules", read_only=True)
+        if not common.traits.vfio_manager_unbinds:
+            # One word with blanks, which no program is called: nothing is unbound, as with that release's operator.
+            main.pre_stop = [f"{program} unbind --all"]
     else:
         source = Volume.config_map(NAME, NAME, mode=0o700)
         main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh")
-    if not common.traits.vfio_manager_unbinds:
-        # One word with blanks in it, which no program is called: nothing is unbound, as with that release's operator.
-        main.pre_stop = [f"{program} unbind --all"]
     return Pod(
         NAME,
         {},

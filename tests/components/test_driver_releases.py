@@ -121,10 +121,6 @@ def test_labels_of_drivers() -> None:
         assert ("team" in body["metadata"]["labels"]) is ("note" in body["metadata"]["annotations"]) is whole
 
 
-def test_a_patch_release_takes_no_trait_back() -> None:
-    """Within a line releases only gain: a `lacks` that misses an entry would give its trait to the older ones alone."""
-    for line in {releases.release(name).line for name in releases.names()}:
-        names = [name for name in releases.names() if releases.release(name).line == line]
-        for trait in fields(Traits):
-            having = [bool(getattr(releases.release(name).traits, trait.name)) for name in names]
-            assert having == sorted(having), f"{trait.name}: {dict(zip(names, having, strict=True))}"
+def test_a_trait_begins_with_a_release() -> None:
+    """Each difference names the release that brought it, one that the catalogue has, or it would begin with none."""
+    assert {trait.metadata["since"] for trait in fields(Traits)} <= set(releases.names())

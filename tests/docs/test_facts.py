@@ -1,7 +1,7 @@
 """docs/facts/: whatever code, tests or tools cite of the facts stands there.
 
-A citation is the file's name and what it has there: `operator.md 7.2`, `reconciler.md U23, U24, I9`, `bug-reports.md B53`.
-Sections and ids go with their numbers; a file that is named alone is cited whole.
+A citation is the file's name and what it has there: `operator.md 7.2`, `reconciler.md U23, U24, I9`,
+`bug-reports.md B53`. Sections and ids go with their numbers; a file that is named alone is cited whole.
 """
 
 from __future__ import annotations
