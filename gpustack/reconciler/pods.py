@@ -17,8 +17,8 @@ from .record import Finish
 
 RESOURCES = "nvidia.com/"
 CLIENT = f"{keys.DEPLOY}client"
-"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves. Believed
-of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
+"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves.
+Believed of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
 OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
 """Pods that the validator starts (label `app`): it removes them itself."""
 SYSTEM = "kube-system"

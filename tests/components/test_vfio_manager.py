@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.catalog.traits import without
+from gpustack.catalog.traits import Traits
 from gpustack.components import VfioManager
 from gpustack.components.inputs.driver_settings import Manager
 from gpustack.components.inputs.vfio_manager import VfioManagerInputs, from_spec
@@ -18,8 +18,8 @@ from tests.components.common import common, container, env, grants, mounts, pod_
 from tests.components.sandbox import machines
 
 NAME = "nvidia-vfio-manager"
-V26_3 = without(["vfio_manager_unbinds"])
-V25_10 = without(["vfio_manager_program"])
+V26_3 = Traits.of("v26.3.3")
+V25_10 = Traits.of("v25.10.1")
 
 
 def rendered(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, Body]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpustack.catalog import texts
-from gpustack.catalog.traits import without
+from gpustack.catalog.traits import Traits
 from gpustack.components import VgpuDeviceManager
 from gpustack.components.inputs.configs import from_spec as configs
 from gpustack.components.inputs.vgpu_device_manager import VgpuDeviceManagerInputs, from_spec
@@ -66,7 +66,7 @@ def test_it_waits_for_the_vgpu_manager() -> None:
 
     assert "/vgpu-manager-ready" in wait({})
     assert "/host-vgpu-manager-ready" in wait({})
-    assert "/host-vgpu-manager-ready" not in wait({"traits": without(["vgpu_manager_of_the_node"])})
+    assert "/host-vgpu-manager-ready" not in wait({"traits": Traits.of("v26.3.3")})
 
 
 def test_rights() -> None:

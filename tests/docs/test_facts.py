@@ -19,6 +19,7 @@ ID = r"(?:[A-Z]{1,2}\d+|\d+(?:\.\d+)*)"
 CITED = re.compile(rf"\b([a-z-]+\.md)((?:(?:,? (?:sections? )?|, | and | to |, and ){ID}\b(?! [a-z]+s\b))*)")
 HEADS = re.compile(rf"^(?:#+ |- |\*\*)({ID})\b", re.MULTILINE)
 
+
 def citations() -> Iterator[tuple[Path, str, str]]:
     """Where, which file, and which section or id of it."""
     for folder in ("gpustack", "tests", "tools"):
