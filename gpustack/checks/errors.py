@@ -117,5 +117,8 @@ RAISED: dict[str, str] = {
     "GPU972": "A proxy or a file of certificates that the environment names can't be used",
     "GPU973": "Nothing says where a cluster's artifact is pushed to",
     "GPU974": "An artifact is pushed to where the cluster's policy doesn't read it",
+    "GPU975": "A cache isn't used, as others could have written what is in it",
+    "GPU976": "A path in dist/ isn't rendered",
+    "GPU977": "dist.allow.yaml is no list of files",
     "GPU999": "A defect of gpustack",
 }

@@ -12,6 +12,7 @@ With `--format json` an error too is a JSON document on standard output: the exi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import itertools
 import os
@@ -62,6 +63,7 @@ REFUSALS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    settle()
     words = list(sys.argv[1:] if arguments is None else arguments)
     with guarded():
         try:
@@ -71,6 +73,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             silence(1)
             return 141 if isinstance(lost.error, BrokenPipeError) else tell(refusal(lost.error), [])
         return code
+
+
+def settle() -> None:
+    """Import nothing from the current folder, which may be anybody's clone, in this process and those that it starts.
+
+    `python -m gpustack` looks there first, and so does a PYTHONPATH with an empty part. Our own home stays.
+    """
+    home = Path(__file__).parents[2]
+    with contextlib.suppress(OSError):
+        here = Path.cwd()
+        sys.path[:] = [folder for folder in sys.path if Path(folder) == home or Path(folder) not in {Path(), here}]
+    sys.path[:] = [folder for folder in sys.path if Path(folder).is_absolute()]
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def attempt(words: list[str]) -> int:

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..compiler.cache import Store, own_digest, private_store
+from ..compiler.cache import Store, own_digest, private_store, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
-from . import revisions
+from .text import print_findings
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -139,8 +139,16 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
 def store(options: argparse.Namespace) -> Iterator[Store]:
     """The user's store, or one of this run alone with --no-cache and for a user without a home."""
     folder = None if options.no_cache else cache_folder()
+    if folder is not None and (trouble := untrusted(folder)):
+        print_findings(
+            [Finding("GPU975", "warning", f"the cache {folder} isn't used: it {trouble}", remedy=PRIVATE)], sys.stderr
+        )
+        folder = None
     with private_store() if folder is None else contextlib.nullcontext(Store(folder, own_digest())) as found:
         yield found
+
+
+PRIVATE = "name a folder of your own outside of the clone with GPUSTACK_CACHE, or take others' rights: chmod -R go-w"
 
 
 def cache_folder() -> Path | None:
@@ -249,25 +257,15 @@ def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do."""
     from ..policy.load import layers_of
+    from .git import Git
 
-    revisions.refuse_option(reference)
-    folders = sorted({str(path.parent) for path in fleet})
-    top = Path(git(reference, "rev-parse", "--show-toplevel").removesuffix("\n"))
-    differing = git(reference, "diff", "--name-only", "--no-renames", "--no-relative", "-z", reference, "--", *folders)
-    untracked = git(reference, "ls-files", "--others", "--exclude-standard", "-z", "--", *folders)
-    changed = {(top / name).resolve() for name in differing.split("\0") if name}
-    changed |= {Path(name).resolve() for name in untracked.split("\0") if name}
-    return [
-        path
-        for path in fleet
-        if path.resolve() in changed or any(layer.resolve() in changed for layer in layers_of(path))
-    ]
-
-
-def git(reference: str, *words: str) -> str:
-    """What Git answers to WORDS, which compare with REFERENCE. File names in WORDS are no patterns."""
-    why, remedy = "--changed-since asks Git which policies differ", "install Git, or name the clusters to render"
-    return revisions.answer(revisions.start(words, why, remedy), f"git can't compare with {reference!r}", reference)
+    git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")
+    commit = git.commit(reference)
+    needed = {path: [path, *layers_of(path)] for path in fleet}
+    # What a link leads to counts, and where it leads.
+    names = {name: (name, name.resolve()) for files in needed.values() for name in files}
+    changed = git.changed(commit, {each for both in names.values() for each in both})
+    return [path for path, files in needed.items() if any(changed.intersection(names[name]) for name in files)]
 
 
 def progress_line(options: argparse.Namespace) -> Progress:

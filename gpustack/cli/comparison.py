@@ -8,7 +8,6 @@ many nodes a change is about.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from ..gitops import place
 from ..model import Finding, InputError
 from . import common
+from .git import blob_name
 from .policies import Policies, beside
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
     from .formats.diff import Compared
+    from .git import Git
     from .policies import Spec
-    from .revisions import Git
 
 
 @contextmanager
@@ -175,7 +175,7 @@ def side_of(project: Project, found: Sequence[Source], texts: Texts, title: str)
 def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
     """What is merged: the rendered folder at the base's commit, or what its policies render to; beside AFTER."""
     from ..review.diff.sides import Side
-    from .revisions import Git
+    from .git import Git
 
     git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
     commit = git.base(options.base)
@@ -256,14 +256,6 @@ def unchanged(after: New, folder: str, how: str) -> dict[str, tuple[str, str]]:
                 encoded[text] = after.side.text(text).encode()
             found[f"{where}{name}"] = blob_name(how, head, encoded[text]), text
     return found
-
-
-def blob_name(how: str, *parts: bytes) -> str:
-    """What Git calls the content that PARTS are together, with the algorithm HOW."""
-    made = hashlib.new(how, b"blob %d\0" % sum(map(len, parts)), usedforsecurity=False)
-    for part in parts:
-        made.update(part)
-    return made.hexdigest()
 
 
 def rendered_there(git: Git, commit: str, project: Project, texts: Texts, title: str) -> tuple[Side, Policies]:

@@ -19,7 +19,7 @@ from .. import __version__
 from ..compiler.index import SCRATCH
 from ..model import Finding, InputError, MissingToolError, OutputError, docs
 from ..policy.regular import read_regular
-from . import common, revisions
+from . import common, git
 from .text import printable
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -85,7 +85,7 @@ def not_committed(folder: Path, names: Iterable[str]) -> Iterator[str]:
     """What to say where Git leaves out some of NAMES in FOLDER: a .gitignore that was there already may have dist/."""
     asked = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--", *names]
     try:
-        done = revisions.start(asked, "", "", folder=folder)
+        done = git.start(asked, "", "", root=folder)
     except MissingToolError:
         return
     ignored = dict.fromkeys(PurePosixPath(name).parts[0] for name in os.fsdecode(done.stdout).split("\0") if name)

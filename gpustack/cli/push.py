@@ -15,13 +15,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, InputError, MissingToolError, StaleError, masked
+from ..model import Finding, InputError, StaleError, masked
 from . import common, destination, rendered
 from .text import document, plain, print_findings, printable, whole
 
 if TYPE_CHECKING:
     from ..registry.client import Client
-    from .revisions import Git
+    from .git import Git
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,14 +119,14 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
     """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
-    from .revisions import NOWHERE, Git
+    from ..policy.programs import work_tree
+    from .git import NOWHERE, Git
 
-    try:
-        git = Git("push annotates the commit that it pushes", "install Git, or give --source and --revision", folder)
-    except MissingToolError:
-        if any((above / ".git").exists() for above in folder.resolve().parents):
-            raise
+    top = work_tree(folder.parent)  # Git looks for no other repository on the way there
+    if not os.path.lexists(top / ".git"):
         return "", ""
+    try:
+        git = Git("push annotates the commit that it pushes", "install Git, or give --source and --revision", top)
     except InputError as error:
         if NOWHERE in str(error):
             return "", ""
@@ -138,11 +138,15 @@ def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
 
 def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     """The last commit that touched FOLDER, which must hold FILES as that commit has them."""
-    where = os.path.abspath(folder)
-    changed = git.ask("status", "--porcelain", "--untracked-files=all", "--", where).strip()
-    tracked = {os.path.relpath(name, where) for name in git.tracked(where)}
-    commit = git.ask("rev-list", "--max-count=1", "HEAD", "--", where).strip() if tracked and not changed else ""
-    if not commit or not tracked.issuperset(files):
+    from .git import same
+
+    full = os.path.abspath(folder)
+    head, where = git.head(), git.place(full) or "."
+    held = git.entries(head, full) if head else {}
+    names = {os.path.normpath(f"{where}/{name}") for name in files}
+    current = held.keys() >= names and all(same(git.here(name), entry) for name, entry in held.items())
+    commit = git.ask("rev-list", "--max-count=1", head, "--", where).strip() if current else ""
+    if not commit:
         what = f"{folder} isn't committed, so no revision names what would be pushed"
         raise StaleError(Finding("GPU968", "error", what, remedy="commit it, or give --revision"))
     if cut_off(git, commit):

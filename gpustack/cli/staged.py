@@ -46,7 +46,7 @@ def missing(options: argparse.Namespace) -> list[Finding]:
 def unstaged(out: Path) -> list[str]:
     """The files below OUT that differ from those which Git has staged, less those of policies that Git doesn't know."""
     from .affected import Files, below, concerned
-    from .revisions import Git
+    from .git import Git
 
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")
     found = git.unstaged(str(out))

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubeconform",
         metavar="PATH",
         type=Path,
-        help="the program to use (default: the PATH's, else .tools/bin/kubeconform)",
+        help="the program to use (default: the PATH's)",
     )
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     out = Path(options.out)
     clusters = chosen(out, options.clusters)
-    binary = kubeconform.find(options.kubeconform, Path.cwd())
+    binary = kubeconform.find(options.kubeconform)
     files: dict[Path, str] = {}
     findings: list[Finding] = []
     for cluster in clusters:

@@ -16,13 +16,15 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..policy.regular import read_regular
+from ..policy.programs import of_work_tree
+from ..policy.regular import open_regular
 
 KEPT_SALTS = 4
 MEMORY_BYTES = 32 * 1024 * 1024
@@ -65,6 +67,27 @@ def own_files(package: Path) -> Iterator[Path]:
         yield from (path for path in files if path.is_file())
 
 
+def ours_alone(state: os.stat_result) -> bool:
+    """Whether the file or folder with STATE belongs to us, or to root, and nobody else can write to it."""
+    return state.st_uid in {os.geteuid(), 0} and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def untrusted(root: Path) -> str:
+    """Why the store in ROOT must not be read, as the end of a sentence; "" where it may.
+
+    The checksum of an entry tells damage, not who wrote it: whoever can write to the folder says what is rendered.
+    """
+    if of_work_tree(root):
+        return "is in the work tree, where a pull request can put entries"
+    try:
+        state = root.stat()
+    except OSError:
+        return ""
+    if not stat.S_ISDIR(state.st_mode) or ours_alone(state):
+        return ""
+    return "belongs to another user" if state.st_uid not in {os.geteuid(), 0} else "can be written by other users"
+
+
 class Store:
     """Values (JSON objects) by kind and key, below `root`/<salt>/. Keeps recently used ones in memory."""
 
@@ -94,7 +117,10 @@ class Store:
         if held is not None:
             return held[1]
         try:
-            data = read_regular(self._path(kind, key))
+            with open_regular(self._path(kind, key)) as file:
+                if not ours_alone(os.fstat(file.fileno())):
+                    return None
+                data = file.read()
         except OSError:
             return None
         if len(data) < 64 or self._seal(kind, key, data[65:]) != data[:64]:
@@ -114,7 +140,7 @@ class Store:
             try:
                 descriptor = os.open(temporary, FRESH, 0o600)
             except FileNotFoundError:
-                os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
+                make_private(Path(folder), self.root)
                 descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
@@ -144,6 +170,12 @@ class Store:
 
 def _used(entry: os.DirEntry[str]) -> float:
     return entry.stat().st_mtime
+
+
+def make_private(folder: Path, root: Path) -> None:
+    """Make FOLDER, with those above it, for us alone from ROOT on, whatever the umask is."""
+    for each in (root, *reversed([above for above in folder.parents if root in above.parents]), folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager

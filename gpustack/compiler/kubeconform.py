@@ -31,6 +31,7 @@ from gpustack.catalog import kubernetes
 from gpustack.compiler.cache import digest
 from gpustack.compiler.executor import available_cpus
 from gpustack.model import Finding, Location, MissingToolError
+from gpustack.policy import programs
 from gpustack.policy.regular import open_regular, read_regular
 
 NAME = "kubeconform"
@@ -65,8 +66,8 @@ class Group:
         return os.path.abspath(self.paths[0])  # not resolve(): a link must keep its own name
 
 
-def find(explicit: Path | None = None, project: Path | None = None) -> Path:
-    """Return the kubeconform to use: EXPLICIT, else the PATH's, else PROJECT/.tools/bin/kubeconform.
+def find(explicit: Path | None = None) -> Path:
+    """Return the kubeconform to use: EXPLICIT, else the PATH's. Never one that happens to lie in the current folder.
 
     Raises MissingToolError when there is none. An explicit one that can't be run is not replaced by another.
     """
@@ -74,16 +75,15 @@ def find(explicit: Path | None = None, project: Path | None = None) -> Path:
         found = shutil.which(explicit.absolute())
         places = str(explicit)
     else:
-        built = (project or Path.cwd()).absolute() / ".tools" / "bin"
-        found = shutil.which(NAME) or shutil.which(NAME, path=str(built))
-        places = f"the PATH and {built}"
+        found = programs.find(NAME)
+        places = "the folders that the PATH names from / on"
     if found is None:
         raise _missing(f"looked at {places}")
     return Path(found)
 
 
 def _missing(why: str) -> MissingToolError:
-    remedy = "install kubeconform and put it on the PATH; in a clone of gpustack, `make setup` builds it"
+    remedy = "put it on the PATH, or name it with --kubeconform; in a clone of gpustack, `make validate` does"
     return MissingToolError(Finding("GPU906", "error", "no kubeconform that can be run", why=why, remedy=remedy))
 
 
@@ -183,8 +183,11 @@ def _command(binary: Path, minor: str, workers: int) -> list[str]:
 def _ask(binary: Path, chunk: Sequence[Group], workers: int) -> tuple[list[Finding], set[str]]:
     """Run kubeconform over a chunk. Return the findings and the names of the groups that are good."""
     command = [*_command(binary, chunk[0].minor, workers), *(group.name for group in chunk)]
+    alone = {"PATH": programs.search(), "LC_ALL": "C"}  # nothing around it has a say
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False, env=alone
+        )
     except subprocess.TimeoutExpired:
         return [_failed(chunk, "GPU904", f"it was still running after {TIMEOUT_S} seconds")], set()
     except OSError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import MutableMapping
 from importlib import import_module
@@ -19,6 +18,7 @@ from pathlib import Path
 from threading import Thread
 
 from ..model import Finding, MissingToolError
+from ..policy import programs
 
 MINIMUM = 22
 SMALL_HEAP = "--max-semi-space-size=1"
@@ -49,12 +49,16 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     """
     for name in QUIET:
         environment.setdefault(name, "1")
+    unsteer(environment)
     if not any(environment.get(name) for name in PACKAGES):
         environment[PACKAGES[0]] = "disabled"
     chosen = environment.get("JSII_NODE")
     if chosen:
-        if version(chosen) is None:
-            raise unusable(f"JSII_NODE names {chosen!r}, which doesn't run or isn't a Node")
+        found = chosen if os.path.isabs(chosen) else programs.find(chosen, environment.get("PATH"))  # noqa: PTH117 - a str
+        if found is None or version(found) is None:
+            why = "" if found else "; a path is written from / on, so that no clone brings the program along"
+            raise unusable(f"JSII_NODE names {chosen!r}, which doesn't run or isn't a Node", why)
+        environment["JSII_NODE"] = found
         return
     found = on_path(environment.get("PATH")) or from_wheel()
     if found is None:
@@ -66,6 +70,21 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     environment.setdefault("NODE_OPTIONS", SMALL_HEAP)
 
 
+def unsteer(environment: MutableMapping[str, str]) -> None:
+    """Take out of ENVIRONMENT by what Node or jsii would run another program than cdk8s: modules that are loaded first,
+    another runtime, and packages that lie where a clone may have brought them. Limits of memory stay.
+    """
+    limits = [word for word in environment.get("NODE_OPTIONS", "").split() if LIMIT.fullmatch(word)]
+    for name in [name for name in environment if name.startswith("NODE_") or name == "JSII_RUNTIME"]:
+        del environment[name]
+    if limits:
+        environment["NODE_OPTIONS"] = " ".join(limits)
+    root = environment.get(PACKAGES[1], "")
+    if root and (not os.path.isabs(root) or programs.of_work_tree(root)):  # noqa: PTH117 - a str
+        del environment[PACKAGES[1]]
+
+
+LIMIT = re.compile(r"--max[-_][a-z_-]+=\d+")
 _early: list[Thread] = []
 
 
@@ -120,7 +139,7 @@ def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolErro
 
 def on_path(search: str | None) -> str | None:
     """A supported Node on the PATH, or None."""
-    program = shutil.which("node", path=search)
+    program = programs.find("node", search)
     found = version(program) if program else None
     return program if found is not None and found >= MINIMUM else None
 
@@ -128,7 +147,8 @@ def on_path(search: str | None) -> str | None:
 def version(program: str) -> int | None:
     """The major version of the Node PROGRAM, or None when it doesn't run or is no Node."""
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False).stdout
+        alone = {"PATH": programs.search()}
+        answer = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False, env=alone).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.match(rb"v(\d+)\.", answer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Finding, InputError
+from ..policy.programs import of_work_tree
 from ..policy.regular import read_regular
 from . import helper
 from .reference import DOCKER_HUB, Reference
@@ -81,6 +83,12 @@ class Credentials:
         if inline := self._environment.get("DOCKER_AUTH_CONFIG"):
             yield "DOCKER_AUTH_CONFIG", _parsed(inline, "the variable DOCKER_AUTH_CONFIG")
         for path in self._files():
+            if os.path.lexists(path) and of_work_tree(path):
+                raise _unusable(
+                    f"{path} is in the work tree, so it isn't read",
+                    "a pull request can write it, and it names programs that are started",
+                    "keep logins outside of the clone: HOME, DOCKER_CONFIG and REGISTRY_AUTH_FILE say where",
+                )
             try:
                 text = read_regular(path, limit=_MOST).decode("utf-8")
             except (FileNotFoundError, NotADirectoryError):
@@ -194,8 +202,9 @@ def _checked(login: Login, where: str) -> Login:
     return login
 
 
-def _unusable(what: str) -> InputError:
-    why = "the registry asks who wants the image"
-    return InputError(
-        Finding("GPU964", "error", what, why=why, remedy="mend or remove it, or log in anew: docker login")
-    )
+def _unusable(
+    what: str,
+    why: str = "the registry asks who wants the image",
+    remedy: str = "mend or remove it, or log in anew: docker login",
+) -> InputError:
+    return InputError(Finding("GPU964", "error", what, why=why, remedy=remedy))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import selectors
 import subprocess
 import time
+
+from ..policy import programs
 
 SECONDS = 60.0
 """How long a helper may take: somebody may have to unlock a keychain."""
@@ -44,8 +47,11 @@ def _run(program: str, given: bytes) -> tuple[int, bytes]:
     not waited for either.
     """
     until = time.monotonic() + SECONDS
+    found = programs.find(program)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, "the PATH has no such program")
     with subprocess.Popen(
-        [program, "get"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        [found, "get"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
     ) as running:
         try:
             with contextlib.suppress(BrokenPipeError), running.stdin or contextlib.nullcontext() as stdin:

@@ -93,7 +93,11 @@ def test_a_small_heap_for_our_own_node_only(monkeypatch: pytest.MonkeyPatch) -> 
     """Node gets an option that halves a worker's memory; a Node or options that the user chose stay as they are."""
     monkeypatch.setattr(node, "on_path", lambda search: "/some/node")
     monkeypatch.setattr(node, "version", lambda program: 18)
-    for given, options in (({}, node.SMALL_HEAP), ({"NODE_OPTIONS": "-x"}, "-x"), ({"JSII_NODE": "/old/node"}, None)):
+    for given, options in (
+        ({}, node.SMALL_HEAP),
+        ({"NODE_OPTIONS": "--max-x=1"}, "--max-x=1"),
+        ({"JSII_NODE": "/old/node"}, None),
+    ):
         environment: dict[str, str] = dict(given)
         node.configure(environment)
         assert environment.get("NODE_OPTIONS") == options

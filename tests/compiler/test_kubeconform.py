@@ -24,7 +24,7 @@ CONFIG_MAP = obj("v1", "ConfigMap", data={"a": "b"})
 @pytest.fixture(scope="module")
 def binary() -> Path:
     """The real program; without it the test fails and says how to get it."""
-    return find(project=ROOT)
+    return find(ROOT / ".tools/bin/kubeconform")
 
 
 Write = Callable[..., Path]
@@ -340,31 +340,32 @@ def test_nothing_to_do(binary: Path, calls: list[list[str]]) -> None:
     assert calls == []
 
 
-def test_find_takes_explicit_then_path_then_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program that was named, else the PATH's, else the one that `make setup` built."""
+def test_find_takes_explicit_then_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that was named, else the PATH's, from / on; never one of the current folder, which may be a clone."""
     places = [tmp_path / "named", tmp_path / "path" / "kubeconform", tmp_path / "project/.tools/bin/kubeconform"]
-    for place in places:
+    for place in (*places, tmp_path / "project/kubeconform"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("#!/bin/sh\n")
         place.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    assert find(places[0], tmp_path / "project") == places[0]
-    assert find(project=tmp_path / "project") == places[1]
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find(project=tmp_path / "project") == places[2]
     monkeypatch.chdir(tmp_path / "project")
-    assert find() == places[2]
+    monkeypatch.setenv("PATH", f":.tools/bin:.:{tmp_path / 'path'}:")
+    assert find(places[0]) == places[0]
+    assert find() == places[1]
+    for hostile in ("", ":", ".", ".tools/bin", "./.tools/bin:", str(tmp_path)):
+        monkeypatch.setenv("PATH", hostile)
+        with pytest.raises(MissingToolError):
+            find()
 
 
 def test_find_refuses_what_can_not_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program, or one that can't be run, is a missing tool (exit 5) with the command that makes it."""
+    """No program, or one that can't be run, is a missing tool (exit 5) with what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "text").write_text("no program")
-    for arguments in ((None, tmp_path), (tmp_path / "gone", None), (tmp_path / "text", None)):
+    for explicit in (None, tmp_path / "gone", tmp_path / "text"):
         with pytest.raises(MissingToolError) as missing:
-            find(*arguments)
+            find(explicit)
         assert missing.value.exit_code == 5
-        assert "make setup" in missing.value.findings[0].remedy
+        assert "--kubeconform" in missing.value.findings[0].remedy
 
 
 @pytest.mark.parametrize("verdicts", [None, Memory()])

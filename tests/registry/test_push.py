@@ -357,7 +357,8 @@ def test_remotes_of_other_names(rendered: Project) -> None:
     """A clone without `origin` has a revision nevertheless, and what isn't committed is refused in it as well."""
     git(rendered, "remote", "rename", "origin", "upstream")
     assert [*dry(rendered)["annotations"]] == ["org.opencontainers.image.revision"]
-    rendered.write("dist/one/base/mine.yaml", "a: b\n")
+    git(rendered, "rm", "-r", "-q", "--cached", "dist/one")
+    git(rendered, "commit", "-q", "-m", "without")
     assert "GPU968" in refused(rendered).err
 
 

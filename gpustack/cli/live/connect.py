@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...model import Finding, InputError
+from ...policy import programs
 from .. import common
 
 if TYPE_CHECKING:
@@ -124,13 +125,37 @@ def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig
     if context and not file:
         raise no_configuration(f"there is no file that could have a context {context!r}", files=files)
     try:
-        return configuration(file, context)
+        return outside(configuration(file, context), file)
     except Unreachable as error:
         known = contexts(file) if context and file else []
         if known and context not in known:
             raise unknown("context", context, known, f"{file} has") from None
         why = str(error) if file else "no kubeconfig is named, and this is no pod"
         raise no_configuration(why, files=files) from None
+
+
+def outside(config: SingleConfig, files: str) -> SingleConfig:
+    """CONFIG, whose plugin is found outside of the work tree. Raises InputError for one that a clone may have brought
+    along, by a file among FILES or by where it is.
+    """
+    import msgspec
+
+    plugin = config.user.exec if config.user else None
+    if plugin is None or config.user is None:
+        return config
+    file = next((path for each in files.split(os.pathsep) if (path := Path(each).expanduser()).is_file()), Path(files))
+    named = Path(plugin.command)
+    beside = file.absolute().parent / named  # as kubectl reads a path
+    found = beside if len(named.parts) > 1 else Path(programs.find(plugin.command) or "")
+    ours = next((str(path) for path in (file, found) if path.name and programs.of_work_tree(path)), "")
+    if ours or not found.name:
+        what = f"{file} wants {plugin.command} to be run, which is not on the PATH"
+        what = f"{ours} is in the work tree, so {plugin.command} isn't run" if ours else what
+        why = "a pull request can write what lies in the work tree, where a PATH may lead that doesn't begin with /"
+        remedy = "keep the kubeconfig and its plugin outside of the clone, or log in by a token or a certificate"
+        raise InputError(Finding("GPU932", "error", what, why=why, remedy=remedy))
+    made = msgspec.structs.replace(plugin, command=str(found))
+    return config._replace(user=msgspec.structs.replace(config.user, exec=made))
 
 
 def no_configuration(what: str, *, files: bool) -> InputError:

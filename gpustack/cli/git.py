@@ -1,0 +1,335 @@
+"""The one place that starts Git: what `gpustack diff` compares with, without touching the work tree.
+
+Solves: Git obeys files. A folder that looks like a bare repository brings its own configuration, by which Git runs
+programs; so do hooks, a file system monitor, and the filters and converters that .gitattributes names. A pull request
+can bring all of these but the clone's own .git/config. So Git runs at the project's root only, under options that
+switch all of it off, and is never asked to look into files of the work tree: what they hold is read and named here
+(`blob_name`), as Git would name it.
+
+Git's variables are taken out of its environment, all but the index of a hook, where `git commit -a` has put what is
+about to be committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..model import Finding, InputError, MissingToolError
+from ..policy import programs
+from ..policy.regular import read_regular
+
+SECONDS = 120.0
+"""How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""
+
+SAFE = (
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    f"core.attributesFile={os.devnull}",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.ext.allow=never",
+    "maintenance.auto=false",
+    "gc.auto=0",
+)
+"""What Git is told whatever any configuration says."""
+FIXED = {
+    "LC_ALL": "C",  # what it says is read
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
+KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_INDEX_FILE")
+"""Variables of Git that stay where they lead to a file outside of the work tree, or into its .git."""
+HOMES = ("HOME", "XDG_CONFIG_HOME")
+"""Where Git looks for the configuration of the user."""
+
+
+def revision_remedy(said: str) -> str:
+    """What to do where Git can't compare, by what it SAID."""
+    if NOWHERE in said:
+        return "run it in a clone; in a new folder, `git init` and a first commit give something to compare with"
+    if "safe.directory" in said:
+        return "the clone is another user's: git config --global --add safe.directory, with the folder that Git names"
+    return "give a branch, tag or commit that this clone has"
+
+
+NOWHERE = "not a git repository"
+"""What Git says, in English, where there is no repository."""
+MISSING = ("Needed a single revision", "unknown revision", "bad revision", "ambiguous argument")
+"""What Git says, in English, of a revision that the clone doesn't have."""
+
+
+def start(
+    words: Sequence[str], why: str, remedy: str, given: bytes = b"", root: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """What Git does with WORDS and GIVEN on its standard input in ROOT, a project's root (default: the current folder).
+    File names in WORDS are no patterns, and Git speaks English.
+
+    Raises MissingToolError, with WHY and REMEDY, where there is no Git, and InputError where it doesn't come to an end,
+    or the root is made to look like a repository of its own.
+    """
+    root = Path(os.path.abspath(root or Path.cwd()))
+    refuse_bare(root)
+    program = programs.find("git")
+    if program is None:
+        finding = Finding("GPU029", "error", "git is not on the PATH", why=why, remedy=remedy)
+        raise MissingToolError(finding)
+    options = [word for setting in SAFE for word in ("-c", setting)]
+    command = [program, *options, "--literal-pathspecs", "--no-pager", "--no-replace-objects", *words]
+    try:
+        return subprocess.run(
+            command, input=given, capture_output=True, check=False, cwd=root, env=environment(root), timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        what = f"git {words[0]} was still running after {SECONDS:.0f} seconds"
+        why = "a clone without all of its content fetches what it lacks, and its remote may not answer"
+        raise InputError(Finding("GPU022", "error", what, why=why, remedy="fetch all of it first")) from None
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The variables that Git gets in ROOT."""
+    known = os.environ
+    made = {**programs.environment(known), **FIXED}
+    if any(programs.of_work_tree(known[name], root) for name in HOMES if known.get(name)):
+        made["GIT_CONFIG_GLOBAL"] = os.devnull  # a .gitconfig of the work tree would be the user's
+    for name in KEPT:
+        value = os.path.join(root, known.get(name) or os.devnull)  # noqa: PTH118 - as Git reads it
+        ours = f"{os.sep}.git{os.sep}" in value if name == "GIT_INDEX_FILE" else not programs.of_work_tree(value, root)
+        if known.get(name) and ours:
+            made.setdefault(name, known[name])
+    return made
+
+
+def refuse_bare(root: Path) -> None:
+    """Raise InputError where ROOT, or a folder between it and its clone's top, has what makes Git take it for a bare
+    repository: a Git before 2.38 would obey the configuration in it.
+    """
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder / ".git"):
+            return
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
+            what = f"{folder} looks like a bare repository of Git"
+            why = "HEAD, objects and refs are in it, and Git would obey the configuration that came along"
+            raise InputError(Finding("GPU022", "error", what, why=why, remedy=f"remove HEAD from {folder}"))
+
+
+def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str = "", root: Path | None = None) -> str:
+    """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it, or
+    says that the clone in ROOT has no REFERENCE, where that is it.
+    """
+    if done.returncode:
+        said = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
+        if reference and any(words in said for words in MISSING):
+            raise InputError(no_such_revision(reference, root))
+        raise InputError(Finding("GPU022", "error", f"{what}: {said}", remedy=revision_remedy(said)))
+    return os.fsdecode(done.stdout)
+
+
+def no_such_revision(reference: str, root: Path | None) -> Finding:
+    """The finding for a REFERENCE that the clone in ROOT doesn't have, with those that it has."""
+    from ..catalog._lookup import nearest
+
+    words = [
+        "for-each-ref",
+        "--sort=-committerdate",
+        "--format=%(refname:short)",
+        "refs/heads",
+        "refs/remotes",
+        "refs/tags",
+    ]
+    listed = start(words, "", "", root=root)
+    known = [name for name in os.fsdecode(listed.stdout).split() if not name.endswith("/HEAD") and name != "origin"]
+    ends = [name.rpartition("/")[2] for name in known]  # what is called main here may be origin/main there
+    alike = nearest(reference.rpartition("/")[2], dict.fromkeys(ends))
+    near = [name for end in alike for name in known if name.rpartition("/")[2] == end][:3]
+    remedy = (
+        "fetch it (`git fetch origin`; clones in CI often have one branch and little history, so fetch all of it there)"
+    )
+    if near:
+        remedy = f"did you mean {' or '.join(near)}? Otherwise {remedy}"
+    elif known:
+        remedy += f", or give what there is, such as {', '.join(known[:3])}"
+    else:
+        remedy = "make a first commit; it gives something to compare with"
+    return Finding("GPU022", "error", f"this clone has no revision {reference!r}", remedy=remedy)
+
+
+def refuse_option(reference: str) -> None:
+    """Refuse a REFERENCE that Git would take for an option, or for none at all."""
+    if not reference or reference.startswith("-"):
+        what = f"{reference!r} is not a Git revision"
+        raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What Git has at a path: its mode as six digits (100644, 100755, 120000 a link, 160000 a submodule), and the name
+    of its content.
+    """
+
+    mode: str
+    blob: str
+
+
+class Git:
+    """The repository that the project's ROOT, else the current folder, is in. `why` tells what Git is asked for, where
+    it is missing.
+    """
+
+    def __init__(self, why: str, remedy: str, root: Path | None = None) -> None:
+        self._why, self._remedy = why, remedy
+        self._root = root
+        self.prefix = self.ask("rev-parse", "--show-prefix").removesuffix("\n")
+
+    def ask(self, *words: str, about: str = "") -> str:
+        """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
+        return answer(self._run(words), f"git can't read {about!r}" if about else "git", about, self._root)
+
+    def _run(self, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return start(words, self._why, self._remedy, given, self._root)
+
+    def place(self, path: str | Path) -> str | None:
+        """PATH, which may be relative to the root, as Git names it from the repository's top: "" for that itself, None
+        where it is not in the repository.
+        """
+        root = os.path.realpath(self._root or Path.cwd())
+        top = root.removesuffix(f"/{self.prefix.rstrip('/')}") if self.prefix else root
+        full = os.path.join(root, path)  # noqa: PTH118 - a str
+        found = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), top)  # noqa: PTH118, PTH119, PTH120 - strings
+        return None if found.split("/")[0] == ".." else "" if found == "." else found
+
+    def commit(self, reference: str) -> str:
+        """The commit that REFERENCE names. Raises InputError."""
+        refuse_option(reference)
+        return self.ask("rev-parse", "--verify", f"{reference}^{{commit}}", about=reference).strip()
+
+    def head(self) -> str:
+        """The commit that is checked out, "" where there is none yet."""
+        found = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        return os.fsdecode(found.stdout).strip() if found.returncode == 0 else ""
+
+    def base(self, reference: str) -> str:
+        """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
+
+        Where the two share no history, REFERENCE itself.
+        """
+        commit = self.commit(reference)
+        merged = self._run(["merge-base", commit, "HEAD"])
+        return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
+
+    def entries(self, commit: str, *paths: str) -> dict[str, Entry]:
+        """All that COMMIT has at and below PATHS, which may be relative to the root, by their names from there."""
+        places = [place for path in paths if (place := self.place(path)) is not None]
+        if not places:
+            return {}
+        words = ["ls-tree", "-r", "-z", "--full-tree", commit, *(() if "" in places else ("--", *places))]
+        found = {}
+        for line in filter(None, self.ask(*words, about=commit).split("\0")):
+            head, _, path = line.partition("\t")
+            mode, _, blob = head.split()
+            found[self.named(path)] = Entry(mode, blob)
+        return found
+
+    def named(self, path: str) -> str:
+        """PATH, from the repository's top, as it is named from the root."""
+        if path.startswith(self.prefix):
+            return path.removeprefix(self.prefix)
+        return os.path.relpath(path, self.prefix)
+
+    def files(self, commit: str, folder: str) -> dict[str, str]:
+        """The blobs of the regular files below FOLDER at COMMIT, by their paths from the root."""
+        return {path: each.blob for path, each in self.entries(commit, folder).items() if each.mode.startswith("100")}
+
+    def staged(self, folder: str | Path) -> dict[str, Entry]:
+        """What is in the index below FOLDER, by the names from the root; of a path that is merged, nothing (an entry
+        without a blob).
+        """
+        place = self.place(folder)
+        if place is None:
+            return {}
+        found: dict[str, Entry] = {}
+        words = ["ls-files", "--stage", "-z", "--full-name", "--", self.named(place) or "."]
+        for line in filter(None, self.ask(*words).split("\0")):
+            head, _, path = line.partition("\t")
+            mode, blob, stage = head.split()
+            found[self.named(path)] = Entry(mode, blob if stage == "0" else "")
+        return found
+
+    def unstaged(self, folder: str) -> dict[str, bool]:
+        """The files below FOLDER that are not as they are staged, by their paths from the root, and whether Git knows
+        them at all. What Git is told to ignore doesn't count.
+        """
+        known = self.staged(folder)
+        found = {path: True for path, entry in known.items() if not same(self.here(path), entry)}
+        listed = self.ask("ls-files", "-z", "--others", "--exclude-standard", "--", folder)
+        return found | dict.fromkeys(filter(None, listed.split("\0")), False)
+
+    def changed(self, commit: str, paths: Iterable[Path]) -> set[Path]:
+        """Those of PATHS, names of files, that are not as COMMIT has them, less new ones that Git is told to ignore."""
+        names = {path: self.named(place) for path in paths if (place := self.place(path)) is not None}
+        if not names:
+            return set()
+        known = self.entries(commit, *names.values())
+        listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *names.values())
+        there = {*known, *self.ask(*listed).split("\0")}
+        return {
+            path for path, name in names.items() if name in there and not (name in known and same(path, known[name]))
+        }
+
+    def here(self, path: str) -> Path:
+        """Where the file is that Git names PATH from the root."""
+        return (self._root or Path.cwd()) / path
+
+    def contents(self, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Each of BLOBS with its content."""
+        wanted = list(dict.fromkeys(blobs))
+        if not wanted:
+            return
+        done = self._run(["cat-file", "--batch", "--buffer"], "".join(f"{blob}\n" for blob in wanted).encode())
+        data, position = done.stdout, 0
+        for blob in wanted:
+            end = data.find(b"\n", position)
+            head = data[position:end].split()
+            if end < 0 or len(head) != 3:  # a clone without blobs that can't reach where they are, or a broken one
+                said = " ".join(os.fsdecode(done.stderr).split()) or "it is missing"
+                what = f"git can't read the content {blob[:10]}: {said}"
+                raise InputError(Finding("GPU022", "error", what, remedy="fetch it, or clone without --filter"))
+            size = int(head[2])
+            yield blob, data[end + 1 : end + 1 + size]
+            position = end + size + 2
+
+    def extract(self, blobs: Mapping[str, str], into: Path) -> None:
+        """Write BLOBS, by their paths, into the folder INTO."""
+        content = dict(self.contents(blobs.values()))
+        for path, blob in blobs.items():
+            target = into / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content[blob])
+
+
+def same(path: Path, entry: Entry) -> bool:
+    """Whether PATH holds what Git has as ENTRY, byte by byte; a submodule's folder is not looked into."""
+    how = "sha256" if len(entry.blob) == 64 else "sha1"
+    try:
+        if entry.mode == "120000":
+            return path.is_symlink() and blob_name(how, os.fsencode(path.readlink())) == entry.blob
+        if entry.mode == "160000":
+            return path.is_dir()
+        return blob_name(how, read_regular(path, follow=False)) == entry.blob
+    except OSError:
+        return False
+
+
+def blob_name(how: str, *parts: bytes) -> str:
+    """What Git calls the content that PARTS are together, with the algorithm HOW."""
+    made = hashlib.new(how, b"blob %d\0" % sum(map(len, parts)), usedforsecurity=False)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()

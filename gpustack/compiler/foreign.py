@@ -1,0 +1,217 @@
+"""What lies in the folder of rendered manifests and isn't rendered, or isn't what the render makes.
+
+Solves: engines apply files, and the review compares policies. A file that a pull request adds below dist/, a link in
+place of a folder, a folder of a cluster that no policy describes: all of it would reach a cluster unseen. So the whole
+folder is looked at, and whatever the render does not make is told, with its path and its kind.
+
+    file     a file that nothing renders                folder   a folder that nothing rendered is in
+    link     a symbolic link, or a submodule of Git     special  a pipe, a socket, a device
+    mode     a rendered file that can be executed       case     a name that differs in case, or in how it is encoded
+    content  a rendered file with another content       index    an index of no cluster, or that claims another project
+
+Exceptions stand in `dist.allow.yaml` (policy/allowed.py), which names the path and the digest of a file. A link, a mode
+and a folder have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..gitops.place import ENGINES, FOLDER
+from ..model import Finding, Location
+from . import beside
+from .folders import read
+from .index import INDEX, index_data
+
+if TYPE_CHECKING:
+    from .output import Rendering
+
+Kind = Literal["file", "folder", "link", "mode", "case", "content", "index", "special"]
+
+WHY: Mapping[str, str] = {
+    "file": "no policy renders to it",
+    "folder": "nothing in it is what a policy renders to",
+    "link": "a link, and an engine would apply what it leads to",
+    "mode": "it can be executed, and what is rendered can't",
+    "case": "a policy renders to a path of this name in other letters, and some file systems take both for one",
+    "content": "it isn't what the policies render to",
+    "index": "it lists what no policy of this project renders to",
+    "special": "no file and no folder, but a pipe, a socket or a device",
+}
+REMEDY = (
+    "remove it; what a cluster needs belongs into its policy (spec.extraObjects); a file that must stay is listed in "
+    "dist.allow.yaml"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Foreign:
+    """A path that the render does not make, or makes otherwise; `path` is as people write it, from the project on."""
+
+    path: str
+    kind: Kind
+    why: str
+
+    @property
+    def finding(self) -> Finding:
+        """What is said about it."""
+        what = f"{self.path} is not what is rendered: {self.why}"
+        why = "engines apply what lies there, and who reviews policies doesn't see it"
+        return Finding("GPU976", "error", what, location=Location(self.path), why=why, remedy=REMEDY)
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What is at a path: a file, a folder, a link or something special; whether a file can be executed."""
+
+    kind: Literal["file", "folder", "link", "special"]
+    executable: bool = False
+
+
+def look(root: Path, below: str = "") -> dict[str, Thing]:
+    """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT. Links are not followed.
+
+    Raises OSError for a folder that can't be read: what isn't seen can't be judged.
+    """
+    found: dict[str, Thing] = {}
+    if below:
+        try:
+            found[below] = thing(os.lstat(root / below))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        if found[below].kind != "folder":
+            return found
+    elif root.is_symlink() or not root.is_dir():
+        return {}
+    waiting = [below]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                found[name] = thing(entry.stat(follow_symlinks=False))
+                if found[name].kind == "folder":
+                    waiting.append(name)
+    return found
+
+
+def thing(state: os.stat_result) -> Thing:
+    """What a path with STATE is."""
+    if stat.S_ISREG(state.st_mode):
+        return Thing("file", bool(state.st_mode & 0o7111))
+    if stat.S_ISDIR(state.st_mode):
+        return Thing("folder")
+    return Thing("link" if stat.S_ISLNK(state.st_mode) else "special")
+
+
+def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[str] = ()) -> Iterator[Foreign]:
+    """What of THERE is not a file that is MADE, nor a folder on the way to one, nor one of FOLDERS; by their paths."""
+    made = made if isinstance(made, Mapping | set | frozenset) else set(made)
+    ways = {*folders, *(way for path in made for way in above(path))}
+    alike = {folded(path) for path in (*made, *ways)}
+    for path, found in sorted(there.items()):
+        kind: Kind | None = None
+        if found.kind in {"link", "special"}:
+            kind = "link" if found.kind == "link" else "special"
+        elif path in made:
+            kind = "folder" if found.kind == "folder" else "mode" if found.executable else None
+        elif path not in ways or found.kind != "folder":
+            inside_index = path.startswith(f"{INDEX}/") and found.kind == "file"
+            kind = "case" if folded(path) in alike and path not in ways else "index" if inside_index else found.kind
+        if kind is not None:
+            yield Foreign(path, kind, WHY[kind])
+
+
+def above(path: str) -> Iterator[str]:
+    """The folders that PATH is in."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def folded(path: str) -> str:
+    """PATH as file systems see it that tell neither case nor ways to encode a letter."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())
+
+
+def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
+    """What lies in the folders of the cluster of RENDERING below OUT and isn't rendered. Files that were rendered with
+    another content are a Change's business (output.compare), which reads them.
+    """
+    cluster = rendering.cluster
+    made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}
+    there = look(out, cluster)
+    for engine in {*ENGINES, *beside.engines_in(out)}:
+        there |= look(out, f"{FOLDER}/{engine}/{cluster}")
+    there |= look(out, f"{INDEX}/{cluster}.json")
+    found = list(judge(there, made))
+    claimed = index_data(out, cluster).get("project", "")
+    if not rendering.owner and claimed:
+        found.append(Foreign(f"{INDEX}/{cluster}.json", "index", "it says that another project rendered the cluster"))
+    return found
+
+
+def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -> list[Foreign]:
+    """What lies in OUT beside the folders of CLUSTERS, and of OTHERS whose policies are elsewhere: what is in these is
+    `of_cluster`'s to tell.
+    """
+    known = {*clusters, *others}
+    places = {f"{FOLDER}/{engine}" for engine in ENGINES}
+    there: dict[str, Thing] = {}
+    for path, found in shallow(out, "").items():
+        there[path] = found
+        if path in {INDEX, FOLDER} and found.kind == "folder":
+            inner = shallow(out, path)
+            there |= inner
+            for engine in inner:
+                if path == FOLDER and inner[engine].kind == "folder":
+                    there |= shallow(out, engine) if engine in places else look(out, engine)
+        elif path not in known and found.kind == "folder":
+            there |= look(out, path)
+    for path in list(there):
+        parts = path.split("/")
+        if parts[0] == FOLDER and len(parts) == 3 and parts[2] not in known and there[path].kind == "folder":
+            there |= look(out, path)
+    fine = {INDEX, FOLDER, *places, *known, *(f"{place}/{name}" for place in places for name in known)}
+    skipped = {*known, *(f"{place}/{name}" for place in places for name in known)}
+    made = {f"{INDEX}/{name}.json" for name in known}
+    # What is wrong with a cluster's own folder or index, `of_cluster` says.
+    return [each for each in judge(there, made, fine) if each.path not in skipped | made]
+
+
+def shallow(root: Path, folder: str) -> dict[str, Thing]:
+    """What is right in FOLDER of ROOT, by the path from ROOT."""
+    place = root / folder
+    if place.is_symlink() or not place.is_dir():
+        return {}
+    with os.scandir(place) as entries:
+        return {
+            f"{folder}/{entry.name}" if folder else entry.name: thing(entry.stat(follow_symlinks=False))
+            for entry in entries
+        }
+
+
+def less(found: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> list[Foreign]:
+    """FOUND below OUT, with paths as people write them, less what is ALLOWED: digests by path. A folder that an allowed
+    file is in is allowed as well.
+    """
+    kept: list[Foreign] = []
+    passed: set[str] = set()
+    for each in sorted(found):
+        path = f"{out}/{each.path}"
+        wanted = allowed.get(os.path.normpath(path))
+        if wanted is None or each.kind != "file":
+            kept.append(Foreign(path, each.kind, each.why))
+        elif hashlib.sha256(read(path) or b"").hexdigest() == wanted:
+            passed.add(path)
+        else:
+            kept.append(Foreign(path, each.kind, "dist.allow.yaml allows another content of it (sha256)"))
+    ways = {way for path in passed for way in above(path)}
+    return [each for each in kept if each.kind != "folder" or each.path not in ways]

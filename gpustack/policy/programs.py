@@ -1,0 +1,53 @@
+"""Which programs are started, and what they are told: nothing that a clone may bring along.
+
+Solves: a folder of the PATH that is written relative to the current one, or left empty, leads into the work tree, where
+a pull request puts a program of that name. And a program is steered by more than its words: by files in its home, by
+variables. So programs are looked for in the absolute folders of the PATH alone, they get no other PATH, and what lies
+in the work tree is nobody's home and no configuration.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+_STEERING = ("GIT_", "NODE_", "PYTHON", "LD_", "DYLD_", "BASH_FUNC_")
+"""What the names of variables begin with by which somebody makes a program run something else."""
+_NAMED = {"BASH_ENV", "ENV", "PAGER", "EDITOR", "VISUAL", "BROWSER", "IFS", "CDPATH", "PERL5OPT", "PERL5LIB", "RUBYOPT"}
+
+
+def search(path: str | None = None) -> str:
+    """PATH, else the environment's, without the folders that depend on where we are."""
+    known = os.get_exec_path() if path is None else path.split(os.pathsep)
+    return os.pathsep.join(folder for folder in known if os.path.isabs(folder))  # noqa: PTH117 - a str
+
+
+def find(name: str, path: str | None = None) -> str | None:
+    """Where the program NAME is in PATH, else in the environment's PATH; None where it is nowhere that counts."""
+    return shutil.which(name, path=search(path)) if name == os.path.basename(name) else None  # noqa: PTH119 - a str
+
+
+def environment(known: Mapping[str, str]) -> dict[str, str]:
+    """KNOWN, for a program that we start: without what would make it run another one, and with our PATH."""
+    kept = {
+        name: value for name, value in known.items() if name not in _NAMED and not name.upper().startswith(_STEERING)
+    }
+    return {**kept, "PATH": search(known.get("PATH"))}
+
+
+def work_tree(start: Path | None = None) -> Path:
+    """What a pull request can write to: the clone that START, else the current folder, is in; the folder itself where
+    it is in none.
+    """
+    here = Path(os.path.realpath(start or Path.cwd()))
+    return next((folder for folder in (here, *here.parents) if os.path.lexists(folder / ".git")), here)
+
+
+def of_work_tree(path: Path | str, start: Path | None = None) -> bool:
+    """Whether PATH, or what it leads to, lies in the work tree that START, else the current folder, is in."""
+    tree = str(work_tree(start))
+    names = {os.path.abspath(path), os.path.realpath(path)}
+    parents = {os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}  # noqa: PTH118, PTH119, PTH120 - strings
+    return any(name == tree or name.startswith(tree.rstrip(os.sep) + os.sep) for name in names | parents)
