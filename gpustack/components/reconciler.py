@@ -21,7 +21,8 @@ from .reconciler_guards import admission_policy, flow_schema
 NAME = "gpustack-reconciler"
 """Of every object, the Lease included."""
 LABELS = {"app": NAME}
-PORT = 8080
+PORT, PROBES = 8080, 8081
+"""Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
 
 
 class Reconciler(Component[ReconcilerInputs]):
@@ -77,13 +78,16 @@ def deployment(inputs: ReconcilerInputs) -> Body:
         inputs.image,
         inputs.pull_policy,
         command=["python", "-m", "gpustack.reconciler"],
-        args=["--namespace", "$(POD_NAMESPACE)"],
+        args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)],
         env=Env().field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace"),
         security=RESTRICTED,
         resources=inputs.resources,
-        ports=[{"name": "metrics", "containerPort": PORT, "protocol": "TCP"}],
-        liveness=http_probe(PORT, "/healthz", initialDelaySeconds=10, periodSeconds=20, failureThreshold=3),
-        readiness=http_probe(PORT, "/readyz", periodSeconds=10),
+        ports=[
+            {"name": "metrics", "containerPort": PORT, "protocol": "TCP"},
+            {"name": "probes", "containerPort": PROBES, "protocol": "TCP"},
+        ],
+        liveness=http_probe(PROBES, "/healthz", initialDelaySeconds=10, periodSeconds=20, failureThreshold=3),
+        readiness=http_probe(PROBES, "/readyz", periodSeconds=10),
     )
     pod = Pod(NAME, inputs.node_selector, [main], affinity=affinity(), pull_secrets=inputs.pull_secrets)
     spec = pod.body() | sparse(

@@ -37,6 +37,7 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     parser.add_argument("--namespace", default=environment.get("POD_NAMESPACE", ""), help="where the operands are")
     parser.add_argument("--identity", default="", help="the name that this replica holds the Lease under")
     parser.add_argument("--port", type=_port, default=8080, help="for /healthz, /readyz and /metrics")
+    parser.add_argument("--probe-port", type=_port, default=0, help="for /healthz and /readyz alone; default: none")
     parser.add_argument(
         "--lease-seconds", type=_seconds, default=Terms().duration, help="after which another replica takes over"
     )
@@ -89,7 +90,7 @@ async def main(options: argparse.Namespace) -> int:
             return _print(report.describe(await runner.plan()), log)
         if lacking := await access.missing(client, options.namespace):
             raise Forbidden(f"the ServiceAccount may not: {'; '.join(lacking)}", 403)
-        return await _serve(runner, options.port)
+        return await _serve(runner, options.port, options.probe_port)
     except ApiError as error:
         log.error("cannot go on", error=str(error), status=error.status, server=client.server)
         return 1
@@ -126,28 +127,25 @@ def _print(lines: Iterable[str], log: Log) -> int:
     return 0
 
 
-async def _serve(runner: Runner, port: int) -> int:
+async def _serve(runner: Runner, port: int, probes: int) -> int:
     def page(good: bool) -> Answer:
         return (200, "ok\n") if good else (503, "not ok\n")
 
-    health = Health(
-        {
-            "/healthz": lambda: page(runner.healthy),
-            "/readyz": lambda: page(runner.ready),
-            "/metrics": lambda: (200, runner.metrics.text()),
-        },
-        port,
-    )
+    pages = {"/healthz": lambda: page(runner.healthy), "/readyz": lambda: page(runner.ready)}
+    servers = [Health({**pages, "/metrics": lambda: (200, runner.metrics.text())}, port)]
+    servers += [Health(pages, probes)] if probes else []
     try:
-        await health.start()
-    except OSError as error:
-        runner.log.error("cannot listen", port=port, error=str(error))
-        return 1
-    runner.log.info("started", identity=runner.identity, namespace=runner.namespace)
-    try:
+        for each in servers:
+            try:
+                await each.start()
+            except OSError as error:
+                runner.log.error("cannot listen", port=each.port, error=str(error))
+                return 1
+        runner.log.info("started", identity=runner.identity, namespace=runner.namespace)
         await runner.run()
     finally:
-        await health.stop()
+        for each in servers:
+            await each.stop()
     return 0
 
 

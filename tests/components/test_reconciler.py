@@ -61,9 +61,9 @@ def test_pods() -> None:
     }
     assert env(container) == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
     assert container["command"] == ["python", "-m", "gpustack.reconciler"]
-    assert container["args"] == ["--namespace", "$(POD_NAMESPACE)"]
-    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 8080}
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 8080}
+    assert container["args"] == ["--namespace", "$(POD_NAMESPACE)", "--probe-port", "8081"]
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 8081}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 8081}
     assert not {"volumes", "hostNetwork", "hostPID"} & found.keys()
     (term,) = found["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"

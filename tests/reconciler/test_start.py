@@ -115,19 +115,21 @@ def lines(text: bytes) -> list[dict[str, Any]]:
 
 def test_it_starts_leads_and_ends(tmp_path: Path) -> None:
     """Ready after its lists, metrics of its requests, and the Lease free after SIGTERM with exit code 0."""
-    world, listen = World(), port()
+    world, listen, probes = World(), port(), port()
     world.node("a")
 
     async def scenario() -> tuple[int | None, bytes, str]:
         async with serving(world.cluster) as address:
-            process = await start(kubeconfig(tmp_path / "config", address), "--port", str(listen), "--identity", "me")
+            ports = ("--port", str(listen), "--probe-port", str(probes))
+            process = await start(kubeconfig(tmp_path / "config", address), *ports, "--identity", "me")
 
             async def ready() -> bool:
                 found = world.server.find(LEASES, NAME, NAMESPACE)
-                return found is not None and "200" in (await get(listen, "/readyz"))[:15]
+                return found is not None and "200" in (await get(probes, "/readyz"))[:15]
 
             await until(ready)
             assert world.server.read(LEASES, NAME, NAMESPACE).spec.holderIdentity == "me"
+            assert "404" in (await get(probes, "/metrics"))[:15]
             metrics = await get(listen, "/metrics")
             process.send_signal(signal.SIGTERM)
             _, errors = await process.communicate()

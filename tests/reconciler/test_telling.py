@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -272,12 +273,62 @@ def test_slow_and_large_requests_are_cut_off() -> None:
     assert good.startswith(b"HTTP/1.1 200")
 
 
-def test_many_connections_at_once_are_bounded() -> None:
-    """More than the server takes at once are closed at once."""
-    health = Health({"/healthz": lambda: (200, "ok\n")}, seconds=0.3, most=2)
-    idle = [b"GET"] * 2
-    answers = ask(*idle, b"GET /healthz HTTP/1.1\r\n\r\n", health=health)
-    assert answers == [b"", b"", b""]
+def test_connections_that_say_nothing_keep_nobody_out() -> None:
+    """Forty idle ones, and a probe is answered at once; they are closed instead, the oldest first, and never more are
+    open than the server takes."""
+    health = Health({"/healthz": lambda: (200, "ok\n")}, port=0, host="127.0.0.1", seconds=60)
+
+    async def scenario() -> tuple[bytes, list[bytes]]:
+        port = await health.start()
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+        for _, writer in idle:
+            writer.write(b"GET")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+            closed = [await _rest(each) for each, _ in idle[:9]]
+        await health.stop()
+        for each in (writer, *(each for _, each in idle)):
+            await _close(each)
+        return answer, closed
+
+    answer, closed = asyncio.run(scenario())
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert closed == [b""] * 9
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+def test_whoever_has_most_connections_loses_one() -> None:
+    """One connection of another address stays, though it is the oldest of all."""
+    health = Health({"/healthz": lambda: (200, "ok\n")}, port=0, host="127.0.0.1", seconds=60, most=3)
+
+    async def scenario() -> bytes:
+        port = await health.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+        async with asyncio.timeout(5):
+            await _rest(crowd[0][0])
+            writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+            answer = await reader.read()
+        await health.stop()
+        for each in (writer, *(each for _, each in crowd)):
+            await _close(each)
+        return answer
+
+    assert asyncio.run(scenario()).startswith(b"HTTP/1.1 200")
 
 
 def test_event_about_a_node_with_a_long_dotted_name(world: World) -> None:
