@@ -8,6 +8,7 @@ too: a load balancer that forgets a connection says nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import time
@@ -28,9 +29,23 @@ from yaml import YAMLError
 
 from .. import __version__
 from . import wire
-from .cluster import EVERYTHING, Answer, Body, Change, Gone, Kind, Listing, Selection, Unreachable
+from .cluster import (
+    EVERYTHING,
+    Answer,
+    ApiError,
+    Body,
+    Change,
+    Gone,
+    Kind,
+    Listing,
+    Selection,
+    Unreachable,
+    leaned,
+    within,
+)
 from .login import Login, spoken
 from .objects import ListOf, Object
+from .transport import OBJECT_BYTES, PAGE_BYTES, TooLarge, bounded, lines, transport
 
 T = TypeVar("T", bound=Object)
 
@@ -106,8 +121,11 @@ class Client:
     """Who writes, for the API server."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     page: int = 500
+    """The most objects in a page; a kind may say fewer."""
     observe: Observe | None = None
     _http: httpx2.AsyncClient = field(init=False)
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Of who reads objects one by one, since each is large."""
 
     def __post_init__(self) -> None:
         parameters = ConnectionParams(timeout=httpx2.Timeout(self.timeouts.request, connect=10.0))
@@ -130,25 +148,46 @@ class Client:
         await self._http.aclose()
 
     async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
-        """All objects that WHICH selects. A list that grows too old between two pages begins anew, at last in one."""
-        for limit in (self.page, self.page, 0):
-            try:
-                return await self._pages(kind, which, limit)
-            except Gone:
-                if not limit:
-                    raise
-        raise AssertionError  # the last try returns or raises
+        """All objects that WHICH selects. A list that grows too old between two pages begins anew, twice."""
+        for _ in range(2):
+            with contextlib.suppress(Gone):
+                return await self._pages(kind, which)
+        return await self._pages(kind, which)
 
-    async def _pages(self, kind: Kind[T], which: Selection, limit: int) -> Listing[T]:
+    async def _pages(self, kind: Kind[T], which: Selection) -> Listing[T]:
+        """In pages that fit into memory, whatever is in them: one that does not is asked for again as smaller ones."""
         items: list[T] = []
-        asked = {**_selection(which), **({"limit": str(limit)} if limit else {})}
+        asked, limit = _selection(which), min(kind.page, self.page)
         while True:
-            response = await self._request("list", "GET", kind, which.namespace, asked)
-            page = wire.decode(response.content, ListOf[kind.model], kind)  # type: ignore[name-defined]
-            items += page.items
+            alone = limit == 1
+            async with self._alone if alone else contextlib.nullcontext():
+                try:
+                    text, date = await self._page(kind, which, {**asked, "limit": str(limit)}, alone=alone)
+                except TooLarge:
+                    if alone:
+                        raise ApiError(f"one of the {kind.plural} is too large to be read") from None
+                    limit = max(limit // 8, 1)
+                    continue
+                page = wire.decode(text, ListOf[kind.model], kind)  # type: ignore[name-defined]
+                items += leaned(kind, page.items)
+            within(kind, len(items))
             if not page.metadata.continue_:
-                return Listing(tuple(items), page.metadata.resourceVersion, wire.date(response))
+                return Listing(tuple(items), page.metadata.resourceVersion, date)
             asked = {**asked, "continue": page.metadata.continue_}
+            if len(text) < PAGE_BYTES // 8:
+                limit = min(limit * 4, kind.page, self.page)
+
+    async def _page(
+        self, kind: Kind[Any], which: Selection, asked: Mapping[str, str], *, alone: bool
+    ) -> tuple[bytearray, datetime | None]:
+        """A page as it was sent, not packed: what is unpacked could be of any size. Raises `TooLarge`."""
+        timeout = httpx2.Timeout(self.timeouts.request, connect=10.0)
+        with transport():
+            async with (
+                asyncio.timeout(self.timeouts.request),
+                self._stream("list", kind, which.namespace, asked, timeout, {"Accept-Encoding": "identity"}) as answer,
+            ):
+                return await bounded(answer, OBJECT_BYTES if alone else PAGE_BYTES), wire.date(answer)
 
     async def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
         """What happens after RESOURCE_VERSION, until the server ends the request. Raises `Gone`."""
@@ -162,12 +201,12 @@ class Client:
         }
         ends = time.monotonic() + seconds + self.timeouts.beyond
         timeout = httpx2.Timeout(self.timeouts.request, connect=10.0, read=self.timeouts.silence)
-        with _transport():
+        with transport():
             async with (
-                self._stream(kind, which.namespace, asked, timeout) as response,
-                aclosing(_lines(response, ends)) as lines,
+                self._stream("watch", kind, which.namespace, asked, timeout) as response,
+                aclosing(lines(response, ends)) as texts,
             ):
-                async for text in lines:
+                async for text in texts:
                     yield wire.change(text, kind)
 
     async def patch(
@@ -223,7 +262,7 @@ class Client:
         of = "/".join((kind.plural, *path[1:]))
         code, date = 0, None
         try:
-            with _transport():
+            with transport():
                 async with asyncio.timeout(self.timeouts.request):
                     response = await self._http.request(
                         method, _url(kind, namespace, path), params=asked, content=content, headers=headers
@@ -237,18 +276,25 @@ class Client:
         return response
 
     @asynccontextmanager
-    async def _stream(
-        self, kind: Kind[Any], namespace: str, asked: Mapping[str, str], timeout: httpx2.Timeout
+    async def _stream(  # noqa: PLR0917 - what a request consists of
+        self,
+        verb: str,
+        kind: Kind[Any],
+        namespace: str,
+        asked: Mapping[str, str],
+        timeout: httpx2.Timeout,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         code, date = 0, None
-        request = self._http.build_request("GET", _url(kind, namespace), params=asked, timeout=timeout)
+        url = _url(kind, namespace)
+        request = self._http.build_request("GET", url, params=asked, timeout=timeout, headers=headers)
         try:
             async with asyncio.timeout(self.timeouts.request):  # a watch that is granted answers with its head at once
                 response = await self._http.send(request, stream=True)
             code, date = response.status_code, wire.date(response)
         finally:
             if self.observe:
-                self.observe("watch", kind.plural, code, date)
+                self.observe(verb, kind.plural, code, date)
         try:
             if not response.is_success:
                 async with asyncio.timeout(self.timeouts.request):
@@ -257,33 +303,6 @@ class Client:
             yield response
         finally:
             await response.aclose()
-
-
-class _transport:  # noqa: N801 - used as a word in `with`
-    """Whatever a connection ends in is `Unreachable`."""
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError, OSError)):
-            raise Unreachable(str(error) or type(error).__name__) from error
-
-
-async def _lines(response: httpx2.Response, ends: float) -> AsyncGenerator[bytes, None]:
-    """The lines of a watch: split at newlines only, and given up at the moment ENDS."""
-    rest = b""
-    async with aclosing(response.aiter_bytes()) as chunks:
-        while True:
-            try:
-                async with asyncio.timeout(max(ends - time.monotonic(), 0)):
-                    chunk = await anext(chunks)
-            except StopAsyncIteration:
-                return
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                if line.strip():
-                    yield line
 
 
 def _url(kind: Kind[Any], namespace: str = "", path: Sequence[str] = ()) -> str:

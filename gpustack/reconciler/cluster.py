@@ -16,7 +16,7 @@ Errors form one tree::
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -79,6 +79,12 @@ class Kind(Generic[T]):
     plural: str
     name: str
     namespaced: bool = True
+    page: int = 100
+    """Objects in a page of a list, at first."""
+    most: int = 0
+    """A list of more is an error; 0: any number. For what anybody may create."""
+    lean: Callable[[T], T | None] | None = None
+    """Makes an object of a list as small as it is needed, None to leave it out. For what anybody may create."""
 
     @property
     def api_version(self) -> str:
@@ -99,6 +105,20 @@ POLICIES: Kind[policy.NodePolicy] = Kind(
     policy.NodePolicy, policy.GROUP, policy.VERSION, "nodepolicies", "NodePolicy", namespaced=False
 )
 EVENTS: Kind[objects.Object] = Kind(objects.Object, "events.k8s.io", "v1", "events", "Event")
+
+
+def leaned(kind: Kind[T], found: Iterable[T]) -> Iterator[T]:
+    """FOUND as a list of KIND has them."""
+    for each in found:
+        made = kind.lean(each) if kind.lean else each
+        if made is not None:
+            yield made
+
+
+def within(kind: Kind[Any], number: int) -> None:
+    """Refuse a list of more objects than KIND says. Raises `ApiError`."""
+    if kind.most and number > kind.most:
+        raise ApiError(f"there are more than {kind.most} {kind.plural}, and somebody has to look why")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ is: a node that can't be asked delays no other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -32,12 +32,13 @@ from .cluster import (
     Unreachable,
 )
 from .engine import Wanted
+from .lean import Interest, free_claims, interest
 from .log import Log
-from .objects import Claim, ControllerRevision, DaemonSet, Deployment, Node, Pod
+from .objects import ControllerRevision, DaemonSet, Deployment, Node, Pod
 from .policy import NodePolicy
 from .refusals import Refusals, evict, why
 from .snapshot import DriverSet, Precheck, Seen, Snapshot
-from .view import view
+from .view import operations, view
 from .watch import Sleep, Watch
 
 DRIVER = "app.kubernetes.io/component=nvidia-driver"
@@ -45,7 +46,6 @@ VALIDATOR = "app=nvidia-operator-validator"
 MIG_MANAGER = "app=nvidia-mig-manager"
 OPERATOR = "gpu-operator"
 """Name of the operator's Deployment, and its label app.kubernetes.io/component."""
-DRA_DRIVER = "gpu.nvidia.com"
 
 A = TypeVar("A")
 
@@ -75,7 +75,7 @@ class Sources:
     bounds: Bounds = Bounds()
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
-    _claims: Kind[Claim] = CLAIMS
+    _claims: str = CLAIMS.version
 
     def __post_init__(self) -> None:
         inside = self.namespace
@@ -141,15 +141,16 @@ class Sources:
     async def closer(self, known: Snapshot, wanted: Wanted) -> Snapshot:
         """KNOWN with what is WANTED besides."""
         nodes = tuple(dict.fromkeys((*wanted.pods, *wanted.candidates)))
-        lists = await self._each(nodes, self._pods)
+        of = looked_at(known).pods()
+        lists = await self._each(nodes, lambda node: self._pods(of, node))
         pods = {node: found for node, found in zip(nodes, lists, strict=True) if found is not None}
         known = replace(known, pods=pods)
         known = replace(known, claims=await self._held(pods.values()))
         return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
 
-    async def _pods(self, node: str) -> tuple[Pod, ...] | None:
+    async def _pods(self, kind: Kind[Pod], node: str) -> tuple[Pod, ...] | None:
         try:
-            listing = await self.cluster.list(PODS, Selection(fields=f"spec.nodeName={node}"))
+            listing = await self.cluster.list(kind, Selection(fields=f"spec.nodeName={node}"))
         except ApiError as error:
             self.log.warning("pods of a node could not be read", node=node, error=str(error))
             return None
@@ -163,25 +164,24 @@ class Sources:
             names.setdefault(pod.metadata.namespace, set()).update(pod.claims)
         spaces = sorted(namespace for namespace, of in names.items() if of)
         held: set[str] = set()
-        for namespace, claims in zip(spaces, await self._each(spaces, self._claims_of), strict=True):
-            free = {claim.name for claim in claims or () if not holds_gpu(claim)}
+        found = await self._each(spaces, lambda space: self._free_claims(space, names[space]))
+        for namespace, free in zip(spaces, found, strict=True):
             held |= {f"{namespace}/{name}" for name in names[namespace] - free}
         return frozenset(held)
 
-    async def _claims_of(self, namespace: str) -> tuple[Claim, ...] | None:
-        """The claims of NAMESPACE, in the newest version of their API that is served."""
-        for version in dict.fromkeys((self._claims.version, "v1", "v1beta2", "v1beta1")):
-            kind = replace(CLAIMS, version=version)
+    async def _free_claims(self, namespace: str, names: Collection[str]) -> set[str]:
+        """Which claims of NAMESPACE, of these NAMES, hold no GPU: in the newest version of their API that is served."""
+        for version in dict.fromkeys((self._claims, "v1", "v1beta2", "v1beta1")):
             try:
-                found = await self.cluster.list(kind, Selection(namespace))
+                found = await self.cluster.list(free_claims(names, version), Selection(namespace))
             except NotFound:
                 continue
             except ApiError as error:
                 self.log.warning("claims could not be read", namespace=namespace, error=str(error))
-                return None
-            self._claims = kind
-            return found.items
-        return None
+                return set()
+            self._claims = version
+            return {claim.name for claim in found.items}
+        return set()
 
     async def _try(self, known: Snapshot, candidates: Sequence[str]) -> dict[str, Precheck]:
         """Try the evictions of CANDIDATES, without evicting. A node that was not asked to the end is not in it."""
@@ -232,6 +232,19 @@ class Sources:
         return list(await asyncio.gather(*(one(item) for item in of)))
 
 
+def looked_at(known: Snapshot) -> Interest:
+    """What decides about a pod besides what always does: the selectors and resources of policies and open records."""
+    texts: set[str] = set()
+    resources: set[str] = set()
+    for policy in known.policies:
+        texts |= {policy.spec.upgrade.drain.podSelector, policy.spec.upgrade.waitForCompletion.podSelector}
+        resources |= policy.spec.gpu.resources.keys()
+    for operation in operations(known):
+        texts |= {operation.finish.drain.podSelector, operation.finish.wait.podSelector}
+        resources |= operation.finish.resources.keys()
+    return interest(texts, resources)
+
+
 def driver_sets(sets: Iterable[DaemonSet], revisions: Iterable[ControllerRevision]) -> tuple[DriverSet, ...]:
     """Each DaemonSet with the hash of its newest revision; without, while its controller has not seen its template.
 
@@ -269,10 +282,3 @@ def foreign(deployments: Iterable[Deployment]) -> str:
         if ours and int(each.status.get("readyReplicas") or 0) > 0:
             return f"{each.metadata.namespace}/{each.name}"
     return ""
-
-
-def holds_gpu(claim: Claim) -> bool:
-    """Whether a GPU is allocated to CLAIM. With admin access it only looks on, as the operator sees it (U18)."""
-    devices = (claim.status.get("allocation") or {}).get("devices") or {}
-    results = devices.get("results") or []
-    return any(each.get("driver") == DRA_DRIVER and not each.get("adminAccess") for each in results)

@@ -30,7 +30,7 @@ class Health:
     seconds: float = 5.0
     most: int = 32
     head: int = 8192
-    _open: dict[asyncio.Transport, str] = field(default_factory=dict, init=False)
+    _open: dict[asyncio.WriteTransport, str] = field(default_factory=dict, init=False)
     """The connections, the oldest first, and whose they are."""
     _server: asyncio.Server | None = field(default=None, init=False)
 

@@ -42,6 +42,7 @@ class Metadata(Slim, kw_only=True):
     annotations: dict[str, str] = {}
     creationTimestamp: Time | None = None
     deletionTimestamp: Time | None = None
+    deletionGracePeriodSeconds: int | None = None
     ownerReferences: list[OwnerReference] = []
 
     @property
@@ -126,6 +127,10 @@ class NodeStatus(Slim, kw_only=True):
     nodeInfo: NodeInfo = msgspec.field(default_factory=NodeInfo)
 
 
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of pods that stand for static ones."""
+DRA_DRIVER = "gpu.nvidia.com"
+"""The driver of DeviceClasses whose devices are GPUs."""
 SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
 """Of the numbers that the API writes for extended resources: each stands for a thousand of the one before."""
 
@@ -197,6 +202,8 @@ class PodSpec(Slim, kw_only=True):
     initContainers: list[Container] = []
     volumes: list[Volume] = []
     resourceClaims: list[PodResourceClaim] = []
+    terminationGracePeriodSeconds: int | None = None
+    """How long it may take to end; None is the API server's default, 30."""
 
 
 class Running(Slim, kw_only=True):
@@ -289,7 +296,7 @@ class Pod(Object, kw_only=True):
     @property
     def mirror(self) -> bool:
         """Whether it stands for a static pod, which the API can't remove."""
-        return "kubernetes.io/config.mirror" in self.metadata.annotations
+        return MIRROR in self.metadata.annotations
 
 
 class PodTemplate(Slim, kw_only=True):
@@ -347,11 +354,41 @@ class ControllerRevision(Object, kw_only=True):
     revision: int = 0
 
 
-class Claim(Object, kw_only=True):
-    """A ResourceClaim; `spec` and `status` as the API has them."""
+class DeviceResult(Slim, kw_only=True):
+    """A device that a claim got."""
 
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
+    driver: str = ""
+    adminAccess: bool = False
+
+
+class DeviceResults(Slim, kw_only=True):
+    """The devices that a claim got."""
+
+    results: list[DeviceResult] = []
+
+
+class Allocation(Slim, kw_only=True):
+    """What a claim got."""
+
+    devices: DeviceResults = msgspec.field(default_factory=DeviceResults)
+
+
+class AllocationStatus(Slim, kw_only=True):
+    """The observed part of a claim."""
+
+    allocation: Allocation = msgspec.field(default_factory=Allocation)
+
+
+class Claim(Object, kw_only=True):
+    """A ResourceClaim: what it got."""
+
+    status: AllocationStatus = msgspec.field(default_factory=AllocationStatus)
+
+    @property
+    def holds_gpu(self) -> bool:
+        """Whether a GPU is allocated to it. With admin access it only looks on, as the operator sees it (U18)."""
+        found = self.status.allocation.devices.results
+        return any(each.driver == DRA_DRIVER and not each.adminAccess for each in found)
 
 
 class DeploymentSpec(Slim, kw_only=True):

@@ -25,6 +25,14 @@ def parse(text: str) -> tuple[Test, ...]:
     return tuple(_requirement(part.strip()) for part in _SPLIT.split(text)) if text.strip() else ()
 
 
+@lru_cache(maxsize=256)
+def keys(text: str) -> frozenset[str]:
+    """The labels that TEXT asks about; none for one that can't be read."""
+    parts = [part.strip() for part in _SPLIT.split(text) if part.strip()]
+    found = [next((of["key"] for form in (_SET, _EQUAL, _EXISTS) if (of := form.match(part))), "") for part in parts]
+    return frozenset(found) if all(found) else frozenset()
+
+
 def matches(text: str, labels: Labels) -> bool:
     """Whether LABELS have what TEXT asks for. A text that can't be read matches nothing."""
     try:

@@ -6,7 +6,8 @@ starts there: a label that is removed by mistake kills a driver (reconciler.md A
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import keys
@@ -154,6 +155,15 @@ def view(known: Snapshot, node: Node) -> View:
     policy = found.policy
     drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, operation)
     return replace(found, drivers=tuple(drivers))
+
+
+def operations(known: Snapshot) -> Iterator[Operation]:
+    """The open operations whose records can be read."""
+    for node in known.nodes:
+        if text := node.metadata.annotations.get(keys.OPERATION):
+            with contextlib.suppress(Unreadable):
+                if found := read(Operation, text):
+                    yield found
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

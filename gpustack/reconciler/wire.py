@@ -68,7 +68,7 @@ def change(text: bytes, kind: Kind[T]) -> Change[T]:
     return Change(line.type, decode(bytes(line.object), kind.model, kind))
 
 
-def decode(text: bytes, of: type[Any], kind: Kind[Any]) -> Any:
+def decode(text: bytes | bytearray, of: type[Any], kind: Kind[Any]) -> Any:
     """TEXT as OF. What can't be read is an error, not a hole in a list."""
     try:
         return msgspec.json.decode(text, type=of)

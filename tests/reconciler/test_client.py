@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
+from gpustack.reconciler.lean import interest
+from gpustack.reconciler.pods import Uses
 from gpustack.reconciler.refusals import evict
 
 DATE = "Mon, 05 Jan 2026 09:00:00 GMT"
@@ -166,7 +169,7 @@ def test_lists_come_in_pages() -> None:
     assert [each.name for each in listing.items] == ["a", "b"]
     assert (listing.resource_version, listing.date) == ("7", datetime(2026, 1, 5, 9, tzinfo=UTC))
     assert [each.path for each in asked] == ["/api/v1/namespaces/gpu/pods"] * 2
-    assert asked[0].query == {"labelSelector": which.labels, "fieldSelector": which.fields, "limit": "500"}
+    assert asked[0].query == {"labelSelector": which.labels, "fieldSelector": which.fields, "limit": "100"}
     assert asked[1].query == {**asked[0].query, "continue": "more"}
     assert asked[0].headers["user-agent"].startswith("gpustack-reconciler/")
 
@@ -179,18 +182,77 @@ def test_lists_come_in_pages() -> None:
     ],
 )
 def test_a_list_that_grew_too_old_begins_anew(body: dict[str, Any]) -> None:
-    """Both kinds of 410: twice in pages, at last in one."""
+    """Both kinds of 410, twice; then whoever asked is told, and asks later."""
+    old = 2
 
     def handler(asked: Asked) -> Reply:
-        if "continue" in asked.query:
+        nonlocal old
+        if "continue" in asked.query and old:
+            old -= 1
             return Reply(410, body)
-        more = {"continue": "more"} if "limit" in asked.query else {}
+        more = {} if "continue" in asked.query else {"continue": "more"}
         return Reply(body={"metadata": {"resourceVersion": "7", **more}, "items": items("a")})
 
     listing, asked = ask(handler, lambda client: client.list(NODES))
-    assert [each.name for each in listing.items] == ["a"]
-    assert len(asked) == 5
-    assert "limit" not in asked[-1].query
+    assert [each.name for each in listing.items] == ["a", "a"]
+    assert len(asked) == 6
+    old = 3
+    with pytest.raises(Gone):
+        ask(handler, lambda client: client.list(NODES))
+
+
+MIB = 1024 * 1024
+
+
+def test_memory_is_bounded_whatever_tenants_do() -> None:
+    """40 pods of a node, each with 1 MiB of annotations, of environment and of labels, as whoever may create pods can
+    make them: what a list of them needs at most is some pages, and what is left of them nearly nothing."""
+    wide: dict[str, Any] = {"metadata": {"name": "p", "namespace": "t", "uid": "u", "annotations": {"a": "x" * MIB}}}
+    wide["metadata"]["labels"] = {f"l{number}": "y" * 60 for number in range(MIB // 64)}
+    container: dict[str, Any] = {"name": "c", "env": [{"name": "E", "value": "z" * MIB}]}
+    container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    item = json.dumps({**wide, "spec": {"containers": [container]}, "status": {"phase": "Running"}}).encode()
+
+    def handler(asked: Asked) -> Reply:
+        first = int(asked.query.get("continue", 0))
+        last = min(first + int(asked.query["limit"]), 40)
+        more = f'"continue":"{last}",' if last < 40 else ""
+        texts = [item, *(part for _ in range(last - first - 1) for part in (b",", item))]  # one object, many times
+        return Reply(chunks=[b'{"items":[', *texts, f'],"metadata":{{{more}"resourceVersion":"7"}}}}'.encode()])
+
+    async def call(client: Client) -> tuple[Any, int]:
+        tracemalloc.start()
+        try:
+            listing = await client.list(interest(["l1=a"], []).pods(), Selection(fields="spec.nodeName=n"))
+            return listing, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    (listing, peak), asked = ask(handler, call)
+    assert len(listing.items) == 40
+    assert peak < 32 * MIB, f"{peak / MIB:.0f} MiB"
+    assert listing.items[0].labels == {"l1": "y" * 60}
+    assert Uses("gpu-operator").gpu(listing.items[0])
+    assert len(msgspec.json.encode(listing.items[0])) < 500
+    assert {each.headers["accept-encoding"] for each in asked} == {"identity"}
+    assert len(asked) < 50
+
+
+def test_more_pods_than_a_kubelet_runs_are_no_list() -> None:
+    """Whoever names a node in his pods can make as many as he likes; those that have ended count for nothing."""
+
+    def handler(asked: Asked) -> Reply:
+        first = int(asked.query.get("continue", 0))
+        phase = "Failed" if asked.query["fieldSelector"].endswith("=a") else "Pending"
+        found = [{"metadata": {"name": f"p{number}"}, "status": {"phase": phase}} for number in range(100)]
+        metadata = {"continue": str(first + 100)} if first < 3100 else {}
+        return Reply(body={"metadata": metadata, "items": found})
+
+    kind = interest([], []).pods()
+    listing, _ = ask(handler, lambda client: client.list(kind, Selection(fields="spec.nodeName=a")))
+    assert listing.items == ()
+    with pytest.raises(ApiError, match="more than 3000 pods"):
+        ask(handler, lambda client: client.list(kind, Selection(fields="spec.nodeName=b")))
 
 
 def test_paths() -> None:

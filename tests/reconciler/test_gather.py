@@ -10,7 +10,7 @@ import pytest
 from gpustack.reconciler import engine
 from gpustack.reconciler.cluster import CLAIMS, DEPLOYMENTS, NODES, PODS, ApiError, NotFound, TooMany, Unreachable
 from gpustack.reconciler.engine import Wanted
-from gpustack.reconciler.gather import Bounds, Sources, driver_sets, foreign, holds_gpu
+from gpustack.reconciler.gather import Bounds, Sources, driver_sets, foreign
 from gpustack.reconciler.objects import Claim, Pod
 from gpustack.reconciler.pods import Uses
 from gpustack.reconciler.snapshot import Precheck, Snapshot
@@ -145,7 +145,7 @@ def test_claims_are_read_where_pods_have_some(world: World) -> None:
     ):
         world.server.put(CLAIMS, each)
     assert closer(of, ["a"]).claims == {"work/gpu", "work/unknown"}
-    assert not holds_gpu(Claim())
+    assert not Claim().holds_gpu
 
 
 def test_a_claim_that_the_scheduler_made(world: World) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpustack.reconciler import keys
+from gpustack.reconciler.lean import MOST_CLAIMS, TOO_MANY, interest
 from gpustack.reconciler.objects import Pod
-from gpustack.reconciler.pods import CLIENT, Uses, obstacle
-from gpustack.reconciler.policy import PodDeletion
+from gpustack.reconciler.pods import CLIENT, Uses, awaited, obstacle, to_drain
+from gpustack.reconciler.policy import Drain, PodDeletion
 
 DAEMON = {"kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
 REPLICAS = {"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True}
@@ -54,3 +56,49 @@ def test_what_to_do_about_a_daemon() -> None:
     assert "nodeSelector" not in text
     bare = msgspec.structs.replace(pod(DAEMON), spec=msgspec.structs.replace(pod(DAEMON).spec, nodeSelector={}))
     assert f'nodeSelector {CLIENT}: "true", and name its namespace' in obstacle(bare, PodDeletion())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+        {"initContainers": [{"name": "c", "resources": {"requests": {"nvidia.com/mig-1g.10gb": "1"}}}]},
+        {"containers": [{"name": "c", "resources": {"limits": {"example.com/renamed": "1"}}}]},
+        {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}], "runtimeClassName": "nvidia"},
+        {"containers": [{"name": "c"}], "resourceClaims": [{"name": "x", "resourceClaimName": "held"}]},
+        {"containers": [{"name": "c"}], "nodeSelector": {CLIENT: "true"}},
+        {"containers": [{"name": "c"}], "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w"}]},
+        {"containers": [{"name": "c"}], "terminationGracePeriodSeconds": 3600},
+    ],
+)
+@pytest.mark.parametrize("owner", [(), (DAEMON,), (REPLICAS,)], ids=["bare", "daemon", "replicas"])
+def test_a_lean_pod_is_judged_like_the_whole_one(spec: dict[str, Any], owner: tuple[dict[str, Any], ...]) -> None:
+    """What is left out decides nothing: who uses a GPU, what is awaited, what a drain takes, what stands against it."""
+    labels = {"app": "nvidia-cuda-validator", "team": "a", keys.DRAIN_SKIP: "false", "other": "x"}
+    metadata = {"name": "p", "namespace": "monitoring", "labels": labels, "ownerReferences": [*owner]}
+    metadata["annotations"] = {"kubernetes.io/config.mirror": "x", "note": "y"}
+    whole = msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}, Pod)
+    lean = interest(["team in (a,b),!gone"], ["example.com/renamed"]).lean(whole)
+    assert lean is not None
+    uses = Uses("monitoring", {"example.com/renamed"}, {"nvidia"}, {"monitoring/held"}, {"monitoring"})
+    drain = Drain(enable=True, podSelector="team in (a,b),!gone")
+    for judge in (
+        uses.gpu,
+        uses.operand,
+        lambda pod: obstacle(pod, PodDeletion()),
+        lambda pod: obstacle(pod, drain),
+        lambda pod: len(awaited([pod], drain.podSelector)),
+        lambda pod: len(to_drain([pod], uses, drain)),
+        lambda pod: pod.spec.terminationGracePeriodSeconds,
+    ):
+        assert judge(lean) == judge(whole)
+
+
+def test_a_pod_with_more_claims_than_are_read_uses_a_gpu() -> None:
+    """A thousand claims are not looked at one by one: a pod that has so many counts as what it may be."""
+    claims = [{"name": f"c{number}", "resourceClaimName": f"c{number}"} for number in range(1000)]
+    whole = msgspec.convert({"metadata": {"name": "p", "namespace": "t"}, "spec": {"resourceClaims": claims}}, Pod)
+    lean = interest([], []).lean(whole)
+    assert lean is not None
+    assert len(lean.claims) == MOST_CLAIMS + 1
+    assert TOO_MANY in lean.claims

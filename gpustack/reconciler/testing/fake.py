@@ -16,7 +16,21 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from ..cluster import EVERYTHING, PODS, Answer, ApiError, Body, Change, Forbidden, Gone, Kind, Listing, Selection
+from ..cluster import (
+    EVERYTHING,
+    PODS,
+    Answer,
+    ApiError,
+    Body,
+    Change,
+    Forbidden,
+    Gone,
+    Kind,
+    Listing,
+    Selection,
+    leaned,
+    within,
+)
 from ..objects import Metadata, Object
 from .eviction import evict
 from .rules import Document
@@ -83,7 +97,9 @@ class FakeCluster:
         """All objects that WHICH selects."""
         request = await self._begin("list", kind, which.namespace, which=which)
         try:
-            found = tuple(self.server.decode(kind, document) for document in self.server.all(kind, which))
+            decoded = (self.server.decode(kind, document) for document in self.server.all(kind, which))
+            found = tuple(leaned(kind, decoded))
+            within(kind, len(found))
         except ValueError as error:
             raise ApiError(str(error), 400, "BadRequest") from None
         answer = Listing(found, str(self.server.version), self.server.now)
