@@ -94,8 +94,26 @@ def new_node(known: Snapshot, view: View) -> bool:
     """Whether nothing of ours was ever proved on this machine and nothing can be using its GPUs: it offers none."""
     if view.known_machine or not view.gpu or view.offers or (view.operation and not view.operation.install):
         return False
+    if view.operation is None and in_service(known, view):
+        return False
     using = labeller.users(known, view)
     return using is not None and not using
+
+
+def in_service(known: Snapshot, view: View) -> bool:
+    """Whether the stack works on the node though it offers no GPU: nodes with DRA publish theirs elsewhere, those of
+    virtual machines hand them on, and a pod that uses one may be away just now (moving.md M8).
+
+    Pods of an earlier node of its name tell nothing, nor do those that an installation of ours has left behind.
+    """
+    made = view.node.metadata.creationTimestamp
+    if made is None or "install" in view.last.kind:
+        return False
+    validators = (*known.validators.get(view.name, ()), *known.sandbox_validators.get(view.name, ()))
+    theirs = view.policy is not None and view.policy.spec.labelling  # who else would have labelled it by now?
+    found = [pod for pod in known.driver_pods.get(view.name, ()) if pod.ready]
+    found += [pod for pod in validators if pod.ready or theirs]
+    return any(since >= made for pod in found if (since := pod.metadata.creationTimestamp))
 
 
 def unclear(known: Snapshot, view: View) -> str:

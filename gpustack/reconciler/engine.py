@@ -8,14 +8,16 @@ node at most one thing happens in a pass: a write that conflicts is decided anew
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from . import keys, labeller, phases, pods, status, takeover
 from .actions import Action, Decision, PatchNode, PatchStatus, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
-from .objects import Pod
+from .objects import Node, Pod
 from .policy import NodePolicy, Status
 from .queue import Pass, admissible
 from .record import Operation, Target
@@ -89,6 +91,32 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     found = pods.obstacles(listed, uses_of(known, view), finish)
     using = [pod for pod in pods.to_evict(listed, uses_of(known, view)) if not pod.terminating]
     return ([] if found else using), found
+
+
+def foreseen(known: Snapshot) -> Snapshot:
+    """KNOWN with its nodes as a pass leaves those on which it only notes something: whom they belong to, their labels.
+
+    For plans: the next pass sees them so, and what is due on them begins only then.
+    """
+    made = {
+        action.node: action
+        for action in outlook(known).decision.actions
+        if isinstance(action, PatchNode) and not action.admits and keys.OPERATION not in action.annotations
+    }
+    return replace(known, nodes=[_noted(node, made[node.name]) if node.name in made else node for node in known.nodes])
+
+
+def _noted(node: Node, action: PatchNode) -> Node:
+    metadata = node.metadata
+    labels = {key: value for key, value in {**metadata.labels, **action.labels}.items() if value is not None}
+    notes = {key: value for key, value in {**metadata.annotations, **action.annotations}.items() if value is not None}
+    made = msgspec.structs.replace(metadata, labels=labels, annotations=notes)
+    spec = node.spec
+    if action.unschedulable is not None:
+        spec = msgspec.structs.replace(spec, unschedulable=action.unschedulable)
+    if action.taints is not None:
+        spec = msgspec.structs.replace(spec, taints=list(action.taints))
+    return msgspec.structs.replace(node, metadata=made, spec=spec)
 
 
 def decide(known: Snapshot) -> Decision:
@@ -170,11 +198,21 @@ def _look(found: Pass, view: View) -> None:
         names = ", ".join(policy.name for policy in view.policies)
         text = f"several NodePolicies match it: {names}" if names else "no NodePolicy matches it"
         found.wait(view, "membership", f"{text}; its labels stay as they are")
+        _lost_member(found, view)
     elif takeover.left_behind(view):
         found.taken_over += [view] if takeover.in_hand(view) else []
         found.actions.append(takeover.take_over(known, view, view.policy))
     else:
         _idle(found, view, view.policy)
+
+
+def _lost_member(found: Pass, view: View) -> None:
+    """Tell the policy that the node belonged to that it matches it no more, nor any other."""
+    if view.policies or view.labels.get(keys.PRESENT) != "true":
+        return
+    for policy in found.known.policies:
+        if view.memory.policy == policy.uid or view.memory.name == policy.name:
+            found.tallies[policy.uid].lost.append(view.name)
 
 
 def _lost(view: View) -> PatchNode:

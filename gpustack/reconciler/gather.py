@@ -42,7 +42,9 @@ from .view import operations, view
 from .watch import Sleep, Watch
 
 DRIVER = "app.kubernetes.io/component=nvidia-driver"
-VALIDATOR = "app=nvidia-operator-validator"
+VALIDATOR, OTHER_VALIDATOR = "nvidia-operator-validator", "nvidia-sandbox-validator"
+VALIDATORS = f"app in ({VALIDATOR},{OTHER_VALIDATOR})"
+"""Of nodes for containers, those with DRA included, and of nodes for virtual machines."""
 MIG_MANAGER = "app=nvidia-mig-manager"
 OPERATOR = "gpu-operator"
 """Name of the operator's Deployment, and its label app.kubernetes.io/component."""
@@ -85,7 +87,7 @@ class Sources:
         self.revisions: Watch[ControllerRevision] = self._watch(REVISIONS, Selection(inside, DRIVER))
         self.deployments: Watch[Deployment] = self._watch(DEPLOYMENTS, Selection(inside))
         self.drivers: Watch[Pod] = self._watch(PODS, Selection(inside, DRIVER))
-        self.validators: Watch[Pod] = self._watch(PODS, Selection(inside, VALIDATOR))
+        self.validators: Watch[Pod] = self._watch(PODS, Selection(inside, VALIDATORS))
         self.mig_managers: Watch[Pod] = self._watch(PODS, Selection(inside, MIG_MANAGER))
 
     def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
@@ -117,7 +119,7 @@ class Sources:
 
     def base(self, *, admitting: Iterable[str] = (), paused: str = "") -> Snapshot:
         """What is known without a request. The prechecks are those that are not to be repeated yet."""
-        now, nodes = self.clock.now(), self.nodes.all()
+        now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
         self.refusals.forget(now)
         remembered = ((node.name, self.refusals.blocked(node.uid, now)) for node in nodes if self.refusals.nodes)
         return Snapshot(
@@ -127,7 +129,8 @@ class Sources:
             policies=self.policies.all(),
             driver_sets=driver_sets(self.daemon_sets.all(), self.revisions.all()),
             driver_pods=by_node(self.drivers.all()),
-            validators=by_node(self.validators.all()),
+            validators=by_node(pod for pod in validators if pod.labels.get("app") == VALIDATOR),
+            sandbox_validators=by_node(pod for pod in validators if pod.labels.get("app") == OTHER_VALIDATOR),
             mig_managers=by_node(self.mig_managers.all()),
             prechecks={name: precheck for name, precheck in remembered if precheck is not None},
             admitting=frozenset(admitting),

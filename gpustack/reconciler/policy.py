@@ -141,6 +141,8 @@ class Spec(Slim, kw_only=True):
 
     pools: list[str] = []
     """The pools of the policy file that this stands for."""
+    minNodes: int = 0
+    """How many nodes the pools have at least; 0: not known. Nothing is done about it but to say so."""
     nodeSelector: dict[str, str] = {}
     """Labels that the nodes have before anything of NVIDIA's runs there."""
     workload: str = "container"

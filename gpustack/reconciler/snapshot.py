@@ -64,6 +64,8 @@ class Snapshot:
     driver_pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     """Driver pods by node."""
     validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    sandbox_validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """Of nodes for virtual machines, by node."""
     mig_managers: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     """All pods of the nodes that `survey` asked for."""

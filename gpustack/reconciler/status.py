@@ -35,6 +35,8 @@ class Tally:
     quarantined: int = 0
     uncovered: int = 0
     overlapping: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Nodes that belonged to the policy and match none any more: their labels are gone."""
     waits: list[Wait] = field(default_factory=list)
 
 
@@ -94,8 +96,9 @@ def _conditions(
     known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, waiting: Sequence[Waiting]
 ) -> list[Condition]:
     stalled = _stalled(known, tally)
-    done = tally.current == tally.nodes
-    reason, message = _rollout(tally, switch, waiting)
+    missing = _missing(policy, tally)
+    done = tally.current == tally.nodes and not missing
+    reason, message = ("NoNodes", missing) if missing else _rollout(tally, switch, waiting)
     generation = policy.metadata.generation
     uncovered = f"{tally.uncovered} nodes have a system or kernel that no driver DaemonSet is rendered for"
     return [
@@ -111,7 +114,7 @@ def _conditions(
         _condition(
             "NodeNotCovered",
             tally.uncovered > 0,
-            "NoDriver" if tally.uncovered else "AllCovered",
+            "NoDriver" if tally.uncovered else "NoNodes" if not tally.nodes else "AllCovered",
             uncovered,
             generation,
         ),
@@ -126,8 +129,21 @@ def _stalled(known: Snapshot, tally: Tally) -> str:
     return ""
 
 
+def _missing(policy: NodePolicy, tally: Tally) -> str:
+    """Why it can't be said that all is done, though nothing is left to do: nodes are gone that should be there."""
+    if tally.lost:
+        more = f" and {len(tally.lost) - 1} more" if len(tally.lost) > 1 else ""
+        names = f"{tally.lost[0]}{more}"
+        return f"{names} belonged to it and match no NodePolicy any more: see whether node feature discovery works"
+    if not tally.nodes and policy.spec.minNodes:
+        return f"no node matches it, and its pools have {policy.spec.minNodes} at least"
+    return ""
+
+
 def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple[str, str]:
     counts = f"{tally.current} of {tally.nodes} nodes are as wanted"
+    if not tally.nodes:
+        return "NoNodes", "no node matches it"
     if tally.current == tally.nodes:
         return "Done", counts
     if switch.open:

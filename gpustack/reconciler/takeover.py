@@ -7,6 +7,7 @@ operator's keys. Nothing is written while an operator still runs.
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 from typing import Any
 
 from . import keys
@@ -17,7 +18,7 @@ from .moves import move
 from .policy import NodePolicy
 from .record import Phase, Target
 from .snapshot import Snapshot
-from .view import View
+from .view import View, outdated
 
 PHASES: dict[str, Phase] = {
     "cordon-required": "Held",
@@ -78,8 +79,18 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         phase=phase,
         seconds=seconds[phase],
         labels=labels,
-        acted=known.now if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
+        acted=_touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
         notBefore=known.now if phase == "Quarantine" else None,
         **changes,
     )
     return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
+
+
+def _touched(known: Snapshot, view: View) -> datetime:
+    """Since when the node's driver is what it is: a validator that has started since has validated it, whoever started
+    it. That was when the driver pod became ready, where it is the newest and is ready; else nobody can say."""
+    pods = known.driver_pods.get(view.name, ())
+    if len(pods) != 1 or not pods[0].ready or outdated(view, pods):
+        return known.now
+    since = [each.lastTransitionTime for each in pods[0].status.conditions if each.type == "Ready"]
+    return min(since[0], known.now) if since and since[0] else known.now

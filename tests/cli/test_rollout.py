@@ -72,6 +72,22 @@ def test_the_plan_is_what_the_next_pass_does(cluster: Live) -> None:
     assert found["order"][2]["waits"][0]["reason"] == "parallel"
 
 
+def test_the_plan_looks_past_what_is_only_noted(cluster: Live) -> None:
+    """Nodes of which nobody has noted yet whom they belong to, as after a move from the operator: the next pass notes
+    it, and the one after begins. That is what the plan says, and not "nothing begins now"."""
+    for node in cluster.world.machines:
+        cluster.world.annotate(node, {keys.MEMORY: None})
+    cluster.world.roll("2")
+    cluster.world.tick(5)
+    found = cluster.run("rollout", "plan", "--format", "json").json
+    assert [turn["node"] for turn in found["order"]] == ["node-0", "node-1", "node-2"]
+    assert [turn["begins"] for turn in found["order"]] == [True, False, False]
+    assert len(found["order"][0]["evicts"]) == 1
+    assert [action for action in found["actions"] if "belongs to gpus" in action]
+    cluster.passes(2)
+    assert cluster.world.cordoned("node-0")
+
+
 def test_the_plan_in_words(cluster: Live) -> None:
     """What begins, what comes later and why, and what blocks it though it is not its turn."""
     add_workload(cluster.world, Workload("train", 3, max_unavailable=0))

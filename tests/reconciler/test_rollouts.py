@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpustack.reconciler.closing import pause_before
-from gpustack.reconciler.cluster import POLICIES
+from gpustack.reconciler.cluster import PODS, POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History
@@ -172,6 +172,56 @@ def test_what_is_past_evicting_outlives_its_policy() -> None:
     go(history, 40)
     assert phases(history) == {}
     assert history.world.machines["n0"].loaded == "digest-2"
+    assert not history.world.cordoned("n0")
+
+
+def test_nodes_whose_labels_are_gone_are_missed() -> None:
+    """NFD's labels are stripped from all nodes, as an uninstallation of its chart does (moving.md M4): nothing is done,
+    and the policy does not say that all is."""
+    history = History(2)
+    for name in history.world.machines:
+        history.world.label(name, {m.PCI: None, "example.com/pool": None})
+    go(history, 3)
+    (rolled,) = (each for each in status(history)["conditions"] if each["type"] == "RolledOut")
+    assert (rolled["status"], rolled["reason"]) == ("False", "NoNodes")
+    assert rolled["message"].startswith("n0 and 1 more belonged to it")
+    assert all(history.world.labels(name)[f"{m.DEPLOY}driver"] == "true" for name in history.world.machines)
+
+
+def test_nodes_that_work_without_extended_resources_are_not_new() -> None:
+    """With DRA or virtual machines a node offers no GPU to pods, and yet serves: the stack's pods on it say so. Nothing
+    is installed there without cordon and budget (moving.md M8)."""
+    history = History(2)
+    for name, machine in history.world.machines.items():
+        machine.faults.add("silent")
+        history.world.annotate(name, {m.MEMORY: None, m.LAST: None})
+    history.world.workloads.clear()
+    for pod in list(history.world.server.all(PODS)):
+        if pod["metadata"]["namespace"] == "work":
+            history.world.server.remove(PODS, pod["metadata"]["name"], "work")
+    history.world.tick()
+    assert not any(
+        history.world.node(name)["status"]["allocatable"].get("nvidia.com/gpu", "0") != "0" for name in ("n0", "n1")
+    )
+    seen = set()
+    for _ in range(20):
+        history.once()
+        seen |= set(phases(history).values())
+        history.world.tick()
+    assert seen == set()
+    assert all(m.MEMORY in history.world.annotations(name) for name in history.world.machines)
+
+
+def test_a_validator_that_ran_before_the_takeover_counts() -> None:
+    """The operator had the node validated when it was stopped, and the validator's pod was replaced by our own apply
+    shortly before: it started after the driver was ready, so nothing is left to prove (moving.md M8)."""
+    history = History(1)
+    history.world.delete_operand("nvidia-operator-validator", "n0")
+    for _ in range(5):
+        history.world.tick(10)
+    history.operator(2)  # validation-required
+    go(history, 6)
+    assert phases(history) == {}
     assert not history.world.cordoned("n0")
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gpustack.reconciler import status
 from gpustack.reconciler.actions import Wait
-from gpustack.reconciler.policy import Breaker, NodePolicy
+from gpustack.reconciler.policy import Breaker, NodePolicy, Spec
 from gpustack.reconciler.snapshot import Snapshot
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -24,3 +24,26 @@ def test_reasons_are_counted_and_one_is_told_whole() -> None:
     assert (found["blocked"].count, len(found["blocked"].nodes)) == (25, 20)
     assert found["blocked"].message == "pod p0: budget b0"
     assert found["window"].message == "no window is open"
+
+
+def rolled_out(policy: NodePolicy, tally: status.Tally) -> tuple[str, str, str]:
+    """Status, reason and message of the condition."""
+    made = status.status(Snapshot(now=NOW, namespace="gpu"), policy, tally, Breaker())
+    (found,) = (each for each in made.conditions if each.type == "RolledOut")
+    return found.status, found.reason, found.message
+
+
+def test_nothing_is_done_with_no_nodes() -> None:
+    """A pool that an autoscaler has emptied is as it should be, and not called done; one that should have nodes is not
+    rolled out, and neither is one whose nodes match nothing any more."""
+    assert rolled_out(NodePolicy(), status.Tally())[:2] == ("True", "NoNodes")
+    expecting = NodePolicy(spec=Spec(minNodes=8))
+    assert rolled_out(expecting, status.Tally()) == (
+        "False",
+        "NoNodes",
+        "no node matches it, and its pools have 8 at least",
+    )
+    assert rolled_out(expecting, status.Tally(nodes=7, current=7))[:2] == ("True", "Done")
+    lost = rolled_out(NodePolicy(), status.Tally(lost=["a", "b", "c"]))
+    assert lost[:2] == ("False", "NoNodes")
+    assert lost[2].startswith("a and 2 more belonged to it")

@@ -53,7 +53,7 @@ def actions(look: Look) -> list[str]:
     from ...reconciler.actions import Decision
     from ...reconciler.report import describe
 
-    return list(describe(Decision(look.outlook.decision.actions)))
+    return list(describe(Decision(tuple(look.actions))))
 
 
 def budgets(look: Look) -> list[Share]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +34,7 @@ from ...reconciler.objects import Object
 from . import connect, files
 
 if TYPE_CHECKING:
+    from ...reconciler.actions import Action
     from ...reconciler.engine import Outlook
     from ...reconciler.lease import Elector
     from ...reconciler.policy import NodePolicy
@@ -111,6 +112,9 @@ class Look:
     namespace: str
     known: Snapshot
     outlook: Outlook
+    """Of the nodes as they are once whom they belong to has been noted on them."""
+    actions: Sequence[Action]
+    """What a pass would do now."""
     leader: str
     """Who leads; "" for nobody."""
     notes: tuple[str, ...]
@@ -161,13 +165,15 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -
     except Forbidden as error:
         reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
     base = sources.base(admitting=elector.admitting, paused=elector.paused)
+    base, first = engine.foreseen(base), base
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
     closer = Wanted(tuple(dict.fromkeys((*wanted.pods, *due))), tuple(dict.fromkeys((*wanted.candidates, *due))))
     known = await sources.closer(base, closer)
+    now = engine.decide(replace(known, nodes=first.nodes))
     outlook = engine.outlook(known)
     said = (*(nobody(elector, known.now) if notes is None else notes), *reader.notes)
-    return Look(space, known, outlook, leader(elector, known.now), said)
+    return Look(space, known, outlook, now.actions, leader(elector, known.now), said)
 
 
 def leader(elector: Elector, now: datetime) -> str:

@@ -99,6 +99,7 @@ def node_policy(
     manages = bool(spec.migManager.enabled) and manager_runs(spec)
     return policy.Spec(
         pools=[pool.name] if pool else [],
+        minNodes=pool.count.min if pool and pool.count else 0,
         nodeSelector=node_labels.selection(spec, pool) if pool else {},
         workload=node_labels.serves(spec, pool),
         labelling=reconciler.labelling(spec) == "program",
@@ -228,7 +229,7 @@ def folded(made: Iterable[Spec]) -> list[Spec]:
 def wanted(each: Spec) -> dict[str, Any]:
     """What EACH wants of which nodes, less what it only expects to find there."""
     data = plain(each)
-    return {**data, "pools": [], "gpu": {"runtimeClasses": data["gpu"]["runtimeClasses"]}}
+    return {**data, "pools": [], "minNodes": 0, "gpu": {"runtimeClasses": data["gpu"]["runtimeClasses"]}}
 
 
 def both(first: Spec, second: Spec) -> Spec:
@@ -247,7 +248,8 @@ def both(first: Spec, second: Spec) -> Spec:
         migCapable=one.migCapable if one.migCapable == other.migCapable else None,
         resources=resources,
     )
-    return msgspec.structs.replace(first, pools=[*first.pools, *second.pools], gpu=merged)
+    pools, nodes = [*first.pools, *second.pools], first.minNodes + second.minNodes
+    return msgspec.structs.replace(first, pools=pools, minNodes=nodes, gpu=merged)
 
 
 def plain(value: Any) -> Any:

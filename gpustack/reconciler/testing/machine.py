@@ -55,7 +55,7 @@ class Machine:
     """The MIG layout and the digest of its content."""
     faults: set[str] = field(default_factory=set)
     """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13.
-    "count": a GPU less is offered than there is."""
+    "count": a GPU less is offered than there is. "silent": none is, as with DRA."""
     driver: Task = field(default_factory=Task)
     mig: Task = field(default_factory=Task)
 
@@ -189,7 +189,7 @@ def restore(world: World, node: str, components: Iterable[str], value: str) -> N
 def offer(world: World, machine: Machine) -> None:
     """What the kubelet offers while the device plugin works, and what GPU feature discovery says."""
     plugin, features = world.operand(PLUGIN, machine.name), world.operand(FEATURES, machine.name)
-    working = plugin is not None and world.is_ready(plugin) and machine.loaded
+    working = plugin is not None and world.is_ready(plugin) and machine.loaded and "silent" not in machine.faults
     resources = LAYOUTS.get(machine.geometry[0], {}) if working else {}
     before = (world.node(machine.name).get("status") or {}).get("allocatable") or {}
     less = "count" in machine.faults
@@ -236,7 +236,7 @@ def status_of(name: str, *, init: str, main: str, ready: bool, now: Any) -> Docu
                 "state": state("running" if ready else main or "PodInitializing"),
             }
         ],
-        "conditions": [{"type": "Ready", "status": str(ready)}],
+        "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(now)}],
     }
     if init:
         made["initContainerStatuses"] = [{"name": "init", "ready": False, "state": state(init)}]
