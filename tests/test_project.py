@@ -170,7 +170,9 @@ def test_scripts_can_be_started() -> None:
 
 
 def test_wheel_carries_schemas_and_data(tmp_path: Path) -> None:
-    """An installed gpustack finds schemas and data inside the package; tests, policies and dist/ stay out of it."""
+    """An installed gpustack finds schemas, data and its pinned packages inside the package; tests, policies and dist/
+    stay out of it.
+    """
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -180,6 +182,7 @@ def test_wheel_carries_schemas_and_data(tmp_path: Path) -> None:
     package = {str(name) for name in tracked if name.parts[0] == "gpustack"}
     schemas = {str("gpustack" / name) for name in tracked if name.parts[0] == "schemas"}
     assert schemas
+    schemas.add("gpustack/requirements/runtime.txt")
     assert package | schemas == {name for name in names if ".dist-info/" not in name}
 
 

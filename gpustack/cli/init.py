@@ -192,7 +192,26 @@ def filled(text: str) -> str:
     """TEXT with the versions in it."""
     from ..catalog.releases import latest
 
-    return text.replace("@VERSION@", __version__).replace("@RELEASE@", latest())
+    known = {"VERSION": __version__, "RELEASE": latest()}
+    if "@PINS@" in text:
+        known["PINS"] = pins()
+    for name, value in known.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def pins() -> str:
+    """What this gpustack needs, each package with the hashes of its files, as it was tested.
+
+    Raises MissingToolError where the file that says so is gone: a part of the installation is missing.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for root in (package, package.parent):  # installed, and in a clone
+        path = root / "requirements" / "runtime.txt"
+        if path.is_file():
+            return path.read_text(encoding="utf-8").rstrip("\n")
+    what = "the list of what gpustack needs is missing from its installation (requirements/runtime.txt)"
+    raise MissingToolError(Finding("GPU908", "error", what, remedy="install gpustack again, or restore it from Git"))
 
 
 def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:

@@ -42,7 +42,8 @@ def special(path: Path) -> bool:
     """Whether PATH is a device, a pipe or the like. What the system keeps in /dev and /proc is never replaced: it may
     be a link to our own output, which is a file today.
     """
-    if os.path.abspath(path).startswith(("/dev/", "/proc/")):
+    absolute = os.path.abspath(path)
+    if absolute.startswith(("/dev/", "/proc/")) and not absolute.startswith("/dev/shm/"):  # noqa: S108 - plain memory
         return True
     try:
         return not stat.S_ISREG(path.stat().st_mode)

@@ -1,27 +1,67 @@
 #!/bin/sh
-# What CI asks of a change: review.sh BASE FOLDER
+# What CI asks of a change: review.sh BASE FOLDER, run where the change lies
 #
-# Writes FOLDER/comment.md (what changes against BASE, for people) and FOLDER/lint.xml (JUnit), and fails when dist/ is
-# stale, when a rule has something against a policy, when kubeconform, where it is installed, refuses an object, or when
-# a lock isn't complete. Everything is looked at first.
+# Writes FOLDER/comment.md (what changes against the commit BASE, for people) and FOLDER/lint.xml (JUnit), and fails when
+# dist/ is stale, when a rule has something against a policy,
+# when kubeconform, where it is installed, refuses an object, or when a lock isn't complete. Everything is looked at first.
+#
+# GPUSTACK names the program; ci/judge.sh, which looks at the requests of others, gives the one of the base. The tree is
+# data to it, and this script is never taken from there then.
 set -eu
-base=$1
+gpustack=${GPUSTACK:-$(dirname -- "$0")/gpustack}
 folder=$2
-mkdir -p "$folder"
-failed=0
+mkdir -p -- "$folder"
+folder=$(CDPATH='' cd -- "$folder" && pwd -P)
+failed=""
+
+asks() { # WHAT COMMAND...: note WHAT where COMMAND fails
+  what=$1
+  shift
+  "$@" || failed="$failed
+- $what"
+}
+
+case $1 in
+*[!0]*) base=$1 ;;
+*) base=HEAD ;; # the site's word for "there was nothing before"
+esac
+commit=$(git -c core.fsmonitor=false rev-parse --verify --quiet --end-of-options "$base^{commit}") || {
+  echo "error: this clone has no commit $base: fetch the whole history" >&2
+  exit 4
+}
 
 code=0
-gpustack diff --base "$base" --format markdown --budget 60000 >"$folder/comment.md" || code=$?
-if [ "$code" -gt 1 ]; then # 1: something changes
-  failed=1
-  printf '### gpustack: the change could not be rendered\n\nThe log of the job says why.\n' >"$folder/comment.md"
-fi
-gpustack lint --fail-on warning --format "${LINT_FORMAT:-text}" --report "junit=$folder/lint.xml" || failed=1
-gpustack check || failed=1
+"$gpustack" diff --base "$commit" --format markdown --budget 60000 >"$folder/diff.md" || code=$?
+[ -s "$folder/diff.md" ] || code=70 # nothing at all was said
+case $code in
+0) ;;
+1) ;; # something changes
+*)
+  asks "The change could not be rendered; the log of the job says why." false
+  printf '### gpustack: the change could not be rendered\n' >"$folder/diff.md"
+  ;;
+esac
+asks "\`gpustack lint\`: a rule has something against a policy." \
+  "$gpustack" lint --fail-on warning --format "${LINT_FORMAT:-text}" --report "junit=$folder/lint.xml"
+asks "\`gpustack check\`: dist/ is not what the policies render to." "$gpustack" check
 if command -v kubeconform >/dev/null; then
-  gpustack validate || failed=1
+  asks "\`gpustack validate\`: kubeconform refuses an object." "$gpustack" validate
 fi
 if [ -e images.lock ]; then
-  gpustack lock --check --offline || failed=1
+  asks "\`gpustack lock --check\`: images.lock is not complete." "$gpustack" lock --check --offline
 fi
-exit "$failed"
+for owners in .github/CODEOWNERS CODEOWNERS; do
+  if grep -qs '<edit' "$owners"; then
+    asks "$owners names no owner yet: edit its lines, or delete the file." false
+  fi
+done
+
+{
+  [ -z "$failed" ] || printf '**Not passed:**\n%s\n\n' "$failed"
+  cat "$folder/diff.md"
+} >"$folder/comment.md"
+rm "$folder/diff.md"
+[ -z "$failed" ] || {
+  printf 'not passed:%s\n' "$failed" >&2
+  exit 1
+}

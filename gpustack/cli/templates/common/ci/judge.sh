@@ -1,0 +1,59 @@
+#!/bin/sh
+# Judge what ci/fetch.py laid out: judge.sh STORE VENV FOLDER
+#
+# For each request FOLDER/NUMBER gets comment.md, verdict (success or failure), head and base. What judges is this clone's:
+# its scripts, and the gpustack of VENV, which was made of its requirements. Of the request there is data only.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+store=$(CDPATH='' cd -- "$1" && pwd -P)
+JUDGE_VENV=$(CDPATH='' cd -- "$2" && pwd -P)
+mkdir -p -- "$3"
+folder=$(CDPATH='' cd -- "$3" && pwd -P)
+JUDGE_HOME=$(mktemp -d)
+GPUSTACK=$here/isolated
+LINT_FORMAT=text
+export JUDGE_VENV JUDGE_HOME GPUSTACK LINT_FORMAT
+trap 'rm -rf -- "$JUDGE_HOME"' EXIT
+
+# A request that changes which gpustack is run: that version runs nowhere here. Ours shows which files that steer the
+# review change, and what changes in dist/ as it stands there, whoever made it.
+foreign() { # REQUEST OUT
+  verdict=1 # an owner has to look at it
+  cat >"$2/comment.md" <<END
+**This request changes which gpustack is run.** What is in \`dist/\` was made by a program that isn't on the target branch yet.
+This review doesn't start it, and nothing here says that the policies render to these files: read them as those of a stranger.
+Below are the files that steer the review, then the files of \`dist/\`, judged by the version on the target branch. The
+workflow's other check runs the new version without any right; its word is the request's own. After the merge the new
+version looks at the result once more.
+
+END
+  (cd "$1/pinned" && "$GPUSTACK" diff --base "$base" --format markdown --budget 20000) \
+    >>"$2/comment.md" || [ $? -eq 1 ] || verdict=1
+  echo >>"$2/comment.md"
+  set -- "$1" "$2" diff --format markdown --budget 38000
+  (cd "$1" && out=$2 && shift 2 && "$GPUSTACK" "$@" before/dist tree/dist >>"$out/comment.md") || [ $? -eq 1 ] || verdict=1
+  return "$verdict"
+}
+
+for request in "$store"/*/; do
+  request=${request%/}
+  out=$folder/${request##*/}
+  base=$(cat "$request/base")
+  mkdir "$out"
+  cp "$request/head" "$request/base" "$out"
+  echo "request ${request##*/} at $(cat "$request/head")" >&2
+  if [ -e "$request/refused" ]; then
+    { printf '### gpustack: this request is not reviewed\n\n' && cat "$request/refused"; } >"$out/comment.md"
+    echo failure >"$out/verdict"
+  elif
+    if [ -d "$request/pinned" ]; then
+      foreign "$request" "$out"
+    else
+      (cd "$request/tree" && "$here/review.sh" "$base" "$out")
+    fi
+  then
+    echo success >"$out/verdict"
+  else
+    echo failure >"$out/verdict"
+  fi
+done
