@@ -56,15 +56,22 @@ def pod(inputs: CcManagerInputs) -> Pod:
         main.pre_stop = ["/bin/sh", "-c", f"rm -f {READY_FILE}"]
         selector = {"nvidia.com/cc.capable": "true"}
     return Pod(
-        NAME, selector, [main], host_network=inputs.host_network, pull_secrets=inputs.pull_secrets, grace_period=30
+        NAME,
+        selector,
+        [main],
+        declared=[HOST_SYS, RUN_NVIDIA],
+        host_network=inputs.host_network,
+        pull_secrets=inputs.pull_secrets,
+        grace_period=30,
     )
 
 
 def environment(inputs: CcManagerInputs) -> Env:
     """The manager's settings; the policy's `ccManager.env` wins over all of them."""
-    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
+    env = Env().field("NODE_NAME", "spec.nodeName")
     if not inputs.common.traits.cc_manager_for_kata:
         env.set("CC_CAPABLE_DEVICE_IDS", CAPABLE_DEVICES)
+    env.set("NVIDIA_VISIBLE_DEVICES", "void")
     if inputs.mode:
         env.set("DEFAULT_CC_MODE", inputs.mode)
     return env.policy(inputs.env)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .inputs.device_plugin import PluginConfig
+from .inputs.volumes import named_after
 from .pod import PRIVILEGED, Container, Env, Pod, Volume
 
 CONFIG_FILE = "/config/config.yaml"
@@ -19,10 +20,15 @@ CONFIG_FILE = "/config/config.yaml"
 def add_config_manager(
     pod: Pod, config: PluginConfig, *, process: str, init_resources: Mapping[str, Any] | None
 ) -> None:
-    """Let the first container of POD read its configuration; PROCESS is what the sidecar signals on a change."""
-    chosen, available = Volume.empty_dir("config"), Volume.config_map("available-configs", config.config_map)
+    """Let the first container of POD read its configuration; PROCESS is what the sidecar signals on a change.
+
+    That its environment says where is the component's to do: each has its own order of settings.
+    """
+    chosen = Volume.empty_dir("config")
+    taken = {"config", *(volume.name for volume in pod.declared)}
+    available = Volume.config_map(named_after(config.config_map, "available-configs", taken), config.config_map)
+    pod.declared = [*pod.declared, available, chosen]
     main = pod.containers[0]
-    main.env.set("CONFIG_FILE", CONFIG_FILE)
     init = Container(
         "config-manager-init", config.image, config.pull_policy, command=["config-manager"], resources=init_resources
     )
@@ -46,4 +52,4 @@ def manager_env(config: PluginConfig, *, oneshot: bool, signal: str, process: st
     env.set("NODE_LABEL", "nvidia.com/device-plugin.config").set("CONFIG_FILE_SRCDIR", "/available-configs")
     env.set("CONFIG_FILE_DST", CONFIG_FILE).set("DEFAULT_CONFIG", config.default)
     env.set("SEND_SIGNAL", not oneshot).set("SIGNAL", signal).set("PROCESS_TO_SIGNAL", process)
-    return env.set("FALLBACK_STRATEGIES", "empty")
+    return env.appended().set("FALLBACK_STRATEGIES", "empty")

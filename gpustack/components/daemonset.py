@@ -69,9 +69,7 @@ def daemonset(
     chosen: dict[str, str] = {select_by: app or name}
     if deploy:
         pod.node_selector = {f"{DRIVER_LABEL}{deploy}": "true", **pod.node_selector}
-    if common.root_fs != "/" and any(volume.name == "host-root" for volume in pod.volumes()):
-        for container in pod.every_container():
-            container.env.set("HOST_ROOT", common.root_fs)
+    set_host_root(common, pod)
     if not common.traits.init_resources:
         for container in pod.init:
             container.resources = None
@@ -109,6 +107,13 @@ def daemonset(
             "updateStrategy": update_strategy(common, update),
         },
     }
+
+
+def set_host_root(common: Common, pod: Pod) -> None:
+    """Tell every container of POD where the node's root is, if the pod sees it and it is not / (operator.md 5.4)."""
+    if common.root_fs != "/" and any(volume.name == "host-root" for volume in pod.volumes()):
+        for container in pod.every_container():
+            container.env.of_host("HOST_ROOT", common.root_fs)
 
 
 def update_strategy(common: Common, update: Literal["rolling", "on-delete"]) -> Body:

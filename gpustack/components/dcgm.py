@@ -55,6 +55,7 @@ def pod(inputs: DcgmInputs) -> Pod:
         {},
         [main],
         init=[toolkit_wait(inputs.common, RUN_NVIDIA)],
+        declared=[RUN_NVIDIA],
         host_network=inputs.host_network,
         pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
     )

@@ -114,14 +114,17 @@ def needs_token(inputs: DcgmExporterInputs) -> bool:
     return reads_pods(inputs) or (asks and inputs.common.traits.exporter_env_pod_metadata)
 
 
-def pod(inputs: DcgmExporterInputs) -> Pod:
-    """The exporter, once the toolkit works, with the kubelet's list of which pod holds which GPU."""
+def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
+    """The exporter, once the toolkit works, with the kubelet's list of which pod holds which GPU.
+
+    DRA: it reads devices of claims, and its template has another order.
+    """
     main = Container(
         NAME,
         inputs.image,
         inputs.pull_policy,
         args=inputs.args,
-        env=environment(inputs),
+        env=environment(inputs, dra=dra),
         security=PRIVILEGED,
         resources=inputs.resources,
         ports=[{"name": "metrics", "containerPort": PORT}],
@@ -129,15 +132,12 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
     if inputs.common.traits.dcgm_probes:
         main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
         main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
-    init = [toolkit_wait(inputs.common, Volume.host("run-nvidia", "/run/nvidia"))]
+    run_nvidia = Volume.host("run-nvidia", "/run/nvidia")
+    init = [toolkit_wait(inputs.common, run_nvidia)]
     resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))
     main.mount(resources, "/var/lib/kubelet/pod-resources", read_only=True)
-    if inputs.metrics_config:
-        counters = Volume.config_map("metrics-config", inputs.metrics_config, items={COUNTERS: COUNTERS})
-        main.mount(counters, counters_path(inputs), read_only=True, sub_path=COUNTERS)
-    if inputs.job_mapping_dir:
-        jobs = Volume.host("hpc-job-mapping", inputs.job_mapping_dir, "DirectoryOrCreate")
-        main.mount(jobs, inputs.job_mapping_dir, read_only=True)
+    for mount in (mount_counters, mount_jobs) if dra else (mount_jobs, mount_counters):
+        mount(main, inputs)
     secrets = [*inputs.common.validation.pull_secrets, *inputs.pull_secrets]
     if inputs.relabelling:
         init.append(relabel(inputs.relabelling, resources))
@@ -147,12 +147,27 @@ def pod(inputs: DcgmExporterInputs) -> Pod:
         {},
         [main],
         init=init,
+        declared=[resources, run_nvidia],
         host_pid=inputs.host_pid,
         host_network=inputs.host_network,
         pull_secrets=unique(secrets),
         automount_token=needs_token(inputs) if inputs.common.traits.exporter_pod_metadata else None,
         config_digest=inputs.metrics_digest,
     )
+
+
+def mount_counters(main: Container, inputs: DcgmExporterInputs) -> None:
+    """Give MAIN the policy's list of counters, if there is one."""
+    if inputs.metrics_config:
+        counters = Volume.config_map("metrics-config", inputs.metrics_config, items={COUNTERS: COUNTERS})
+        main.mount(counters, counters_path(inputs), read_only=True, sub_path=COUNTERS)
+
+
+def mount_jobs(main: Container, inputs: DcgmExporterInputs) -> None:
+    """Show MAIN which jobs of a batch system use which GPU, if the node says."""
+    if inputs.job_mapping_dir:
+        jobs = Volume.host("hpc-job-mapping", inputs.job_mapping_dir, "DirectoryOrCreate")
+        main.mount(jobs, inputs.job_mapping_dir, read_only=True)
 
 
 def relabel(by: Relabelling, resources: Volume) -> Container:
@@ -174,14 +189,16 @@ def counters_path(inputs: DcgmExporterInputs) -> str:
     return f"/etc/dcgm-exporter/{COUNTERS if inputs.metrics_config else 'dcp-metrics-included.csv'}"
 
 
-def environment(inputs: DcgmExporterInputs) -> Env:
-    """The exporter's settings; the policy's `dcgmExporter.env` wins over all of them."""
+def environment(inputs: DcgmExporterInputs, *, dra: bool) -> Env:
+    """The exporter's settings; the policy's `dcgmExporter.env` wins over all of them. DRA as in `pod`."""
     env = Env({"DCGM_EXPORTER_LISTEN": f":{PORT}", "DCGM_EXPORTER_KUBERNETES": "true"})
     env.set("DCGM_EXPORTER_COLLECTORS", counters_path(inputs)).field("NODE_NAME", "spec.nodeName")
     if inputs.host_engine:
         env.set("DCGM_REMOTE_HOSTENGINE_INFO", f"{DCGM}:{DCGM_PORT}")
     if inputs.job_mapping_dir:
         env.set("DCGM_HPC_JOB_MAPPING_DIR", inputs.job_mapping_dir)
+    if dra:
+        env.set("KUBERNETES_ENABLE_DRA", True)
     if inputs.pod_labels:
         env.set(POD_LABELS_ENV, True)
     if inputs.pod_uid:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..model import Body
 from .component import Component
-from .config_manager import add_config_manager
+from .config_manager import CONFIG_FILE, add_config_manager
 from .daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
 from .inputs.device_plugin import DevicePluginInputs
 from .kube import PRIVILEGED_SCC, access, config_map, rule
@@ -58,24 +58,47 @@ def pod(inputs: DevicePluginInputs) -> Pod:
         resources=inputs.resources,
     )
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
-    main.mount(Volume.host("device-plugin", "/var/lib/kubelet/device-plugins"), "/var/lib/kubelet/device-plugins")
+    main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
     main.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     main.mount(CDI_ROOT, "/var/run/cdi")
-    main.mount(Volume.host("mps-shm", f"{inputs.mps_root}/shm"), "/dev/shm")  # noqa: S108 - where MPS clients look
-    main.mount(Volume.host("mps-root", inputs.mps_root, "DirectoryOrCreate"), "/mps")
+    main.mount(mps_shm(inputs.mps_root), "/dev/shm")  # noqa: S108 - where MPS clients look
+    main.mount(mps_root(inputs.mps_root), "/mps")
     found = Pod(
         NAME,
         {},
         [main],
         init=[toolkit_wait(common, VALIDATIONS)],
+        declared=[
+            entrypoint(ENTRYPOINT),
+            KUBELET_SOCKETS,
+            VALIDATIONS,
+            driver_install_dir(common),
+            host_root(common),
+            CDI_ROOT,
+            mps_root(inputs.mps_root),
+            mps_shm(inputs.mps_root),
+        ],
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
     if inputs.config:
         add_config_manager(found, inputs.config, process=NAME, init_resources=inputs.resources)
     return found
+
+
+KUBELET_SOCKETS = Volume.host("device-plugin", "/var/lib/kubelet/device-plugins")
+
+
+def mps_root(path: str) -> Volume:
+    """The folder PATH of the node that MPS daemons and their clients share."""
+    return Volume.host("mps-root", path, "DirectoryOrCreate")
+
+
+def mps_shm(path: str) -> Volume:
+    """The shared memory below PATH."""
+    return Volume.host("mps-shm", f"{path}/shm")
 
 
 def environment(inputs: DevicePluginInputs) -> Env:
@@ -90,6 +113,13 @@ def environment(inputs: DevicePluginInputs) -> Env:
         }
     )
     env.set("NVIDIA_VISIBLE_DEVICES", "all").set("NVIDIA_DRIVER_CAPABILITIES", "all").set("MPS_ROOT", inputs.mps_root)
+    env.appended()
+    if inputs.gds:
+        env.set("GDS_ENABLED", True).set("MOFED_ENABLED", True)
+    if inputs.gdrcopy:
+        env.set("GDRCOPY_ENABLED", True)
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
     mig_env(env, inputs.mig_strategy)
     if common.cdi:
         env.set("CDI_ENABLED", True).set("DEVICE_LIST_STRATEGY", "cdi-annotations,cdi-cri").set(
@@ -97,10 +127,6 @@ def environment(inputs: DevicePluginInputs) -> Env:
         )
         if common.toolkit:
             env.set("NVIDIA_CDI_HOOK_PATH", f"{common.install_dir}/toolkit/nvidia-cdi-hook")
-    if inputs.gds:
-        env.set("GDS_ENABLED", True).set("MOFED_ENABLED", True)
-    if inputs.gdrcopy:
-        env.set("GDRCOPY_ENABLED", True)
     return env.policy(inputs.env)
 
 

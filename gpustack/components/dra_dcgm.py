@@ -55,4 +55,4 @@ def claimed(pod: Pod, claim: str, template: str) -> None:
     """Let the first container of POD use CLAIM, made from TEMPLATE; nothing then waits for the container toolkit."""
     main = pod.containers[0]
     main.resources = {**(main.resources or {}), "claims": [{"name": claim}]}
-    pod.claims, pod.init = {claim: template}, []
+    pod.claims, pod.init, pod.declared = {claim: template}, [], ()

@@ -10,6 +10,7 @@ What the driver may do is in dra_rights.py.
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Iterator
 
@@ -32,7 +33,15 @@ DRIVER = {"app.kubernetes.io/name": "nvidia-dra-driver"}
 LABELS = {"app.kubernetes.io/component": NAME, **DRIVER}
 CONTROLLER_LABELS = {"app.kubernetes.io/component": CONTROLLER, **DRIVER}
 COMPUTE_DOMAIN = "compute-domain.nvidia.com"
+GPUS = "gpus"
 CDI = Volume.host("cdi", "/var/run/cdi")
+RESULTS = dataclasses.replace(VALIDATIONS, name="validations")
+PASSED_THROUGH = (
+    Volume.host("lib-modules", "/lib/modules/", "Directory"),
+    Volume.host("sysfs", "/sys/", "Directory"),
+    Volume.host("procfs", "/proc/", "Directory"),
+)
+"""What is needed of a node whose GPUs are handed to virtual machines."""
 VERBOSITY = "4"
 PASSTHROUGH = "PassthroughSupport"
 GPU_NODE = (
@@ -87,7 +96,7 @@ def pod(inputs: DraDriverInputs) -> Pod:
         containers.append(compute_domains(inputs, inputs.compute_domains))
     init = list(driver_checks(inputs)) if inputs.gpus else [toolkit_wait(inputs.common)]
     pull_secrets = (*inputs.common.validation.pull_secrets, *inputs.pull_secrets)
-    found = Pod(KUBELET_PLUGIN, {}, containers, init=init, pull_secrets=pull_secrets)
+    found = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
     if inputs.gpus:
         found.affinity = required([[expression] for expression in GPU_NODE])
         return found
@@ -129,19 +138,15 @@ def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
         resources=inputs.init_resources,
     )
     check.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
-    check.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer").mount(VALIDATIONS, READY)
-    yield from [driver_wait(common), check, driver_features(common)] if common.driver else [check]
+    check.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer").mount(RESULTS, READY)
+    yield from [driver_wait(common, RESULTS), check, driver_features(common, RESULTS)] if common.driver else [check]
 
 
 def gpus(inputs: DraDriverInputs, program: Program) -> Container:
     """The container that offers GPUs, MIG instances and, where its feature is on, GPUs for virtual machines."""
-    container = kubelet_plugin(inputs, "gpus", "gpu-kubelet-plugin", program, metrics=8080, alive_every=30)
-    container.env.set("HOST_ROOT", "/host").set("IMAGE_NAME", inputs.image)
+    container = kubelet_plugin(inputs, GPUS, "gpu-kubelet-plugin", program, metrics=8080, alive_every=30)
     if inputs.feature_gates.get(PASSTHROUGH):
-        modules, system, processes = (
-            Volume.host(name, path, "Directory")
-            for name, path in (("lib-modules", "/lib/modules/"), ("sysfs", "/sys/"), ("procfs", "/proc/"))
-        )
+        modules, system, processes = PASSED_THROUGH
         container.mount(modules, "/lib/modules/", read_only=True, propagation="HostToContainer")
         container.mount(system, "/sys/", propagation="Bidirectional")
         container.mount(processes, "/proc/", propagation="Bidirectional")
@@ -151,30 +156,33 @@ def gpus(inputs: DraDriverInputs, program: Program) -> Container:
 def compute_domains(inputs: DraDriverInputs, program: Program) -> Container:
     """The container that offers what workloads and daemons of a compute domain need of a node."""
     name, command = "compute-domains", "compute-domain-kubelet-plugin"
-    container = kubelet_plugin(inputs, name, command, program, metrics=8081, alive_every=10)
-    container.env.set("GPU_CLIQUE_LABEL_ENABLED", inputs.clique_label)
-    return container
+    return kubelet_plugin(inputs, name, command, program, metrics=8081, alive_every=10)
 
 
 def kubelet_plugin(
     inputs: DraDriverInputs, name: str, command: str, program: Program, *, metrics: int, alive_every: int
 ) -> Container:
     """The container NAME that runs COMMAND; METRICS is the port of its metrics, ALIVE_EVERY seconds it is checked."""
-    common, kubelet = inputs.common, inputs.kubelet_dir
-    registry, plugins = posixpath.join(kubelet, "plugins_registry"), posixpath.join(kubelet, "plugins")
+    common, registry, plugins = inputs.common, *kubelet_folders(inputs)
     env = Env({"HTTP_ENDPOINT": f":{metrics}", "METRICS_PATH": "/metrics", "LOG_VERBOSITY": VERBOSITY})
     env.set("MASK_NVIDIA_DRIVER_PARAMS", "").set("NVIDIA_VISIBLE_DEVICES", "void").set("CDI_ROOT", "/var/run/cdi")
+    if name == GPUS:
+        env.set("HOST_ROOT", "/host")
     env.set("NVIDIA_MIG_CONFIG_DEVICES", "all")
     env.field("NODE_NAME", "spec.nodeName").field("NAMESPACE", "metadata.namespace")
-    env.set("KUBELET_REGISTRAR_DIRECTORY_PATH", registry).set("KUBELET_PLUGINS_DIRECTORY_PATH", plugins)
+    if name == GPUS:
+        env.set("IMAGE_NAME", inputs.image)
+    env.set("KUBELET_REGISTRAR_DIRECTORY_PATH", registry.path).set("KUBELET_PLUGINS_DIRECTORY_PATH", plugins.path)
     env.set("HEALTHCHECK_PORT", program.port or -1)
+    if name != GPUS:
+        env.set("GPU_CLIQUE_LABEL_ENABLED", inputs.clique_label)
     gates(env, inputs)
     container = Container(
         name,
         inputs.image,
         inputs.pull_policy,
         command=["bash", "-c"],
-        args=[script("dra-kubelet-plugin"), "dra-kubelet-plugin", command],
+        args=[script("dra-kubelet-plugin").replace("PLUGIN", command)],
         env=env.policy(program.env),
         security=PRIVILEGED,
         resources=program.resources,
@@ -186,11 +194,25 @@ def kubelet_plugin(
         container.liveness = grpc_probe(
             program.port, "liveness", periodSeconds=alive_every, timeoutSeconds=10, failureThreshold=3
         )
-    container.mount(Volume.host("plugins-registry", registry), registry)
-    container.mount(Volume.host("plugins", plugins), plugins, propagation="Bidirectional").mount(CDI, "/var/run/cdi")
-    container.mount(VALIDATIONS, READY, read_only=True)
+    container.mount(registry, registry.path)
+    container.mount(plugins, plugins.path, propagation="Bidirectional").mount(CDI, "/var/run/cdi")
+    container.mount(RESULTS, READY, read_only=True)
     container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     return container.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
+
+
+def kubelet_folders(inputs: DraDriverInputs) -> tuple[Volume, Volume]:
+    """Where the kubelet finds its plugins, and where these keep their state."""
+    registry, plugins = (posixpath.join(inputs.kubelet_dir, name) for name in ("plugins_registry", "plugins"))
+    return Volume.host("plugins-registry", registry), Volume.host("plugins", plugins)
+
+
+def volumes(inputs: DraDriverInputs) -> list[Volume]:
+    """The volumes in the operator's order."""
+    common = inputs.common
+    found = [*kubelet_folders(inputs), CDI, host_root(common), driver_install_dir(common), RESULTS]
+    passes = inputs.gpus and inputs.feature_gates.get(PASSTHROUGH)
+    return [*found, *PASSED_THROUGH] if passes else found
 
 
 def gates(env: Env, inputs: DraDriverInputs) -> None:

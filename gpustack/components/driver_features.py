@@ -41,6 +41,7 @@ def peermem(settings: DriverSettings, target: DriverPod) -> Container:
     )
     if settings.type:
         container.env.set("NVIDIA_VISIBLE_DEVICES", "void")
+    container.env.appended()
     if settings.host_mofed:
         container.env.set("USE_HOST_MOFED", True)
     check = ["sh", "-c", "nvidia-driver probe_nvidia_peermem"]
@@ -80,7 +81,7 @@ def builder(settings: DriverSettings, target: DriverPod, module: Module, part: P
         module.pull_policy,
         command=["bash", "-xc"],
         args=[WAIT_AND_INSTALL.format(program=program)],
-        env=Env().policy(module.env),
+        env=Env().appended().update(module.env),
         env_from=secret_env(settings),
         security=PRIVILEGED_S0,
         resources=settings.resources,
@@ -95,9 +96,12 @@ def builder(settings: DriverSettings, target: DriverPod, module: Module, part: P
     )
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
     container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log", read_only=True)
-    mount_files(container, part, target)
+    if not settings.type:
+        mount_files(container, part, target)
     if target.toolkit:
         use_toolkit(container, told(settings, target.toolkit, target.image), word)
+    if settings.type:
+        mount_files(container, part, target)
     return container
 
 

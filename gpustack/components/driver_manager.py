@@ -22,8 +22,9 @@ HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
 
 def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
     """The init container; RESOURCES are those of the component that it runs in."""
-    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "ENABLE_GPU_POD_EVICTION": "false", "ENABLE_AUTO_DRAIN": "false"})
-    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
+    env.set("ENABLE_GPU_POD_EVICTION", False).set("ENABLE_AUTO_DRAIN", False)
+    env.field("OPERATOR_NAMESPACE", "metadata.namespace")
     container = Container(
         "k8s-driver-manager",
         manager.image,

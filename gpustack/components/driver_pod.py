@@ -7,25 +7,24 @@ adopted as it is.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from ..catalog.traits import Traits
 from ..model import Body
 from ..policy.ownership import OWNER
-from .daemonset import host_root
+from .daemonset import host_root, set_host_root
+from .driver_digest import digest_of
 from .driver_features import features, secret_env
-from .driver_toolkit import build_with_toolkit
+from .driver_toolkit import build_with_toolkit, toolkit_env, without_image
 from .driver_volumes import (
+    HOST_MANAGER,
     HOST_SYS,
     MELLANOX,
     PROBE,
     RUN_NVIDIA,
+    declared,
     mount_authorities,
     mount_files,
-    mount_host_manager,
     mount_node,
     mount_toolkit,
 )
@@ -34,7 +33,6 @@ from .inputs.driver_settings import DriverPod, DriverSettings
 from .pod import PRIVILEGED, PRIVILEGED_S0, Container, Env, Pairs, Pod, exec_probe, unique
 
 MAIN = "nvidia-driver-ctr"
-HOST_MANAGER = "vgpu-host-manager"
 COMPONENT = "app.kubernetes.io/component"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DIGEST = "DRIVER_CONFIG_DIGEST"
@@ -48,21 +46,26 @@ def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Seq
 
     It stays away from nodes whose driver is one of OTHERS.
     """
-    init, main = manager(common, settings), driver(common.traits, settings, target)
+    init, main = manager(common, settings, target), driver(common.traits, settings, target)
     sidecars = builders(settings, target, main)
+    if settings.type and settings.trusted_ca:
+        mount_authorities(main)
     found = Pod(
         target.account,
         target.node_selector,
         [main, *features(settings, target), *sidecars],
         init=[init],
+        declared=declared(common, settings),
         host_pid=True,
         host_network=settings.host_network,
         affinity=affinity(settings, others),
         pull_secrets=unique(settings.pull_secrets),
         grace_period=120 if settings.type == HOST_MANAGER else None,
     )
-    if common.traits.driver_digest:
-        digest = config_digest(found)
+    if not settings.type:
+        set_host_root(common, found)
+    if common.traits.driver_digest and not target.installs:
+        digest = digest_of(found)
         for container in (init, main, *sidecars):
             container.env.set(DIGEST, digest)
     return found
@@ -88,24 +91,25 @@ def affinity(settings: DriverSettings, others: Sequence[str]) -> Body:
     return found
 
 
-def manager(common: Common, settings: DriverSettings) -> Container:
+def manager(common: Common, settings: DriverSettings, target: DriverPod) -> Container:
     """The init container that clears the node of its old driver: evicts GPU pods, unloads modules, waits for MOFED.
 
     Its settings do not follow `driver.upgradePolicy`, which steers a roll-out alone (case 34): that evicts and drains
     before it deletes the driver's pod, and marks the node so that the manager does neither. They hold on nodes without
     the mark, and `driver.manager.env` changes them.
     """
-    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "ENABLE_GPU_POD_EVICTION": "true", "ENABLE_AUTO_DRAIN": "false"})
-    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
+    env.set("ENABLE_GPU_POD_EVICTION", True).set("ENABLE_AUTO_DRAIN", False)
     env.set("DRAIN_USE_FORCE", False).set("DRAIN_POD_SELECTOR_LABEL", "").set("DRAIN_TIMEOUT_SECONDS", "0s")
-    env.set("DRAIN_DELETE_EMPTYDIR_DATA", False)
+    env.set("DRAIN_DELETE_EMPTYDIR_DATA", False).field("OPERATOR_NAMESPACE", "metadata.namespace").appended()
+    known_digest(env, target)
     container = Container(
         "k8s-driver-manager",
         settings.manager.image,
         settings.manager.pull_policy,
         command=["driver-manager"],
         args=["uninstall_driver"],
-        env=rdma_env(env, settings).policy(settings.manager.env),
+        env=rdma_env(env, settings).update(settings.manager.env),
         security=PRIVILEGED,
         resources=settings.resources,
     )
@@ -127,16 +131,14 @@ def driver(traits: Traits, settings: DriverSettings, target: DriverPod) -> Conta
         security=PRIVILEGED_S0,
         resources=settings.resources,
     )
-    if settings.type == HOST_MANAGER:
-        mount_host_manager(container)
-    else:
+    if settings.type != HOST_MANAGER:
         check = ["sh", PROBE] if traits.driver_probe_script else ["sh", "-c", CHECKS]
         container.startup = exec_probe(check, **{**STARTUP, **settings.startup})
         files = f"{READY} {DAEMONS}" if traits.driver_daemons_status else READY
         container.pre_stop = ["/bin/sh", "-c", f"rm -f {files}"]
-    mount_node(container, traits, host_sources=settings.host_mofed or settings.host_sources)
+    mount_node(container, traits, settings)
     mount_files(container, "driver", target)
-    if settings.trusted_ca:
+    if settings.trusted_ca and not settings.type:
         mount_authorities(container)
     return container
 
@@ -145,10 +147,13 @@ def builders(settings: DriverSettings, target: DriverPod, main: Container) -> li
     """The sidecar in which MAIN builds on OpenShift, where the driver toolkit is used (operator.md 8.1)."""
     if target.toolkit is None:
         return []
-    sidecar = build_with_toolkit(main, target.toolkit, resources=settings.resources)
-    host_sources = settings.host_mofed or settings.host_sources
-    mount_toolkit(sidecar, host_sources=host_sources, firmware=bool(settings.type))
-    announce(sidecar.env, target)
+    env = toolkit_env(target.toolkit)
+    known_digest(env, target)
+    if not settings.type:
+        announce(env, target, gdrcopy_first=False)
+    sidecar = build_with_toolkit(main, target.toolkit, env, resources=settings.resources)
+    announce(env, target, gdrcopy_first=False)
+    mount_toolkit(sidecar, settings)
     return [sidecar]
 
 
@@ -168,26 +173,35 @@ def environment(traits: Traits, settings: DriverSettings, target: DriverPod) -> 
     That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3).
     """
     env = Env({"NVIDIA_VISIBLE_DEVICES": "void"} if settings.type else None)
-    env.field("NODE_NAME", "spec.nodeName").field("NODE_IP", "status.hostIP")
+    env.field("NODE_NAME", "spec.nodeName").field("NODE_IP", "status.hostIP").appended()
+    known_digest(env, target)
     env.set("KERNEL_MODULE_TYPE", settings.module_type)
     if settings.module_type == "open":
         env.set("OPEN_KERNEL_MODULES_ENABLED", True)
     if traits.driver_announces_modules:
-        announce(env, target)
+        announce(env, target, gdrcopy_first=not settings.type)
     version: Pairs = (("OPENSHIFT_VERSION", settings.openshift_version),) if settings.openshift_version else ()
     if settings.type:
         rdma_env(env.update(version).update(settings.env), settings)
+        if target.toolkit:
+            without_image(env, target.toolkit)
     else:
         rdma_env(env, settings).update(settings.env).update(version)
     return env.update(settings.proxy)
 
 
-def announce(env: Env, target: DriverPod) -> None:
+def announce(env: Env, target: DriverPod, *, gdrcopy_first: bool) -> None:
     """Say which modules are built beside the driver's."""
-    if target.gds:
-        env.set("GDS_ENABLED", True)
-    if target.gdrcopy:
-        env.set("GDRCOPY_ENABLED", True)
+    modules = [("GDS_ENABLED", target.gds), ("GDRCOPY_ENABLED", target.gdrcopy)]
+    for name, module in reversed(modules) if gdrcopy_first else modules:
+        if module:
+            env.set(name, True)
+
+
+def known_digest(env: Env, target: DriverPod) -> None:
+    """Say what is installed where that is known beforehand: with one of `drivers`, whose template says it."""
+    if target.installs:
+        env.set(DIGEST, target.installs)
 
 
 def rdma_env(env: Env, settings: DriverSettings) -> Env:
@@ -197,28 +211,3 @@ def rdma_env(env: Env, settings: DriverSettings) -> Env:
     if settings.host_mofed:
         env.set("USE_HOST_MOFED", True)
     return env
-
-
-def config_digest(pod: Pod) -> str:
-    """Names what POD installs: 10 hex digits, equal for pods that differ only in what a restart suffices for.
-
-    The manager and the driver keep the modules that are loaded when the digest is the one they were installed with, and
-    a roll-out then spares the workloads (operator.md 12, reconciler.md U34 and D8). It covers what each container runs
-    (image, command, environment), and the sources of what it mounts; not labels, tolerations, resources, probes, node
-    selectors or the names of volumes. Changing what enters here makes every driver of every cluster re-install.
-    """
-    facts = [installed(container) for container in pod.every_container()]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:10]
-
-
-def installed(container: Container) -> dict[str, Any]:
-    """What of CONTAINER decides what is on the node afterwards. Order counts in words, nowhere else."""
-    mounts = [{**mount, "name": volume.source} for volume, mount in container.mounts]
-    return {
-        "name": container.name,
-        "image": container.image,
-        "words": [*container.command, *container.args],
-        "env": sorted(container.env.body(), key=lambda entry: str(entry["name"])),
-        "envFrom": list(container.env_from),
-        "mounts": sorted(mounts, key=lambda mount: str(mount["mountPath"])),
-    }

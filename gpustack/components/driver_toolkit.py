@@ -29,14 +29,13 @@ BUILD = "\n".join(
 
 
 def build_with_toolkit(
-    main: Container, toolkit: DriverToolkit, *, resources: Mapping[str, Any] | None, word: str = "nv-ctr-run-with-dtk"
+    main: Container, toolkit: DriverToolkit, env: Env, *, resources: Mapping[str, Any] | None
 ) -> Container:
     """Let MAIN build with TOOLKIT, and return the sidecar for it, which has no mounts but the shared folder.
 
-    WORD is the argument of MAIN's entry point; the arguments that it had are gone, those of the policy with them.
+    ENV is the sidecar's, from `toolkit_env`. The arguments that MAIN had are gone, those of the policy with them.
     """
-    use_toolkit(main, toolkit, word)
-    env = Env({"RHCOS_VERSION": toolkit.rhcos, "NVIDIA_VISIBLE_DEVICES": "void"})
+    use_toolkit(main, toolkit, "nv-ctr-run-with-dtk")
     if not toolkit.image:
         env.set("RHCOS_IMAGE_MISSING", True)
     sidecar = Container(
@@ -52,12 +51,25 @@ def build_with_toolkit(
     return sidecar.mount(SHARED, SHARED_DIR)
 
 
+def toolkit_env(toolkit: DriverToolkit) -> Env:
+    """What the sidecar of TOOLKIT is told, less what depends on what is built."""
+    return Env({"RHCOS_VERSION": toolkit.rhcos, "NVIDIA_VISIBLE_DEVICES": "void"}).appended()
+
+
 def use_toolkit(container: Container, toolkit: DriverToolkit, word: str) -> None:
-    """Make CONTAINER prepare the shared folder and take its modules from there; WORD as in `build_with_toolkit`."""
+    """Make CONTAINER prepare the shared folder and take its modules from there.
+
+    WORD is the argument of its entry point.
+    """
     container.command, container.args = ["ocp_dtk_entrypoint"], [word]
     container.mount(SHARED, SHARED_DIR)
+    without_image(container.env, toolkit)
+
+
+def without_image(env: Env, toolkit: DriverToolkit) -> None:
+    """Tell a container that installs modules to build them itself, where TOOLKIT has no image for its nodes."""
     if not toolkit.image:
-        container.env.set("RHCOS_IMAGE_MISSING", True).set("RHCOS_VERSION", toolkit.rhcos)
+        env.set("RHCOS_IMAGE_MISSING", True).set("RHCOS_VERSION", toolkit.rhcos)
 
 
 def labels(toolkit: DriverToolkit) -> tuple[dict[str, str], dict[str, str]]:

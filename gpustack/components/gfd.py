@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..model import Body
 from .component import Component
-from .config_manager import add_config_manager
+from .config_manager import CONFIG_FILE, add_config_manager
 from .daemonset import RUN_NVIDIA, daemonset
 from .device_plugin import mig_env
 from .inputs.gfd import GfdInputs
@@ -57,13 +57,14 @@ def pod(inputs: GfdInputs) -> Pod:
         NAME, inputs.image, inputs.pull_policy, command=["gpu-feature-discovery"], args=inputs.args, security=PRIVILEGED
     )
     main.env, main.resources = environment(inputs), inputs.resources
-    main.mount(Volume.host("output-dir", FEATURES), FEATURES)
-    main.mount(Volume.host("host-sys", "/sys"), "/sys", read_only=True)
+    features, system = Volume.host("output-dir", FEATURES), Volume.host("host-sys", "/sys")
+    main.mount(features, FEATURES).mount(system, "/sys", read_only=True)
     found = Pod(
         ACCOUNT,
         {},
         [main],
         init=[toolkit_wait(common, RUN_NVIDIA)],
+        declared=[features, system, RUN_NVIDIA],
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
@@ -83,4 +84,7 @@ def environment(inputs: GfdInputs) -> Env:
         env.field("POD_NAME", "metadata.name")
         if inputs.common.openshift:
             env.set("USE_NODE_FEATURE_API", False)
-    return mig_env(env.update(inputs.env), inputs.mig_strategy)
+    env.update(inputs.env)
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
+    return mig_env(env, inputs.mig_strategy)

@@ -58,8 +58,9 @@ class KataManager(Component[KataManagerInputs]):
 def pod(inputs: KataManagerInputs) -> Pod:
     """The manager. A change of its configuration restarts it; it reads the file once."""
     common = inputs.common
-    env = Env({"CONFIG_FILE": CONFIG_FILE, "LOAD_KERNEL_MODULES": "true", "CDI_ENABLED": "true"})
-    env.field("NODE_NAME", "spec.nodeName").set("KATA_ARTIFACTS_DIR", inputs.artifacts).update(inputs.env)
+    env = Env().field("NODE_NAME", "spec.nodeName").set("CONFIG_FILE", CONFIG_FILE)
+    env.set("LOAD_KERNEL_MODULES", True).set("CDI_ENABLED", True).appended()
+    env.set("KATA_ARTIFACTS_DIR", inputs.artifacts).update(inputs.env)
     main = Container(
         NAME,
         inputs.image,
@@ -81,6 +82,7 @@ def pod(inputs: KataManagerInputs) -> Pod:
         NAME,
         {},
         [main],
+        declared=[entrypoint(ENTRYPOINT), entrypoint(CONFIG), host_root(common), CDI_ROOT, VALIDATIONS],
         host_pid=True,
         host_network=inputs.host_network,
         pull_secrets=inputs.pull_secrets,

@@ -70,11 +70,13 @@ def pod(inputs: MigManagerInputs) -> Pod:
     )
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
-    main.mount(Volume.host("host-sys", "/sys", "Directory"), "/sys")
+    main.mount(HOST_SYS, "/sys")
     # Writable: with a driver of the node itself, the manager installs itself there and stops services.
     main.mount(host_root(common), "/host", propagation="HostToContainer")
-    main.mount(Volume.config_map("gpu-clients", inputs.gpu_clients or DEFAULT_GPU_CLIENTS), "/gpu-clients")
+    main.mount(clients(inputs), "/gpu-clients")
     main.mount(layouts(inputs), CONFIG_DIR)
+    if not discovers(inputs):
+        main.mounts.insert(3, main.mounts.pop())
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
     main.mount(CDI_ROOT, "/var/run/cdi")
     return Pod(
@@ -82,11 +84,28 @@ def pod(inputs: MigManagerInputs) -> Pod:
         {},
         [main],
         init=[toolkit_wait(common, VALIDATIONS)],
+        declared=volumes(inputs),
         host_pid=True,
         host_ipc=True,
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
+
+
+HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
+
+
+def volumes(inputs: MigManagerInputs) -> list[Volume]:
+    """The volumes in the operator's order; layouts have moved in it."""
+    common, mounted = inputs.common, layouts(inputs)
+    before, behind = ([], [mounted]) if discovers(inputs) else ([mounted], [])
+    found = [entrypoint(ENTRYPOINT), HOST_SYS, *before, VALIDATIONS, driver_install_dir(common), host_root(common)]
+    return [*found, clients(inputs), *behind, CDI_ROOT]
+
+
+def clients(inputs: MigManagerInputs) -> Volume:
+    """The ConfigMap of programs that a change of layout stops."""
+    return Volume.config_map("gpu-clients", inputs.gpu_clients or DEFAULT_GPU_CLIENTS)
 
 
 def discovers(inputs: MigManagerInputs) -> bool:
@@ -106,11 +125,13 @@ def environment(inputs: MigManagerInputs) -> Env:
     env = Env().field("NODE_NAME", "spec.nodeName")
     if discovers(inputs):
         env.field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace")
-    env.field("DEFAULT_GPU_CLIENTS_NAMESPACE", "metadata.namespace")
-    env.set("GPU_CLIENTS_FILE", "/gpu-clients/clients.yaml")
-    if inputs.config or not discovers(inputs):
-        env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
     else:
+        env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
+    env.set("GPU_CLIENTS_FILE", "/gpu-clients/clients.yaml")
+    env.field("DEFAULT_GPU_CLIENTS_NAMESPACE", "metadata.namespace").appended()
+    if inputs.config:
+        env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
+    elif discovers(inputs):
         env.set("DEFAULT_CONFIG_FILE", f"{CONFIG_DIR}/config-default.yaml")
     if common.cdi:
         env.set("CDI_ENABLED", True)

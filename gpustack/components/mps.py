@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from ..model import Body
 from . import device_plugin
 from .component import Component
-from .config_manager import add_config_manager
+from .config_manager import CONFIG_FILE, add_config_manager
 from .daemonset import RUN_NVIDIA, daemonset
-from .device_plugin import mig_env
+from .device_plugin import mig_env, mps_root, mps_shm
 from .inputs.mps import MpsInputs
 from .kube import PRIVILEGED_SCC, access, rule
-from .pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from .pod import PRIVILEGED, Container, Env, Pod, unique
 from .validation import toolkit_wait
 
 NAME = "nvidia-device-plugin-mps-control-daemon"
@@ -48,10 +48,11 @@ class MpsControlDaemon(Component[MpsInputs]):
 
 def pod(inputs: MpsInputs) -> Pod:
     """The daemon's pod; a first container mounts the shared memory that its clients use."""
-    root = Volume.host("mps-root", inputs.mps_root, "DirectoryOrCreate")
-    shm = Volume.host("mps-shm", f"{inputs.mps_root}/shm")
+    root, shm = mps_root(inputs.mps_root), mps_shm(inputs.mps_root)
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "all")
     env.set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
     main = Container(MAIN, inputs.image, inputs.pull_policy, command=["mps-control-daemon"], security=PRIVILEGED)
     main.env = mig_env(env, inputs.mig_strategy)
     main.resources = inputs.resources
@@ -66,6 +67,7 @@ def pod(inputs: MpsInputs) -> Pod:
         {},
         [main],
         init=[toolkit_wait(inputs.common, RUN_NVIDIA), mounts],
+        declared=[RUN_NVIDIA, root, shm],
         host_pid=True,
         host_network=inputs.host_network,
         pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),

@@ -136,8 +136,8 @@ def worker(found: Installation) -> Iterator[Body]:
     container.env.field("POD_NAME", "metadata.name").field("POD_UID", "metadata.uid")
     for name, path in HOST_PATHS.items():
         container.mount(Volume.host(name, path), f"/host-{path.removeprefix('/')}", read_only=True)
-    yield configured(found, container, config)
     container.mount(Volume.host("features-d", f"{FEATURES}/"), f"{FEATURES}/", read_only=True)
+    yield configured(found, container, config)
     body = workload(found, "DaemonSet", container, found.worker, config)
     body["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
     yield body

@@ -65,7 +65,8 @@ def pod(inputs: NodeStatusExporterInputs) -> Pod:
     main.mount(host_root(inputs.common), "/host", read_only=True, propagation="HostToContainer")
     own = inputs.common.traits.no_foreign_pull_secrets
     secrets = inputs.pull_secrets if own else unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets])
-    return Pod(NAME, {}, [main], host_network=inputs.host_network, pull_secrets=secrets)
+    declared = [RUN_NVIDIA, host_root(inputs.common)]
+    return Pod(NAME, {}, [main], declared=declared, host_network=inputs.host_network, pull_secrets=secrets)
 
 
 def environment(inputs: NodeStatusExporterInputs) -> Env:

@@ -13,8 +13,8 @@ from ..model import Body
 from .component import Component
 from .daemonset import daemonset, with_revision
 from .driver import driver_labels, rights, startup_probe
-from .driver_pod import HOST_MANAGER, MAIN, component, pod
-from .driver_volumes import trusted_authorities
+from .driver_pod import MAIN, component, pod
+from .driver_volumes import HOST_MANAGER, trusted_authorities
 from .inputs.common import Common
 from .inputs.driver_settings import DriverPod
 from .inputs.nvidia_drivers import NvidiaDriverInputs, NvidiaDriversInputs

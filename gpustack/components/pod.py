@@ -41,6 +41,10 @@ def sparse(**fields: Any) -> Body:
 class Env:
     """Environment variables of one container, by name, in the order in which they were first set.
 
+    That is the operator's order (revisions.md), so it is not ours to tidy: first its template's variables, then what
+    host paths add, then what it appends. `appended` marks where the template ends; a container that is nothing but
+    template needs no mark.
+
     Two layers: what the component sets, and what the policy's `env` sets on top, which wins whatever is set later
     (operator.md 5.2). A component whose rule is the other way round (GFD, toolkit) puts the policy's env into the
     first layer with `update`.
@@ -49,6 +53,7 @@ class Env:
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self._entries: dict[str, Body] = {}
         self._policy: dict[str, str] = {}
+        self._template: int | None = None
         for name, value in (values or {}).items():
             self.set(name, value)
 
@@ -56,6 +61,20 @@ class Env:
         """Set NAME; booleans and numbers become the text that programs expect."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         self._entries[name] = {"name": name, "value": text}
+        return self
+
+    def appended(self) -> Self:
+        """End the template: what is new from here on comes behind what host paths add."""
+        self._template = len(self._entries)
+        return self
+
+    def of_host(self, name: str, value: str) -> Self:
+        """Set NAME, which follows from host paths: in its place, or behind the template's variables."""
+        if name in self._entries or self._template is None:
+            return self.set(name, value)
+        entries = list(self._entries.items())
+        entries.insert(self._template, (name, {"name": name, "value": value}))
+        self._entries, self._template = dict(entries), self._template + 1
         return self
 
     def field(self, name: str, path: str) -> Self:
@@ -115,6 +134,11 @@ class Volume:
     @classmethod
     def empty_dir(cls, name: str) -> Self:
         return cls(name, {"emptyDir": {}})
+
+    @property
+    def path(self) -> str:
+        """Where it is on the node; raises KeyError for a volume that is not of the node."""
+        return str(self.source["hostPath"]["path"])
 
     def body(self) -> Body:
         return {"name": self.name, **self.source}
@@ -187,6 +211,8 @@ class Pod:
     node_selector: Mapping[str, str]
     containers: list[Container]
     init: list[Container] = field(default_factory=list)
+    declared: Sequence[Volume] = ()
+    """The volumes of the operator's template, in its order, also those that nothing mounts."""
     host_pid: bool = False
     host_ipc: bool = False
     host_network: bool = False
@@ -207,17 +233,18 @@ class Pod:
         yield from self.containers
 
     def volumes(self) -> list[Volume]:
-        """All volumes that a container mounts, by name; refuses two sources under one name (a defect of a
-        component).
+        """The declared volumes, then what containers mount beside, as the operator appends it.
+
+        Refuses two sources under one name (a defect of a component).
         """
         found: dict[str, Volume] = {}
-        for container in self.every_container():
-            for volume in container.volumes():
-                if found.setdefault(volume.name, volume).source != volume.source:
-                    raise ValueError(
-                        f"volume {volume.name} has two sources: {found[volume.name].source} and {volume.source}"
-                    )
-        return [found[name] for name in sorted(found)]
+        mounted = (volume for container in [*self.containers, *self.init] for volume in container.volumes())
+        for volume in [*self.declared, *mounted]:
+            if found.setdefault(volume.name, volume).source != volume.source:
+                raise ValueError(
+                    f"volume {volume.name} has two sources: {found[volume.name].source} and {volume.source}"
+                )
+        return list(found.values())
 
     def body(self) -> Body:
         """The PodSpec, less what comes from the policy's `daemonsets` section (daemonset.py)."""

@@ -11,6 +11,7 @@ from ..model import Body
 from ..policy.workloads import Workload
 from .component import Component
 from .daemonset import CDI_ROOT, VALIDATIONS, daemonset
+from .device_plugin import KUBELET_SOCKETS
 from .inputs.common import Common, OperandInputs
 from .inputs.sandbox_device_plugin import SandboxDevicePluginInputs
 from .kube import PRIVILEGED_SCC, access
@@ -29,16 +30,20 @@ class SandboxDevicePlugin(Component[SandboxDevicePluginInputs]):
         yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [])
         if common.openshift:
             yield scc(NAME, common.namespace)
-        main = plugin(inputs, NAME)
-        main.mount(Volume.host("vfio", "/dev/vfio"), "/dev/vfio")
+        main = plugin(inputs, NAME, VFIO)
         if not common.traits.sandbox_plugin_writes_cdi:
             main.command = ["nvidia-kubevirt-gpu-device-plugin"]
         waits = [wait(common, "vm-passthrough", "vfio-pci"), wait(common, "vm-vgpu", "vgpu-devices")]
-        yield plugin_daemonset(inputs, NAME, main, waits)
+        yield plugin_daemonset(inputs, NAME, main, waits, VFIO)
 
 
-def plugin(inputs: OperandInputs, name: str) -> Container:
-    """The container of the plugin NAME. It finds the devices in the node's /sys, which every container sees."""
+VFIO = Volume.host("vfio", "/dev/vfio")
+
+
+def plugin(inputs: OperandInputs, name: str, *devices: Volume) -> Container:
+    """The container of the plugin NAME. It finds the devices in the node's /sys, which every container sees, and
+    hands out those of DEVICES, folders that are where they are on the node.
+    """
     env = Env()
     main = Container(
         f"{name}-ctr",
@@ -49,21 +54,27 @@ def plugin(inputs: OperandInputs, name: str) -> Container:
         security=PRIVILEGED,
         resources=inputs.resources,
     )
-    main.mount(Volume.host("device-plugin", "/var/lib/kubelet/device-plugins"), "/var/lib/kubelet/device-plugins")
+    main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
+    for volume in devices:
+        main.mount(volume, volume.path)
     if inputs.common.traits.sandbox_plugin_writes_cdi:
         env.field("NODE_NAME", "spec.nodeName").field("POD_NAMESPACE", "metadata.namespace")
         main.mount(CDI_ROOT, "/var/run/cdi")
     return main
 
 
-def plugin_daemonset(inputs: OperandInputs, name: str, main: Container, waits: list[Container]) -> Body:
-    """The DaemonSet of the plugin NAME, which runs MAIN after WAITS."""
+def plugin_daemonset(
+    inputs: OperandInputs, name: str, main: Container, waits: list[Container], *devices: Volume
+) -> Body:
+    """The DaemonSet of the plugin NAME, which runs MAIN after WAITS; DEVICES as in `plugin`."""
     common = inputs.common
+    cdi = [CDI_ROOT] if common.traits.sandbox_plugin_writes_cdi else []
     pod = Pod(
         name,
         {},
         [main],
         init=waits,
+        declared=[KUBELET_SOCKETS, VALIDATIONS, *devices, *cdi],
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )

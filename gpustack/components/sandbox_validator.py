@@ -45,7 +45,13 @@ class SandboxValidator(Component[SandboxValidatorInputs]):
 
 def pod(inputs: SandboxValidatorInputs) -> Pod:
     """The checks, and the word that they passed. Whatever lies in the folder of results goes with the pod."""
-    return verdict(inputs, NAME, "this node is fit for virtual machines", checks(inputs), leaves="*")
+    found = verdict(inputs, NAME, "this node is fit for virtual machines", checks(inputs), leaves="*")
+    found.declared = [VALIDATIONS, DRIVER, host_root(inputs.common)]
+    return found
+
+
+# Not hostPaths.driverInstallDir: the vGPU manager installs nowhere else.
+DRIVER = Volume.host("driver-install-path", DEFAULT_DRIVER_DIR)
 
 
 def checks(inputs: SandboxValidatorInputs) -> Iterator[Container]:
@@ -56,20 +62,19 @@ def checks(inputs: SandboxValidatorInputs) -> Iterator[Container]:
         check = validator(inputs.common, "cc-manager-validation", env, security=DRIVER_CHECK)
         yield check.mount(VALIDATIONS, READY, propagation="Bidirectional")
     vfio = workload_check(inputs, "vfio-pci", inputs.vfio_env)
-    yield vfio.mount(root, "/host", read_only=True, propagation="HostToContainer")
+    vfio.mount(root, "/host", read_only=True, propagation="HostToContainer")
+    yield vfio.mount(VALIDATIONS, READY, propagation="Bidirectional")
     manager = workload_check(inputs, "vgpu-manager", inputs.vgpu_manager_env)
     manager.mount(root, "/host", read_only=True, propagation="HostToContainer")
-    # Not hostPaths.driverInstallDir: the vGPU manager installs nowhere else.
-    driver = Volume.host("driver-install-path", DEFAULT_DRIVER_DIR)
-    yield manager.mount(driver, DEFAULT_DRIVER_DIR, propagation="HostToContainer")
+    manager.mount(DRIVER, DEFAULT_DRIVER_DIR, propagation="HostToContainer")
+    yield manager.mount(VALIDATIONS, READY, propagation="Bidirectional")
     devices = workload_check(inputs, "vgpu-devices", inputs.vgpu_devices_env)
     devices.security = PRIVILEGED_ROOT
-    yield devices
+    yield devices.mount(VALIDATIONS, READY, propagation="Bidirectional")
 
 
 def workload_check(inputs: SandboxValidatorInputs, component: str, policy_env: Pairs) -> Container:
     """A check that depends on what the node serves."""
     env = Env({"WITH_WAIT": "true", "COMPONENT": component}).field("NODE_NAME", "spec.nodeName")
-    env.set("DEFAULT_GPU_WORKLOAD_CONFIG", inputs.workload).policy(policy_env)
-    check = validator(inputs.common, f"{component}-validation", env, security=DRIVER_CHECK)
-    return check.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    env.appended().set("DEFAULT_GPU_WORKLOAD_CONFIG", inputs.workload).policy(policy_env)
+    return validator(inputs.common, f"{component}-validation", env, security=DRIVER_CHECK)

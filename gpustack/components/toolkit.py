@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..model import Body
 from . import runtimes
 from .component import Component
-from .daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
+from .daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
 from .inputs.common import Common
 from .inputs.toolkit import ToolkitInputs
 from .kube import PRIVILEGED_SCC, access, config_map, rule
@@ -52,10 +52,10 @@ def pod(inputs: ToolkitInputs) -> Pod:
         resources=inputs.resources,
     )
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
-    main.mount(Volume.host("toolkit-root", "/run/nvidia/toolkit", "DirectoryOrCreate"), "/run/nvidia/toolkit")
+    main.mount(TOOLKIT_ROOT, "/run/nvidia/toolkit")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
-    main.mount(Volume.host("toolkit-install-dir", common.install_dir), common.install_dir)
-    main.mount(Volume.host("crio-hooks", oci_hooks(common)), OCI_HOOKS)
+    main.mount(install_dir(common), common.install_dir)
+    main.mount(oci_hooks(common), OCI_HOOKS)
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
     main.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     main.mount(CDI_ROOT, "/var/run/cdi")
@@ -64,26 +64,52 @@ def pod(inputs: ToolkitInputs) -> Pod:
         NAME,
         {},
         [main],
-        init=driver_checks(common),
+        init=driver_checks(common, driver_install_dir(common)),
+        declared=volumes(common),
         host_pid=True,
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
 
 
-def oci_hooks(common: Common) -> str:
+TOOLKIT_ROOT = Volume.host("toolkit-root", "/run/nvidia/toolkit", "DirectoryOrCreate")
+
+
+def install_dir(common: Common) -> Volume:
+    """Where the toolkit is installed on the node."""
+    return Volume.host("toolkit-install-dir", common.install_dir)
+
+
+def oci_hooks(common: Common) -> Volume:
     """Where the node's CRI-O looks for OCI hooks: on OpenShift, whose /usr is read-only, below /run."""
-    return OCI_HOOKS if common.runtime == "crio" and not common.openshift else "/run/containers/oci/hooks.d"
+    path = OCI_HOOKS if common.runtime == "crio" and not common.openshift else "/run/containers/oci/hooks.d"
+    return Volume.host("crio-hooks", path)
+
+
+def volumes(common: Common) -> list[Volume]:
+    """The volumes in the operator's order, less those for the container runtime, which it appends."""
+    return [
+        entrypoint(ENTRYPOINT),
+        TOOLKIT_ROOT,
+        VALIDATIONS,
+        driver_install_dir(common),
+        host_root(common),
+        install_dir(common),
+        oci_hooks(common),
+        host_dev_char(common),
+        CDI_ROOT,
+    ]
 
 
 def environment(inputs: ToolkitInputs) -> Env:
     """The toolkit's settings. The policy's env wins over these, but not over `configure_runtime` (operator.md 5.2)."""
     common = inputs.common
-    env = Env({"ROOT": common.install_dir, "NVIDIA_VISIBLE_DEVICES": "void"})
+    env = Env({"ROOT": common.install_dir})
     env.set("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND", "management.nvidia.com/gpu")
-    env.set("TOOLKIT_PID_FILE", "/run/nvidia/toolkit/toolkit.pid")
+    env.set("NVIDIA_VISIBLE_DEVICES", "void").set("TOOLKIT_PID_FILE", "/run/nvidia/toolkit/toolkit.pid")
     if common.traits.toolkit_nri_namespace:
         env.field("NRI_NAMESPACE", "metadata.namespace")
+    env.appended()
     if common.cdi:
         env.set("CDI_ENABLED", True).set("NVIDIA_RUNTIME_SET_AS_DEFAULT", False)
         env.set("NVIDIA_CONTAINER_RUNTIME_MODE", "cdi").set("CRIO_CONFIG_MODE", "config")
@@ -114,10 +140,9 @@ def configure_runtime(common: Common, main: Container, *, drop_in_files: bool = 
     env.set("RUNTIME_CONFIG", config).set(files.config_env, config)
     if files.drop_in and drop_in_files:
         drop_in = env.get("RUNTIME_DROP_IN_CONFIG") or files.drop_in
-        env.set("RUNTIME_DROP_IN_CONFIG_HOST_PATH", drop_in)
         volume = f"{common.runtime}-drop-in-config"
-        drop_in = mount_folder(main, volume, drop_in, runtimes.DROP_IN_DIR, "DirectoryOrCreate")
-        env.set("RUNTIME_DROP_IN_CONFIG", drop_in)
+        mounted = mount_folder(main, volume, drop_in, runtimes.DROP_IN_DIR, "DirectoryOrCreate")
+        env.set("RUNTIME_DROP_IN_CONFIG", mounted).set("RUNTIME_DROP_IN_CONFIG_HOST_PATH", drop_in)
     if sources := env.get("RUNTIME_CONFIG_SOURCE"):
         env.set("RUNTIME_CONFIG_SOURCE", config_sources(sources))
     if files.socket:

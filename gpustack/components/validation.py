@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .daemonset import RUN_NVIDIA, VALIDATIONS, driver_install_dir, host_dev_char, host_root
+from .daemonset import RUN_NVIDIA, VALIDATIONS, host_dev_char, host_root
 from .inputs.common import DEFAULT_DRIVER_DIR, Common, OperandInputs
 from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, SecurityContext, Volume
 
@@ -111,39 +111,46 @@ def toolkit_wait(common: Common, volume: Volume = RUN_NVIDIA) -> Container:
     return container.mount(volume, READY if volume is VALIDATIONS else "/run/nvidia", propagation="HostToContainer")
 
 
-def driver_checks(common: Common, install_dir: Volume | None = None) -> list[Container]:
+def driver_checks(common: Common, install_dir: Volume, *, root_first: bool = False) -> list[Container]:
     """`driver-validation`, behind `gpustack-wait-for-driver` where this render brings the driver.
 
-    INSTALL_DIR is the volume of the driver's files; pods differ in its hostPath type.
+    INSTALL_DIR is the volume of the driver's files; pods differ in its hostPath type. ROOT_FIRST: so the validator's
+    pod mounts the node's root.
     """
-    volume = install_dir or driver_install_dir(common)
-    checks = [driver_check(common, "driver-validation", "driver", common.validation.driver_env, volume)]
+    check = driver_check(common, "driver-validation", "driver", common.validation.driver_env, install_dir)
+    if root_first:
+        check.mounts.sort(key=lambda mount: mount[0].name != "host-root")
+    checks = [check]
     return [driver_wait(common), *checks] if common.driver else checks
 
 
-def driver_wait(common: Common) -> Container:
-    """`gpustack-wait-for-driver`: waits for the driver's pod of the node, unless the node brings its own driver."""
+def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
+    """`gpustack-wait-for-driver`: waits for the driver's pod of the node, unless the node brings its own driver.
+
+    RESULTS is the pod's volume of the files that validation leaves on the node.
+    """
     wait = validator(common, "gpustack-wait-for-driver", Env())
     wait.args = [WAIT_FOR_DRIVER]
-    wait.mount(VALIDATIONS, READY, propagation="HostToContainer")
+    wait.mount(results, READY, propagation="HostToContainer")
     return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
 
 
-def driver_features(common: Common) -> Container:
+def driver_features(common: Common, results: Volume) -> Container:
     """`gpustack-driver-features-validation`: waits for the modules that the driver's pod of this node loads beside it.
 
     The pod leaves the list of them on the node, so this holds where nodes have drivers with different features. Comes
-    after `driver-validation`.
+    after `driver-validation`. RESULTS as in `driver_wait`.
     """
     env = Env({"WITH_WAIT": "true"})
     container = validator(common, "gpustack-driver-features-validation", env, security=DRIVER_CHECK)
     container.args = [DRIVER_FEATURES]
-    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    return container.mount(results, READY, propagation="Bidirectional")
 
 
 def driver_check(common: Common, name: str, component: str, policy_env: Pairs, install_dir: Volume) -> Container:
     """An init container that runs the validator's check COMPONENT on the driver's files, until it passes."""
     env = Env({"WITH_WAIT": "true", "COMPONENT": component}).field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env.appended()
     path = DEFAULT_DRIVER_DIR
     if common.driver_dir != DEFAULT_DRIVER_DIR:
         path = common.driver_dir

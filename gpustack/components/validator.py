@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..model import Body
 from .component import Component
-from .daemonset import VALIDATIONS, daemonset, driver_install_dir
+from .daemonset import VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
 from .inputs.validator import ValidatorInputs
 from .kube import PRIVILEGED_SCC, access, rule
 from .pod import Container, Env, Pairs, Pod
@@ -57,9 +57,12 @@ class OperatorValidator(Component[ValidatorInputs]):
 
 def pod(inputs: ValidatorInputs) -> Pod:
     """The checks, and the word that they passed. Files that say "ready" go with the pod."""
-    driver = driver_checks(inputs.common, driver_install_dir(inputs.common, ""))
+    common, install_dir = inputs.common, driver_install_dir(inputs.common, "")
+    driver = driver_checks(common, install_dir, root_first=True)
     checks = [*driver, *feature_checks(inputs), *stack_checks(inputs)]
-    return verdict(inputs, NAME, "everything on this node is validated", checks, leaves="*-ready")
+    found = verdict(inputs, NAME, "everything on this node is validated", checks, leaves="*-ready")
+    found.declared = [VALIDATIONS, install_dir, host_root(common), host_dev_char(common)]
+    return found
 
 
 def feature_checks(inputs: ValidatorInputs) -> Iterator[Container]:
@@ -88,7 +91,7 @@ def stack_check(inputs: ValidatorInputs, name: str, env: Env, policy_env: Pairs)
 def workload_env(inputs: ValidatorInputs, env: Env) -> Env:
     """What a check needs to start a workload pod of its own: image, credentials and RuntimeClass of that pod."""
     check = inputs.common.validation
-    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace").appended()
     env.set("VALIDATOR_IMAGE", check.image).set("VALIDATOR_IMAGE_PULL_POLICY", check.pull_policy)
     if check.pull_secrets:
         env.set("VALIDATOR_IMAGE_PULL_SECRETS", ",".join(check.pull_secrets))

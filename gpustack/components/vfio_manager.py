@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..model import Body
 from .component import Component
 from .daemonset import daemonset, host_root
-from .driver_manager import HOST_SYS, clear_node, rights
+from .driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
 from .inputs.vfio_manager import VfioManagerInputs
 from .kube import PRIVILEGED_SCC, access, config_map
 from .pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
@@ -53,22 +53,27 @@ def pod(inputs: VfioManagerInputs) -> Pod:
         resources=inputs.resources or RESOURCES,
         pre_stop=["/bin/sh", "-c", f"{program} unbind --all"],
     )
-    main.mount(HOST_SYS, "/sys").mount(host_root(common), "/host")
+    declared = [HOST_SYS, RUN_NVIDIA, host_root(common)]
     if common.traits.vfio_manager_program:
         # The program looks for kernel modules in the image's /lib/modules, and for drivers below HOST_ROOT.
         main.env.set("HOST_ROOT", "/host")
-        main.mount(Volume.host("host-lib-modules", "/lib/modules", "Directory"), "/lib/modules", read_only=True)
+        modules = Volume.host("host-lib-modules", "/lib/modules", "Directory")
+        main.mount(HOST_SYS, "/sys").mount(modules, "/lib/modules", read_only=True)
+        declared.insert(1, modules)
         if not common.traits.vfio_manager_unbinds:
             # One word with blanks, which no program is called: nothing is unbound, as with that release's operator.
             main.pre_stop = [f"{program} unbind --all"]
     else:
         source = Volume.config_map(NAME, NAME, mode=0o700)
-        main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh")
+        main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh").mount(HOST_SYS, "/sys")
+        declared.insert(0, source)
+    main.mount(host_root(common), "/host")
     return Pod(
         NAME,
         {},
         [main],
         init=[clear_node(common, inputs.manager, inputs.resources)],
+        declared=declared,
         host_network=inputs.host_network,
         pull_secrets=unique(inputs.pull_secrets),
         grace_period=30,

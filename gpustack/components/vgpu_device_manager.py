@@ -55,8 +55,8 @@ def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
         security=PRIVILEGED,
         resources=inputs.resources,
     )
-    main.mount(Volume.config_map("vgpu-config", inputs.config or DEFAULT_VGPU_CONFIG), CONFIG_DIR)
-    main.mount(HOST_SYS, "/sys")
+    config = Volume.config_map("vgpu-config", inputs.config or DEFAULT_VGPU_CONFIG)
+    main.mount(config, CONFIG_DIR).mount(HOST_SYS, "/sys")
     main.mount(host_root(common), "/host", propagation="HostToContainer")
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
     return Pod(
@@ -64,6 +64,7 @@ def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
         {},
         [main],
         init=[manager_wait(common)],
+        declared=[config, HOST_SYS, host_root(common), driver_install_dir(common), VALIDATIONS],
         host_network=inputs.host_network,
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
@@ -72,7 +73,7 @@ def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
 def environment(inputs: VgpuDeviceManagerInputs) -> Env:
     """The manager's settings; `vgpuDeviceManager.config.default` wins over the policy's env (operator.md 5.2)."""
     env = Env().field("NAMESPACE", "metadata.namespace").field("NODE_NAME", "spec.nodeName")
-    env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
+    env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml").appended()
     return env.update(inputs.env).set("DEFAULT_VGPU_CONFIG", inputs.default)
 
 

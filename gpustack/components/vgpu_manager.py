@@ -12,18 +12,22 @@ from collections.abc import Iterator
 from ..model import Body
 from . import driver_toolkit
 from .component import Component
-from .daemonset import daemonset
-from .driver_manager import RUN_NVIDIA, clear_node, rights
-from .driver_volumes import DEV_LOG
+from .daemonset import daemonset, host_root
+from .driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
+from .driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, OS_RELEASE
+from .inputs.driver_files import TAKEN
 from .inputs.driver_toolkit import DriverToolkit
 from .inputs.vgpu_manager import VgpuManagerInputs, VgpuManagerPod
+from .inputs.volumes import named_after
 from .kube import PRIVILEGED_SCC, access, rule
 from .pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
 from .scc import scc
 
 NAME = "nvidia-vgpu-manager"
 MAIN = "nvidia-vgpu-manager-ctr"
-FIRMWARE_PATH = "/sys/module/firmware_class/parameters/path"
+VAR_LOG = Volume.host("var-log", "/var/log", "Directory")
+CGROUP = Volume.host("cgroup", "/sys/fs/cgroup", "Directory")
+VFIO = Volume.host("vfio", "/dev/vfio", "Directory")
 
 
 class VgpuManager(Component[VgpuManagerInputs]):
@@ -65,6 +69,10 @@ def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
         target.node_selector,
         containers,
         init=[clear_node(inputs.common, inputs.manager, inputs.resources)],
+        declared=[
+            *(RUN_NVIDIA, OS_RELEASE, CGROUP, VFIO, host_root(inputs.common), HOST_SYS),
+            *(VAR_LOG, DEV_LOG, FIRMWARE_PATH, FIRMWARE),
+        ],
         host_pid=True,
         host_ipc=True,
         host_network=inputs.host_network,
@@ -75,7 +83,7 @@ def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
 
 def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
     """The container that installs the host driver and runs its daemons."""
-    env = Env()
+    env = Env().appended()
     if inputs.openshift_version:
         env.set("OPENSHIFT_VERSION", inputs.openshift_version)
     container = Container(
@@ -84,17 +92,15 @@ def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
         inputs.pull_policy,
         command=["nvidia-driver"],
         args=inputs.args or ["init"],
-        env=env.policy(inputs.env),
+        env=env.update(inputs.env),
         security=PRIVILEGED_S0,
         resources=inputs.resources,
     )
-    container.mount(Volume.host("host-os-release", "/etc/os-release"), "/host-etc/os-release")
-    container.mount(Volume.host("vfio", "/dev/vfio", "Directory"), "/dev/vfio")
-    container.mount(Volume.host("cgroup", "/sys/fs/cgroup", "Directory"), "/sys/fs/cgroup")
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional").mount(OS_RELEASE, "/host-etc/os-release")
+    container.mount(VFIO, VFIO.path).mount(CGROUP, CGROUP.path)
     mount_shared(container)
-    parameters = Volume.config_map(
-        "kernel-module-config", inputs.modules, items={key: key for key in inputs.module_keys}
-    )
+    name = named_after(inputs.modules, "kernel-module-config", TAKEN)
+    parameters = Volume.config_map(name, inputs.modules, items={key: key for key in inputs.module_keys})
     for key in inputs.module_keys:
         container.mount(parameters, f"/drivers/{key}", read_only=True, sub_path=key)
     return container
@@ -102,14 +108,17 @@ def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
 
 def sidecar(inputs: VgpuManagerInputs, main: Container, toolkit: DriverToolkit) -> Container:
     """The driver toolkit's container, beside MAIN."""
-    container = driver_toolkit.build_with_toolkit(main, toolkit, resources=inputs.toolkit_resources)
+    env = driver_toolkit.toolkit_env(toolkit)
+    for name, on in (("GDS_ENABLED", inputs.gds), ("GDRCOPY_ENABLED", inputs.gdrcopy)):
+        if on:
+            env.set(name, True)
+    container = driver_toolkit.build_with_toolkit(main, toolkit, env, resources=inputs.toolkit_resources)
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
     mount_shared(container)
     return container
 
 
 def mount_shared(container: Container) -> None:
     """Mount what the manager and the driver toolkit both need of the node."""
-    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
-    container.mount(Volume.host("var-log", "/var/log", "Directory"), "/var/log").mount(DEV_LOG, "/dev/log")
-    container.mount(Volume.host("firmware-search-path", FIRMWARE_PATH), FIRMWARE_PATH)
-    container.mount(Volume.host("nv-firmware", "/run/nvidia/driver/lib/firmware", "DirectoryOrCreate"), "/lib/firmware")
+    container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log")
+    container.mount(FIRMWARE_PATH, FIRMWARE_PATH.path).mount(FIRMWARE, "/lib/firmware")

@@ -195,15 +195,15 @@ def test_secret_env_reaches_what_downloads() -> None:
 def test_files_reach_the_containers_they_are_for() -> None:
     """Each key is a read-only subPath mount of the volume with that key, in no other container (case 35)."""
     config = Files(
+        use="repositories",
         volume="repo-config",
         kind="ConfigMap",
         name="repo.files",
         paths={"a.list": "/etc/apt/a.list"},
         parts=("driver", "fs"),
     )
-    licence = Files(
-        volume="licensing-config", kind="Secret", name="licence", paths={"gridd.conf": "/drivers/gridd.conf"}
-    )
+    paths = {"gridd.conf": "/drivers/gridd.conf"}
+    licence = Files(use="licence", volume="licensing-config", kind="Secret", name="licence", paths=paths)
     found = pod(**ALL, files=(config, licence))
     where = {
         each["name"]: set(mounts(found, each["name"])) & {"/etc/apt/a.list", "/drivers/gridd.conf"}
@@ -225,7 +225,7 @@ def test_files_reach_the_containers_they_are_for() -> None:
 def test_files_of_the_node_are_read_only_and_the_drivers_alone() -> None:
     """Subscriptions are lent to the driver's container only (7.1)."""
     file = HostFile(volume="subscription-config-0", path="/etc/rhsm", kind="Directory", target="/run/secrets/rhsm")
-    found = pod(**ALL, host_files=(file,))
+    found = pod(**ALL, files=(file,))
     assert [each["name"] for each in every(found) if "/run/secrets/rhsm" in mounts(found, each["name"])] == [MAIN]
     mount = mounts(found, MAIN)["/run/secrets/rhsm"]
     assert mount["readOnly"] is True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.components.inputs.driver_files import Files, HostFile, files, subscriptions
+from gpustack.components.inputs.driver_files import TAKEN, Files, HostFile, files, subscriptions
 from gpustack.components.inputs.driver_pools import parse
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
@@ -26,8 +26,8 @@ def config_map(name: str, *keys: str, namespace: str | None = None) -> dict[str,
 
 
 def found(driver: dict[str, Any], os: str = "ubuntu22.04", **sections: Any) -> dict[str, Files]:
-    """The files of a driver's pod on OS, by volume."""
-    return {each.volume: each for each in files(spec(driver=driver, **sections), parse(os, RELEASE))}
+    """The files of a driver's pod on OS, by use."""
+    return {each.use: each for each in files(spec(driver=driver, **sections), parse(os, RELEASE))}
 
 
 def refusal(driver: dict[str, Any], os: str = "ubuntu22.04", **sections: Any) -> Finding:
@@ -64,17 +64,17 @@ def test_package_sources_and_certificates_go_where_the_system_looks(
     """Each key is a file in the distribution's folder, for the three containers that install packages (7.1)."""
     driver = {"repoConfig": {"configMapName": "repo"}, "certConfig": {"name": "cert"}}
     have = found(driver, os, extraObjects=[config_map("repo", "b.list", "a.list"), config_map("cert", "ca.crt")])
-    assert have["repo-config"].paths == {"a.list": f"{repositories}/a.list", "b.list": f"{repositories}/b.list"}
-    assert have["cert-config"].paths == {"ca.crt": f"{certificates}/ca.crt"}
-    assert list(have["repo-config"].paths) == ["a.list", "b.list"], "sorted, whatever order the ConfigMap has"
-    assert have["repo-config"].parts == have["cert-config"].parts == ("driver", "fs", "gdrcopy")
+    assert have["repositories"].paths == {"a.list": f"{repositories}/a.list", "b.list": f"{repositories}/b.list"}
+    assert have["certificates"].paths == {"ca.crt": f"{certificates}/ca.crt"}
+    assert list(have["repositories"].paths) == ["a.list", "b.list"], "sorted, whatever order the ConfigMap has"
+    assert have["repositories"].parts == have["certificates"].parts == ("driver", "fs", "gdrcopy")
 
 
 def test_module_parameters_reach_driver_and_peermem() -> None:
     """One file /drivers/<key> per key of kernelModuleConfig, on the two containers that load modules with it."""
     have = found({"kernelModuleConfig": {"name": "kmod"}}, extraObjects=[config_map("kmod", "nvidia.conf")])
-    assert have["kernel-module-config"].paths == {"nvidia.conf": "/drivers/nvidia.conf"}
-    assert have["kernel-module-config"].parts == ("driver", "peermem")
+    assert have["modules"].paths == {"nvidia.conf": "/drivers/nvidia.conf"}
+    assert have["modules"].parts == ("driver", "peermem")
 
 
 def test_precompiled_drivers_install_no_packages() -> None:
@@ -85,14 +85,14 @@ def test_precompiled_drivers_install_no_packages() -> None:
         "certConfig": {"name": "cert"},
         "kernelModuleConfig": {"name": "kmod"},
     }
-    assert list(found(driver, extraObjects=[config_map("kmod", "nvidia.conf")])) == ["kernel-module-config"]
+    assert list(found(driver, extraObjects=[config_map("kmod", "nvidia.conf")])) == ["modules"]
     assert node("rhel9.4", driver) == node("sles15.6", driver) == ()
 
 
 def test_references_can_say_the_keys() -> None:
     """A ConfigMap that others bring is fine as long as the policy says its keys."""
     reference = {"kind": "ConfigMap", "name": "kmod", "keys": ["nvidia.conf"]}
-    assert found({"kernelModuleConfig": {"name": "kmod"}}, references=[reference])["kernel-module-config"].paths
+    assert found({"kernelModuleConfig": {"name": "kmod"}}, references=[reference])["modules"].paths
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_licences_come_from_a_secret_or_a_config_map(
     config: dict[str, Any], kind: str, name: str, paths: dict[str, str]
 ) -> None:
     """The Secret wins; the token is mounted with NLS only; an empty name is none (7.1, cases 35 and 36)."""
-    have = found({"licensingConfig": config})["licensing-config"]
+    have = found({"licensingConfig": config})["licence"]
     assert (have.kind, have.name, have.paths, have.parts) == (kind, name, paths, ("driver",))
 
 
 def test_a_topology_file_reaches_the_driver() -> None:
     """virtualTopology.config: its one key goes to the topology daemon (7.1)."""
-    have = found({"virtualTopology": {"config": "topology"}})["topology-config"]
+    have = found({"virtualTopology": {"config": "topology"}})["topology"]
     assert (have.kind, have.name) == ("ConfigMap", "topology")
     assert have.paths == {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
 
@@ -172,3 +172,25 @@ def test_suse_nodes_always_lend_their_subscription() -> None:
     for files_of_node in (node("sles15.6", crio=True), node("sl-micro6.1", {"repoConfig": {"configMapName": "repo"}})):
         assert [(file.path, file.kind) for file in files_of_node] == wanted
         assert all(file.target == file.path for file in files_of_node)
+
+
+@pytest.mark.parametrize(
+    ("name", "volume"),
+    [
+        ("kmod-params", "kmod-params"),
+        ("kmod.params", "kernel-module-config"),
+        ("k" * 64, "kernel-module-config"),
+        *((name, "kernel-module-config") for name in sorted(TAKEN)),
+    ],
+)
+def test_volumes_are_called_after_their_config_map(name: str, volume: str) -> None:
+    """As the operator calls them, but where the API server would refuse the name: no label, or taken in this pod."""
+    have = found({"kernelModuleConfig": {"name": name}}, extraObjects=[config_map(name, "nvidia.conf")])
+    assert have["modules"].volume == volume
+
+
+def test_one_config_map_for_two_uses_is_one_volume() -> None:
+    """The operator declares it twice, which the API server refuses."""
+    driver = {"repoConfig": {"configMapName": "both"}, "certConfig": {"name": "both"}}
+    have = found(driver, extraObjects=[config_map("both", "a")])
+    assert have["repositories"].volume == have["certificates"].volume == "both"

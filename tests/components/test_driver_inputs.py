@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.components.inputs.driver import DriverInputs, from_spec
+from gpustack.components.inputs.driver_files import HostFile
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
 
@@ -98,11 +99,11 @@ def test_precompiled_drivers_on_suse_see_the_nodes_modules() -> None:
     """lib-modules: the node's /lib/modules, only where the driver is precompiled on SUSE (7.1, case 43)."""
     precompiled = {"usePrecompiled": True, "version": "595"}
     (pod,) = found(nodePools=SLES, driver=precompiled).pods
-    assert [(file.path, file.kind, file.target) for file in pod.host_files] == [
+    assert [(file.path, file.kind, file.target) for file in pod.files if isinstance(file, HostFile)] == [
         ("/lib/modules", "Directory", "/run/host/lib/modules")
     ]
-    assert all(file.path != "/lib/modules" for file in found(nodePools=SLES).pods[0].host_files)
-    assert found(driver=precompiled).pods[0].host_files == ()
+    assert all(file.use != "suse-modules" for file in found(nodePools=SLES).pods[0].files)
+    assert found(driver=precompiled).pods[0].files == ()
 
 
 def test_precompiled_drivers_take_no_secret_env() -> None:

@@ -98,7 +98,7 @@ def test_modules_of_suse() -> None:
     for release, new in (("v25.10.1", False), ("v26.3.0", False), ("v26.3.1", True), ("v26.7.0", True)):
         found = driver.from_spec(spec(release, nodePools=sles, driver={"usePrecompiled": True, "version": "580"}))
         assert found is not None
-        assert any(file.path == "/lib/modules" for file in found.pods[0].host_files) is new, release
+        assert any(file.use == "suse-modules" for file in found.pods[0].files) is new, release
 
 
 def test_pull_secrets_of_the_validator() -> None:

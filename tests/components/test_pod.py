@@ -107,12 +107,13 @@ def test_mounts() -> None:
 
 
 def test_pod_collects_volumes() -> None:
-    """The pod has each volume once, in the order of their names, whichever container mounts it."""
+    """Each volume once: the declared ones in their order, mounted or not, then what containers mount beside."""
     shared = Volume.host("b", "/b")
     main = Container("m", "i").mount(shared, "/b").mount(Volume.host("c", "/c"), "/c")
     init = Container("n", "i").mount(shared, "/x").mount(Volume.host("a", "/a"), "/a")
-    body = Pod("account", {}, [main], [init]).body()
-    assert [volume["name"] for volume in body["volumes"]] == ["a", "b", "c"]
+    pod = Pod("account", {}, [main], [init], declared=[Volume.host("z", "/z"), Volume.host("c", "/c")])
+    body = pod.body()
+    assert [volume["name"] for volume in body["volumes"]] == ["z", "c", "b", "a"]
     assert [container["name"] for container in body["initContainers"]] == ["n"]
 
 
@@ -152,3 +153,13 @@ def test_pod_fields() -> None:
 def test_unique() -> None:
     """The first of equal names stays, where it was."""
     assert unique(["b", "a", "b", "c", "a"]) == ["b", "a", "c"]
+
+
+def test_variables_keep_the_operators_order() -> None:
+    """Template, then what host paths add, then what is appended, then the policy's; an old one keeps its place."""
+    env = (
+        Env({"A": "1"}).field("B", "spec.nodeName").appended().set("D", 1).set("A", 2).policy((("E", "1"), ("D", "2")))
+    )
+    env.of_host("C", "/sysroot")
+    assert [entry["name"] for entry in env.body()] == ["A", "B", "C", "D", "E"]
+    assert [entry["name"] for entry in env.of_host("A", "/").body()] == ["A", "B", "C", "D", "E"]

@@ -2,10 +2,13 @@
 
 Each key of a ConfigMap is mounted as a file of its own (subPath), beside what the image has in that folder. So the keys
 must be known while rendering: the operator reads the ConfigMap in the cluster, here they come from the policy.
+
+What comes in which order, and what a volume is called, is the operator's. Its two renderers have an order each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...catalog.drivers import OsFamily, os_family
@@ -13,6 +16,7 @@ from ...catalog.releases import release
 from ...model import Finding, FindingsError
 from .common import Inputs, on_openshift
 from .driver_pools import System
+from .volumes import named_after
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -24,9 +28,46 @@ BUILDERS: tuple[Part, ...] = ("driver", "fs", "gdrcopy")
 """Those that install packages, and so need package sources and certificates."""
 
 
+Use = Literal["licence", "topology", "modules", "suse-modules", "repositories", "certificates", "subscription"]
+"""What files are for."""
+
+SECTION: tuple[Use, ...] = (
+    "licence",
+    "topology",
+    "modules",
+    "suse-modules",
+    "repositories",
+    "certificates",
+    "subscription",
+)
+"""The order in which the operator appends them to a driver of the section `driver`."""
+DRIVERS: tuple[Use, ...] = (
+    "repositories",
+    "certificates",
+    "subscription",
+    "suse-modules",
+    "modules",
+    "licence",
+    "topology",
+)
+"""Its order for one of `drivers`."""
+
+TAKEN = frozenset(
+    """
+    run-nvidia var-log dev-log host-os-release cgroup vfio run-nvidia-fabricmanager run-nvidia-topologyd
+    mlnx-ofed-usr-src run-mellanox-drivers run-nvidia-validations host-root host-sys firmware-search-path
+    host-sys-devices-system sysfs-memory-online nv-firmware driver-startup-probe-script licensing-config
+    topology-config lib-modules subscription-config-0 subscription-config-1 subscription-config-2
+    shared-nvidia-driver-toolkit gpu-operator-trusted-ca
+    """.split()
+)
+"""What the volumes of a driver's or a vGPU manager's pod are called, less those that are called after a ConfigMap."""
+
+
 class Files(Inputs):
     """Keys of a ConfigMap or Secret, each a read-only file; `paths` says where the containers of `parts` find each."""
 
+    use: Use
     volume: str
     kind: Literal["ConfigMap", "Secret"]
     name: str
@@ -37,11 +78,17 @@ class Files(Inputs):
 class HostFile(Inputs):
     """A file or folder of the node, read-only at `target` in the containers of `parts`. `kind` is its hostPath type."""
 
+    use: Use = "subscription"
     volume: str
     path: str
     kind: str
     target: str
     parts: tuple[Part, ...] = ("driver",)
+
+
+def ordered(found: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Files | HostFile, ...]:
+    """FOUND in ORDER of their uses."""
+    return tuple(sorted(found, key=lambda each: order.index(each.use)))
 
 
 def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:
@@ -50,24 +97,34 @@ def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:
     A precompiled driver installs no packages, so it gets neither package sources nor certificates. Raises
     FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
     """
-    driver, found = spec.driver, list[Files]()
-    repo, cert, module = driver.repoConfig.configMapName, driver.certConfig.name, driver.kernelModuleConfig.name
-    if repo and not driver.usePrecompiled:
+    driver = spec.driver
+    found = [*licensing(spec), *topology(spec)]
+    if driver.kernelModuleConfig.name:
+        parameters = Mounted("modules", "kernel-module-config", "/drivers", ("driver", "peermem"))
+        found.append(keyed(spec, driver.kernelModuleConfig.name, "driver.kernelModuleConfig.name", parameters))
+    return tuple(found) if driver.usePrecompiled else (*found, *packages(spec, os))
+
+
+def packages(spec: ClusterPolicySpec, os: System) -> Iterator[Files]:
+    """Package sources and certificates, for a driver that is built on OS."""
+    repo, cert = spec.driver.repoConfig.configMapName, spec.driver.certConfig.name
+    if repo:
         path = "driver.repoConfig.configMapName"
         where = family(spec, os, path, "package sources").repositories
-        found.append(keyed(spec, repo, path, Mounted("repo-config", where, BUILDERS)))
-    if cert and not driver.usePrecompiled:
+        yield keyed(spec, repo, path, Mounted("repositories", "repo-config", where, BUILDERS))
+    if cert:
         path = "driver.certConfig.name"
         where = family(spec, os, path, "certificates").certificates
-        found.append(keyed(spec, cert, path, Mounted("cert-config", where, BUILDERS)))
-    if module:
-        parameters = Mounted("kernel-module-config", "/drivers", ("driver", "peermem"))
-        found.append(keyed(spec, module, "driver.kernelModuleConfig.name", parameters))
-    found += licensing(spec)
-    if driver.virtualTopology.config:
-        paths = {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
-        found.append(Files(volume="topology-config", kind="ConfigMap", name=driver.virtualTopology.config, paths=paths))
-    return tuple(found)
+        yield keyed(spec, cert, path, Mounted("certificates", "cert-config", where, BUILDERS))
+
+
+def topology(spec: ClusterPolicySpec) -> list[Files]:
+    """What the daemon of a virtual topology is told."""
+    name = spec.driver.virtualTopology.config
+    if not name:
+        return []
+    paths = {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
+    return [Files(use="topology", volume="topology-config", kind="ConfigMap", name=name, paths=paths)]
 
 
 def licensing(spec: ClusterPolicySpec) -> list[Files]:
@@ -80,7 +137,7 @@ def licensing(spec: ClusterPolicySpec) -> list[Files]:
     if config.nlsEnabled:
         paths["client_configuration_token.tok"] = "/drivers/ClientConfigToken/client_configuration_token.tok"
     kind: Literal["Secret", "ConfigMap"] = "Secret" if config.secretName else "ConfigMap"
-    return [Files(volume="licensing-config", kind=kind, name=name, paths=paths)]
+    return [Files(use="licence", volume="licensing-config", kind=kind, name=name, paths=paths)]
 
 
 def subscriptions(spec: ClusterPolicySpec, os: System, *, crio: bool) -> tuple[HostFile, ...]:
@@ -116,14 +173,20 @@ SUSE = tuple(
     )
 )
 SUSE_IDS = frozenset({"sles", "sl-micro"})
-SUSE_MODULES = HostFile(volume="lib-modules", path="/lib/modules", kind="Directory", target="/run/host/lib/modules")
+SUSE_MODULES = HostFile(
+    use="suse-modules", volume="lib-modules", path="/lib/modules", kind="Directory", target="/run/host/lib/modules"
+)
 """A precompiled driver on SUSE links its modules against those of the node."""
 
 
 class Mounted(NamedTuple):
-    """Where all keys of a ConfigMap go: into folder `where` of the containers `parts`."""
+    """Where all keys of a ConfigMap go: into folder `where` of the containers `parts`.
 
-    volume: str
+    `otherwise` is what the volume is called where it can't be called after the ConfigMap.
+    """
+
+    use: Use
+    otherwise: str
     where: str
     parts: tuple[Part, ...]
 
@@ -131,7 +194,8 @@ class Mounted(NamedTuple):
 def keyed(spec: ClusterPolicySpec, name: str, path: str, to: Mounted) -> Files:
     """All keys of the ConfigMap NAME, which the policy's field PATH names, as files."""
     paths = {key: f"{to.where}/{key}" for key in config_map_keys(spec, name, path)}
-    return Files(volume=to.volume, kind="ConfigMap", name=name, paths=paths, parts=to.parts)
+    volume = named_after(name, to.otherwise, TAKEN)
+    return Files(use=to.use, volume=volume, kind="ConfigMap", name=name, paths=paths, parts=to.parts)
 
 
 def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:

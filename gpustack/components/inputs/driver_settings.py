@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...catalog.releases import release
 from ...model import Finding
 from .common import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
-from .driver_files import SUSE_IDS, SUSE_MODULES, Files, HostFile, files, subscriptions
+from .driver_files import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
 from .driver_pools import NAME, Target
 from .driver_toolkit import DriverToolkit
 
@@ -75,7 +75,8 @@ class DriverPod(Inputs):
     """What one DaemonSet runs, and where. `app` is its label and selector, None of `gds` and `gdrcopy` means off.
 
     `account` is its service account and the name of its rights; `labels` are on the DaemonSet and its pods, beside
-    those that every driver has.
+    those that every driver has. `installs` is the digest of what it installs; "" for one that is made of the pod
+    (driver_digest.py).
     """
 
     name: str = NAME
@@ -86,8 +87,8 @@ class DriverPod(Inputs):
     image: str
     gds: Module | None = None
     gdrcopy: Module | None = None
-    files: tuple[Files, ...] = ()
-    host_files: tuple[HostFile, ...] = ()
+    files: tuple[Files | HostFile, ...] = ()
+    installs: str = ""
     toolkit: DriverToolkit | None = None
 
 
@@ -129,6 +130,7 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     if facts is None or not on_openshift(spec):
         return {}
     proxy = facts.proxy
+    # In the operator's order, as is that of drivers (inputs/nvidia_drivers.py).
     named = {"HTTPS_PROXY": proxy.httpsProxy, "HTTP_PROXY": proxy.httpProxy, "NO_PROXY": proxy.noProxy}
     return {
         "openshift_version": ".".join((facts.version or "").split(".")[:2]),
@@ -137,11 +139,11 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     }
 
 
-def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool) -> DriverPod:
-    """The images and files of the DaemonSet for TARGET."""
-    host_files = subscriptions(spec, target.os, crio=crio)
+def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool, order: tuple[Use, ...] = SECTION) -> DriverPod:
+    """The images and files of the DaemonSet for TARGET, the latter in ORDER."""
+    brought: list[Files | HostFile] = [*files(spec, target.os), *subscriptions(spec, target.os, crio=crio)]
     if target.kernel and target.os.id in SUSE_IDS and release(spec.release).traits.driver_suse_modules:
-        host_files = (*host_files, SUSE_MODULES)
+        brought.append(SUSE_MODULES)
     return DriverPod(
         name=target.name,
         app=target.app,
@@ -149,8 +151,7 @@ def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool) -> Driver
         image=image(spec, spec.driver, "driver", suffix=target.image_suffix),
         gds=module(spec, "gds", target),
         gdrcopy=module(spec, "gdrcopy", target),
-        files=files(spec, target.os),
-        host_files=host_files,
+        files=ordered(brought, order),
         toolkit=target.toolkit,
     )
 

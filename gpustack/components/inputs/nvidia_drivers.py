@@ -16,7 +16,8 @@ from ...model import Finding, FindingsError, numbers
 from ...policy import reconciler
 from ...policy.ownership import in_charge, owners
 from .common import Common, Inputs, dump, dumped, runtime
-from .driver_files import Part
+from .driver_digest import digest_of_driver
+from .driver_files import DRIVERS, Part
 from .driver_names import account_name
 from .driver_pools import Target, sanitised
 from .driver_settings import (
@@ -127,10 +128,8 @@ def reserved(label: str) -> bool:
 
 
 def tolerations(driver: NvidiaDriver) -> tuple[dict[str, Any], ...]:
-    """The built-in toleration and DRIVER's, each once."""
-    found = [TOLERATION]
-    found += [given for given in dumped(driver.tolerations) if given not in found]
-    return tuple(found)
+    """The built-in toleration and DRIVER's, as given: the operator tells none twice by looking (revisions.md)."""
+    return (TOLERATION, *dumped(driver.tolerations))
 
 
 def as_section(spec: ClusterPolicySpec, driver: NvidiaDriver) -> ClusterPolicySpec:
@@ -191,27 +190,34 @@ def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings
             "host_sources": bool(driver.rdma.useHostMofed),
             "secret_env": driver.secretEnv or "",
             "startup": startup,
-            **(openshift(own) if building and toolkits(own) else facts),
+            **(in_order(openshift(own)) if building and toolkits(own) else facts),
         }
     )
 
 
+def in_order(facts: dict[str, Any]) -> dict[str, Any]:
+    """FACTS of OpenShift with its proxy in the order of drivers: plain before secure."""
+    words = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+    return {**facts, "proxy": tuple(sorted(facts.get("proxy", ()), key=lambda pair: words.index(pair[0])))}
+
+
 def own_pod(own: ClusterPolicySpec, driver: NvidiaDriver, target: Target) -> DriverPod:
     """The pod of DRIVER, which stands in OWN's section, for TARGET: what is mounted is mounted everywhere (10.3)."""
-    found = driver_pod(own, target, crio=runtime(own) == "crio")
+    found = driver_pod(own, target, crio=runtime(own) == "crio", order=DRIVERS)
     labels = {"nvidia.com/node.os-version": target.os.tag}
     if target.kernel:
         labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)
     kind: DriverType = driver.driverType or "gpu"
-    return found.model_copy(
+    made = found.model_copy(
         update={
             "account": account_name(kind, driver.name, target.os.tag),
             "labels": labels,
             "gds": found.gds and found.gds.model_copy(update={"pull_policy": "IfNotPresent"}),
             "files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in found.files),
-            "host_files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in found.host_files),
         }
     )
+    digests = release(own.release).traits.driver_digest
+    return made.model_copy(update={"installs": digest_of_driver(own, driver, made, target)}) if digests else made
 
 
 def refusals(own: ClusterPolicySpec) -> list[Finding]:

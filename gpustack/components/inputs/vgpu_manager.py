@@ -28,7 +28,8 @@ class VgpuManagerPod(Inputs):
 
 class VgpuManagerInputs(OperandInputs):
     """`manager` clears the node first; `modules` is a ConfigMap of kernel module parameters with its `module_keys`, ""
-    for none. `toolkit_resources` are those of the driver toolkit's sidecar. `image` is that of the first pod.
+    for none. `toolkit_resources` are those of the driver toolkit's sidecar, which is told of `gds` and `gdrcopy` as the
+    driver's is. `image` is that of the first pod.
 
     Without node pools there are no `pods`: rights are there, and nothing runs.
     """
@@ -38,6 +39,8 @@ class VgpuManagerInputs(OperandInputs):
     module_keys: tuple[str, ...] = ()
     openshift_version: str = ""
     toolkit_resources: dict[str, Any] | None = None
+    gds: bool = False
+    gdrcopy: bool = False
     pods: tuple[VgpuManagerPod, ...] = ()
 
 
@@ -61,6 +64,8 @@ def from_spec(spec: ClusterPolicySpec) -> VgpuManagerInputs | None:
         module_keys=tuple(config_map_keys(spec, modules, path)) if modules else (),
         openshift_version=openshift_version(spec),
         toolkit_resources=dump(spec.driver.resources),
+        gds=bool(spec.gds.enabled),
+        gdrcopy=bool(spec.gdrcopy.enabled),
         pods=tuple(vgpu_manager_pod(spec, target) for target in targets(spec, VGPU_MANAGER)),
     )
 

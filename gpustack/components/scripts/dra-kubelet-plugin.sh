@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts a kubelet plugin of the DRA driver, whose name is the first argument, with what validation found out about the
-# node's driver. Another pod's validation may be writing its answer anew at this moment.
+# Starts a kubelet plugin of the DRA driver, whose name is put in when this is rendered, with what validation found out
+# about the node's driver. Another pod's validation may be writing its answer anew at this moment.
 ready=/run/nvidia/validations/driver-ready
 until [ -f "$ready" ]; do
   echo "waiting for the driver: no $ready yet"
@@ -17,4 +17,4 @@ if [ "${MASK_NVIDIA_DRIVER_PARAMS:-}" = true ]; then
   sed 's/^ModifyDeviceFiles: 1$/ModifyDeviceFiles: 0/' "$params" >/root/gpu-params
   mount --bind /root/gpu-params "$params"
 fi
-exec "$1" -v "$LOG_VERBOSITY"
+exec PLUGIN -v "$LOG_VERBOSITY"
