@@ -64,7 +64,8 @@ class ObjectChange:
     """What became of one object. `body` is the whole of one that was added or removed.
 
     `was` names the object that one was renamed from. `moved` are the files before and after, where they differ. `old`
-    and `new` are the whole object of either side, for who asks what the change means; they are no part of the change.
+    and `new` are the whole object of either side, for who asks what the change means; `tier` is what it may do, once
+    that is judged (review/impact). They are no part of the change.
     """
 
     what: Kind
@@ -74,6 +75,7 @@ class ObjectChange:
     was: Identity | None = None
     moved: tuple[str, str] | None = None
     file: str = ""
+    tier: int | None = field(default=None, compare=False)
     old: Body | None = field(default=None, compare=False, repr=False)
     new: Body | None = field(default=None, compare=False, repr=False)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from ...model import Body
 from ...policy.ownership import OWNER
 from ..diff.objects import ObjectChange
 from . import nodes
+from .bounds import bounded, tighter
 from .rule import Hit, rule
 from .subject import (
     DIGEST,
     POD,
+    WORKLOADS,
     Subject,
     at,
     below,
@@ -19,9 +23,12 @@ from .subject import (
     is_vgpu_manager,
     items,
     labels,
+    mapping,
     names_item,
+    pod,
     strategy,
 )
+from .tiers import OUTAGE, PLANNED
 
 AFFINITY = (*POD, "affinity", "nodeAffinity")
 
@@ -66,10 +73,40 @@ def tolerates_less(subject: Subject) -> Iterator[Hit]:
     and keep a toleration for each.
     """
     for change in changed(subject):
-        if any(field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")):
+        if not tolerates_all(change.new) and any(
+            field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")
+        ):
             yield hit(
                 subject, change, "driver pods are deleted at once from nodes with a taint that it no longer tolerates"
             )
+
+
+def tolerates_all(body: Body | None) -> bool:
+    """Whether the pods of BODY tolerate every taint."""
+    each = [mapping(one) for one in items(pod(body).get("tolerations"))]
+    return any(not one.get("key") and one.get("operator") == "Exists" and not one.get("effect") for one in each)
+
+
+@rule("IMP116", 1)
+def tolerates_everything(subject: Subject) -> Iterator[Hit]:
+    """Pods tolerate every taint, or those of the control plane.
+
+    A taint keeps pods off nodes that are somebody else's, are broken, or run the control plane. Pods with power over
+    their node that tolerate all come to each node that their selector matches, whatever its taints are for.
+
+    Do: name the keys of the taints that the nodes with GPUs have.
+    """
+    for change in subject.judged(*WORKLOADS):
+        old = items(pod(change.old).get("tolerations"))
+        new = [one for one in items(pod(change.new).get("tolerations")) if one not in old and not bounded(one)]
+        if new and change.what != "added":
+            yield Hit(str(change.identity), f"new tolerations: {'; '.join(sorted(map(shown, new)))}")
+
+
+def shown(toleration: Any) -> str:
+    """A toleration in words."""
+    one = mapping(toleration)
+    return " ".join(str(one[key]) for key in ("key", "operator", "value", "effect") if one.get(key)) or "everything"
 
 
 @rule("IMP103", 2)
@@ -187,7 +224,7 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
 
     Every node of the DaemonSet is cordoned once, pods that use GPUs are evicted from it, and its driver is unloaded and
     installed anew: minutes without GPUs for each node, days for a large pool (reconciler.md 2.1 to 2.5). That is how it
-    should be; a reviewer should know that this merge begins it.
+    should be, within a budget; a reviewer should know that this merge begins it. Without a budget it is an outage.
 
     Do: look at the pace, and at PodDisruptionBudgets of workloads that can't move. `upgrade.windows` of a pool keeps it
     to the hours you choose; an annotation on the NodePolicy pauses it.
@@ -196,7 +233,8 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
         if full and not nodes.by_hand(subject.after):
             pace = nodes.pace(subject.after, change.new)
             what = "its nodes get a new driver one after the other" + (f": {pace}" if pace else "")
-            yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
+            tier = PLANNED if nodes.budgeted(subject.after, change.new) else OUTAGE
+            yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old), tier=tier)
 
 
 @rule("IMP111", 3)
@@ -249,11 +287,12 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
             continue
         for field in change.fields:
             steps = [step for step in field.path if isinstance(step, str)]
-            if steps[-1:] and steps[-1] in {"maxParallel", "maxUnavailable", "zoneMaxUnavailable"}:
-                if more(field.before, field.after):
-                    yield Hit(str(change.identity), f"{'.'.join(steps[1:])}: {field.before} -> {field.after}")
-            elif "windows" in steps and field.op in {"remove", "replace", "add"} and len(steps) == 3:
-                yield Hit(str(change.identity), "its maintenance windows are others")
+            limit = bool(steps) and steps[-1] in {"maxParallel", "maxUnavailable", "zoneMaxUnavailable"}
+            if limit and more(field.before, field.after):
+                yield Hit(str(change.identity), f"{'.'.join(steps[1:])}: {field.before} -> {field.after}")
+        old, new = (at(body, "spec", "upgrade", "windows") for body in (change.old, change.new))
+        if old != new and not tighter(old, new):
+            yield Hit(str(change.identity), "its maintenance windows are others, or longer")
 
 
 def more(before: object, after: object) -> bool:

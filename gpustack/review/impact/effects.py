@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..diff.groups import common
 from ..diff.objects import ObjectChange
 from ..diff.own import Own, literal
-from .routine import routine
-from .rule import RULES, Hit, Range, Rule, all_rules
+from .evidence import Pair, about, together
+from .origin import Fleet, destination
+from .rule import RULES, Hit, Range, all_rules
 from .subject import Subject
-from .tiers import RED
+from .tiers import RED, ROUTINE
+from .unknown import tier_of
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -26,7 +30,8 @@ Key = tuple[str, int, str, str, str]
 class Effect:
     """What happens where, in which clusters, and on how many nodes; None where that isn't known for any of them.
 
-    `tier` is how much it may do (tiers.py). `partly`: further nodes are affected whose number isn't known.
+    `tier` is how much it may do (tiers.py); `before` and `after` are digests of what it is about, where somebody has to
+    accept it. `partly`: further nodes are affected whose number isn't known.
     """
 
     rule: str
@@ -37,6 +42,14 @@ class Effect:
     clusters: tuple[str, ...]
     nodes: Range | None = None
     partly: bool = False
+    before: str = ""
+    after: str = ""
+
+    @property
+    def id(self) -> str:
+        """What the finding is called: the same for the same finding in the same clusters, and for no other one."""
+        known = json.dumps([self.rule, self.tier, self.where, self.what, sorted(self.clusters)])
+        return f"{self.rule}-{hashlib.sha256(known.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
     @property
     def title(self) -> str:
@@ -61,12 +74,19 @@ class Effect:
 class Impact:
     """All effects, the lowest tier first; those of a rule together, with the most clusters first.
 
-    `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing.
+    `tier` is that of the whole change, None where nothing changes. `changes` are those of each cluster, each with its
+    tier. `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing.
     """
 
     effects: tuple[Effect, ...] = ()
-    routine: bool = False
+    tier: int | None = None
     unknown: tuple[str, ...] = ()
+    changes: Mapping[str, Sequence[ObjectChange]] = field(default_factory=dict, repr=False)
+
+    @property
+    def routine(self) -> bool:
+        """Whether nothing but what is known to be harmless changes."""
+        return self.tier == ROUTINE
 
     @property
     def red(self) -> tuple[Effect, ...]:
@@ -78,49 +98,93 @@ class Impact:
         """The other effects."""
         return tuple(effect for effect in self.effects if effect.tier > RED)
 
+    def joined(self, more: Sequence[Effect]) -> Impact:
+        """This, and MORE effects that no cluster's changes have."""
+        effects = tuple(sorted((*self.effects, *more), key=_order))
+        known = [tier for tier in (self.tier, *(effect.tier for effect in more)) if tier is not None]
+        return replace(self, effects=effects, tier=min(known, default=None))
+
+
+@dataclass
+class _Told:
+    """One effect in several clusters."""
+
+    clusters: list[str] = field(default_factory=list)
+    nodes: list[Range | None] = field(default_factory=list)
+    about: list[Pair] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was found in clusters of the same changes and policies."""
+
+    hits: Sequence[tuple[str, int, Hit, Pair]]
+    tiers: Sequence[int]
+
 
 def impact(
     found: Mapping[str, Sequence[ObjectChange]],
     specs: Mapping[str, Specs],
+    *,
     new: Set[str] = frozenset(),
     gone: Set[str] = frozenset(),
     own: Mapping[str, Own] | None = None,
+    fleet: Callable[[], Fleet] = Fleet,
 ) -> Impact:
     """What the changes FOUND in each cluster do. SPECS are the policies of both sides, where they are known; NEW and
-    GONE the clusters that one side doesn't have; OWN the names that are marked in the changes of each.
+    GONE the clusters that one side doesn't have; OWN the names that are marked in the changes of each. FLEET tells what
+    other clusters say, and is asked at most once, where that matters.
 
     Clusters that share their changes and their specs are looked at once.
     """
-    done: dict[tuple[int, int, int, str], list[tuple[Rule, Hit]]] = {}
+    done: dict[tuple[int, int, int, str], _Seen] = {}
     kept: list[Specs] = []
-    together: dict[Key, tuple[list[str], list[Range | None]]] = {}
+    all_told: dict[Key, _Told] = {}
+    lists: dict[int, tuple[Sequence[ObjectChange], list[int]]] = {}
+    asks = bool(new) or any(destination(one) != destination(two) for one, two in specs.values())
+    others = fleet() if asks else Fleet()
     for cluster, changes in found.items():
         pair = specs.get(cluster, (None, None))
         kept.append(pair)  # an id means something as long as its object lives
         whole = "new" if cluster in new else "gone" if cluster in gone else ""
         key = (id(changes), id(pair[0]), id(pair[1]), whole)
         if key not in done:
-            subject = Subject.of_all(changes, pair[0], pair[1], whole)  # type: ignore[arg-type]
-            done[key] = [(rule, hit) for rule in all_rules() for hit in dict.fromkeys(rule.check(subject))]
-        for rule, hit in done[key]:
+            done[key] = _see(Subject.of_all(changes, pair[0], pair[1], whole, others))  # type: ignore[arg-type]
+            known = lists.setdefault(id(changes), (changes, [ROUTINE] * len(changes)))[1]
+            known[:] = map(min, known, done[key].tiers)
+        for rule, tier, hit, pair_of in done[key].hits:
+            told = all_told.setdefault((rule, tier, hit.where, hit.what, hit.remedy), _Told())
+            told.clusters.append(cluster)
+            told.nodes.append(hit.nodes)
+            told.about.append(pair_of)
+    effects = [_effect(literal(key, common(told.clusters, own or {})), told) for key, told in all_told.items()]
+    with_tiers = {
+        at: [replace(change, tier=tier) for change, tier in zip(changes, tiers, strict=True)]
+        for at, (changes, tiers) in lists.items()
+    }
+    lowest = [effect.tier for effect in effects] + [tier for _, tiers in lists.values() for tier in tiers]
+    judged = {cluster: with_tiers[id(changes)] for cluster, changes in found.items()}
+    return Impact(tuple(sorted(effects, key=_order)), min(lowest, default=None), (), judged)
+
+
+def _order(effect: Effect) -> tuple[int, str, int, str]:
+    return effect.tier, effect.rule, -len(effect.clusters), effect.where
+
+
+def _see(subject: Subject) -> _Seen:
+    """What the rules say about SUBJECT, and the tier of each of its changes, in the order in which it has them."""
+    hits = []
+    for rule in all_rules():
+        for hit in dict.fromkeys(rule.check(subject)):
             tier = rule.tiers[0] if hit.tier is None else hit.tier
-            names, nodes = together.setdefault((rule.id, tier, hit.where, hit.what, hit.remedy), ([], []))
-            names.append(cluster)
-            nodes.append(hit.nodes)
-    effects = [
-        _effect(literal(key, common(clusters, own or {})), clusters, nodes)
-        for key, (clusters, nodes) in together.items()
-    ]
-    order = sorted(effects, key=lambda one: (one.tier, one.rule, -len(one.clusters), one.where))
-    lists = {id(changes): changes for changes in found.values()}
-    harmless = bool(found) and not any(one.tier <= RED for one in order)
-    harmless = harmless and not new and not gone and all(routine(changes) for changes in lists.values())
-    return Impact(tuple(order), harmless)
+            hits.append((rule.id, tier, hit, about(subject, hit) if tier <= RED else ("", "")))
+    return _Seen(hits, [tier_of(subject, change) for change in subject.all])
 
 
-def _effect(key: Key, clusters: list[str], nodes: list[Range | None]) -> Effect:
+def _effect(key: Key, told: _Told) -> Effect:
     name, tier, where, what, remedy = key
-    known = [one for one in nodes if one is not None]
+    known = [one for one in told.nodes if one is not None]
     total = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
     remedy = remedy or RULES[name].page.remedy
-    return Effect(name, tier, where, what, remedy, tuple(clusters), total, bool(known) and len(known) < len(nodes))
+    partly = bool(known) and len(known) < len(told.nodes)
+    return Effect(name, tier, where, what, remedy, tuple(told.clusters), total, partly, *together(told.about))

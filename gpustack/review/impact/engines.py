@@ -10,8 +10,10 @@ from typing import Any
 
 from ...model import Body, dotted
 from ..diff.objects import ObjectChange
+from .origin import destination as served
 from .rule import Hit, rule
 from .subject import Subject, at, items
+from .tiers import PLANNED, POWER
 
 SYNCS = ("Application", "Kustomization")
 SOURCES = ("GitRepository", "OCIRepository")
@@ -146,6 +148,8 @@ def folder_of(body: Body | None) -> str:
     return str(at(body, "spec", "source", "path") or at(body, "spec", "path") or "")
 
 
+RIGHTS = {"project", "serviceAccountName"}
+"""By whose rights it applies."""
 HOW: Paths = (
     ("spec", "syncPolicy", "automated"),
     ("spec", "project"),
@@ -165,8 +169,9 @@ def how(subject: Subject) -> Iterator[Hit]:
     Do: read what is said; rights that are too narrow end a sync half-way.
     """
     for change in changed(subject, *SYNCS, *SOURCES):
-        for step in steps(change, HOW):
-            yield Hit(str(change.identity), step)
+        for path in HOW:
+            tier = POWER if path[-1] in RIGHTS else PLANNED
+            yield from (Hit(str(change.identity), step, tier=tier) for step in steps(change, (path,)))
 
 
 PERMITTED: Paths = (
@@ -190,4 +195,18 @@ def permits_more(subject: Subject) -> Iterator[Hit]:
             old = items(at(change.old, *path))
             new = [shown(each) for each in items(at(change.new, *path)) if each not in old]
             if new:
-                yield Hit(str(change.identity), f"{path[-1]}: {'; '.join(new)}")
+                yield Hit(str(change.identity), f"{path[-1]}: {'; '.join(new)}", tier=subject.power(change))
+
+
+@rule("IMP807", 1)
+def two_at_once(subject: Subject) -> Iterator[Hit]:
+    """Two clusters' manifests are applied to one destination.
+
+    Each sync takes back what the other has applied, or prunes it. Whoever adds a cluster with another one's destination
+    writes to that one. The address of the cluster that an engine runs in is as many clusters as there are engines.
+
+    Do: give each cluster its own destination; take the former cluster's policy out first where it is renamed.
+    """
+    there = served(subject.after)
+    if there and there != served(subject.before) and subject.fleet.destinations.get(there, 0) > 1:
+        yield Hit("gitops", f"{' '.join(there)} is another cluster's destination, too")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...policy import reconciler
 from ...policy.capacity import PoolCapacity, capacity
 from . import nodes
 from .rule import Hit, Range, rule
 from .subject import Subject
+from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
     from ...policy.node_pools import NodePool
@@ -60,7 +62,7 @@ def shrinks(pair: Pair) -> bool:
     return False
 
 
-@rule("IMP301", 2)
+@rule("IMP301", 2, 3)
 def less_allocatable(subject: Subject) -> Iterator[Hit]:
     """Nodes of a pool advertise less of a resource, or not at all any more.
 
@@ -71,7 +73,31 @@ def less_allocatable(subject: Subject) -> Iterator[Hit]:
     """
     for pair in pairs(subject):
         if shrinks(pair):
-            yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
+            tier = PLANNED if recut(subject, pair) else OUTAGE
+            yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after), tier=tier)
+
+
+def recut(subject: Subject, pair: Pair) -> bool:
+    """Whether the reconciler cuts the GPUs of a pool in other parts, none of which are lost."""
+    before, after = (pool.sharing.mig for pool in (pair.before, pair.after))
+    if before == after or subject.after is None or not reconciler.runs(subject.after):
+        return False
+    if pair.before.sharing.timeSlicing != pair.after.sharing.timeSlicing or pair.before.gpusPerNode is None:
+        return False
+    return pair.before.gpusPerNode == pair.after.gpusPerNode and parts(pair.after) >= min(parts(pair.before), MOST)
+
+
+MOST = 6
+"""Parts of a GPU above which it counts as handed out: many layouts leave one of seven."""
+
+
+def parts(pool: NodePool) -> int:
+    """How many sevenths of its GPUs a pool hands out at least; all of them where it has no layout of its own."""
+    mig = pool.sharing.mig
+    if mig is None or (not mig.layout and not mig.devices):
+        return 7
+    each = [mig.layout] if mig.layout else [one.layout for one in mig.devices]
+    return min(sum(int(name.partition("g")[0]) * count for name, count in (one or {"7g": 1}).items()) for one in each)
 
 
 @rule("IMP302", 3)
@@ -100,7 +126,12 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
     for pair in pairs(subject):
         was, now = how(pair.before), how(pair.after)
         if was != now:
-            yield Hit(f"pool {pair.after.name}", f"sharing: {was} -> {now}", spread(pair.after))
+            tier = POWER if APART[now] < APART[was] else OUTAGE
+            yield Hit(f"pool {pair.after.name}", f"sharing: {was} -> {now}", spread(pair.after), tier=tier)
+
+
+APART = {"exclusive": 2, "MPS": 1, "time slicing": 0}
+"""How far pods on one GPU are kept apart."""
 
 
 def how(pool: NodePool) -> str:

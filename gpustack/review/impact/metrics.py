@@ -14,7 +14,8 @@ from ...catalog import dcgm
 from ...model import Body
 from ...policy.dcgm_csv import read_metrics
 from ..diff.objects import ObjectChange
-from .pods import images, split
+from .bounds import split
+from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, at, containers, items, mapping
 

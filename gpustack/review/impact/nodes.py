@@ -6,7 +6,7 @@ pool says anything about excludes none of them: the numbers are rather too high 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...components.inputs import rollout
 from ...model import Body
@@ -76,6 +76,26 @@ def pace(spec: ClusterPolicySpec | None, body: Body | None) -> str:
     return "; ".join(f"pool {', '.join(names)}: {pace}" for pace, names in said.items())
 
 
+def budgeted(spec: ClusterPolicySpec | None, body: Body | None) -> bool:
+    """Whether a budget holds the nodes of the driver DaemonSet BODY; not where the policy isn't known."""
+    pools: list[NodePool | None] = [*pools_of(spec, body)] or [None]
+    return spec is not None and all(_limited(spec, pool) for pool in pools)
+
+
+def _limited(spec: ClusterPolicySpec, pool: NodePool | None) -> bool:
+    parallel, share = _limits(spec, pool)
+    return parallel != 0 and str(share) not in {"0", "100%", "None"}
+
+
+def _limits(spec: ClusterPolicySpec, pool: NodePool | None) -> tuple[Any, Any]:
+    """How many nodes of POOL are worked on at once, and how many of them may be unavailable."""
+    found = rollout.upgrade_policy(spec, pool).policy
+    own = pool.upgrade if pool else None
+    parallel = own.maxParallel if own and own.maxParallel is not None else rollout.parallel(found)
+    share = own.maxUnavailable if own and own.maxUnavailable is not None else rollout.unavailable(found)
+    return parallel, share
+
+
 def by_hand(spec: ClusterPolicySpec | None) -> str:
     """Why nothing follows the template by itself; "" where something does."""
     if spec is None:
@@ -91,8 +111,7 @@ def by_hand(spec: ClusterPolicySpec | None) -> str:
 def _pace(spec: ClusterPolicySpec, pool: NodePool | None) -> str:
     found = rollout.upgrade_policy(spec, pool).policy
     own = pool.upgrade if pool else None
-    parallel = own.maxParallel if own and own.maxParallel is not None else rollout.parallel(found)
-    share = own.maxUnavailable if own and own.maxUnavailable is not None else rollout.unavailable(found)
+    parallel, share = _limits(spec, pool)
     most = f"at most {parallel} at once" if parallel else "as many at once as are free"
     parts = [f"{most}, {share} of them unavailable at most"]
     parts.append("pods that use GPUs are evicted" + (", then the node is drained" if found.drain.enable else ""))

@@ -11,6 +11,8 @@ from ..diff.objects import ObjectChange
 from .engines import engine_step
 from .rule import Hit, rule
 from .subject import WORKLOADS, Subject, at, guarded, items, mapping
+from .table import guard
+from .tiers import OUTAGE, POWER
 
 CRD = "CustomResourceDefinition"
 
@@ -75,7 +77,8 @@ def heavy_removal(subject: Subject) -> Iterator[Hit]:
         if identity.kind == "PodDisruptionBudget" and (identity.namespace, identity.name) in pods:
             continue  # its pods go, too
         if identity.kind in HEAVY:
-            yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}")
+            tier = POWER if guard(identity.kind) and subject.power(change) == POWER else OUTAGE
+            yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}", tier=tier)
 
 
 @rule("IMP504", 3)

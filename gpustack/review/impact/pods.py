@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...model import Body
 from ..diff.objects import ObjectChange
 from . import nodes
+from .bounds import split
 from .rule import Hit, rule
 from .subject import (
     WORKLOADS,
@@ -22,6 +23,7 @@ from .subject import (
     pod,
     strategy,
 )
+from .tiers import PLANNED, POWER
 
 
 def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
@@ -66,10 +68,12 @@ def deployment_rolls(subject: Subject) -> Iterator[Hit]:
 def powers(body: Body | None) -> set[str]:
     """What the pods of a workload may do to their node, in words."""
     spec = pod(body)
+    mounts = (mapping(mount) for one in containers(body) for mount in items(one.get("volumeMounts")))
+    writes = {mount.get("name") for mount in mounts if mount.get("readOnly") is not True}
     found = {name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True}
     for volume in items(spec.get("volumes")):
         path = at(volume, "hostPath", "path")
-        found |= {f"hostPath {path}"} if path else set()
+        found |= {f"hostPath {path}{'' if at(volume, 'name') in writes else ', to read'}"} if path else set()
     for container in containers(body):
         name, security = container.get("name"), mapping(container.get("securityContext"))
         if security.get("privileged") is True:
@@ -89,25 +93,14 @@ def host_powers(subject: Subject) -> Iterator[Hit]:
 
     Do: ask what needs it. Components of the GPU stack do need some; one that had none until now rarely does.
     """
-    if subject.whole == "new":
-        return
     gone: set[str] = set()  # what takes another's place may do what that did
     for change in subject.of(*WORKLOADS):
         gone |= powers(change.old) if change.what == "removed" else set()
-    for change in subject.of(*WORKLOADS):
+    for change in subject.judged(*WORKLOADS):
         new = sorted(powers(change.new) - powers(change.old) - (gone if change.what == "added" else set()))
         if new and not change.was:
             shown = ", ".join(new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
-            yield Hit(str(change.identity), f"new: {shown}")
-
-
-def split(reference: str) -> tuple[str, str]:
-    """Repository and version of an image: tag or digest."""
-    repository, at_sign, digest = reference.partition("@")
-    head, colon, tag = repository.rpartition(":")
-    if colon and "/" not in tag:
-        return head, digest if at_sign else tag
-    return repository, digest
+            yield Hit(str(change.identity), f"new: {shown}", tier=subject.power(change))
 
 
 def images(body: Body | None) -> dict[str, str]:
@@ -115,31 +108,38 @@ def images(body: Body | None) -> dict[str, str]:
     return {str(one.get("name")): str(one["image"]) for one in containers(body) if isinstance(one.get("image"), str)}
 
 
-def image_changes(subject: Subject) -> Iterator[tuple[str, str, str]]:
+def image_changes(subject: Subject) -> Iterator[tuple[ObjectChange, str, str]]:
     """Each image that is replaced: the object, the image before and after."""
     for change in subject.of(*WORKLOADS):
         before, after = images(change.old), images(change.new)
         for name in before.keys() & after.keys():
             if before[name] != after[name]:
-                yield str(change.identity), before[name], after[name]
+                yield change, before[name], after[name]
 
 
-@rule("IMP204", 3)
+@rule("IMP204", 3, 1)
 def image_versions(subject: Subject) -> Iterator[Hit]:
     """An image gets another version.
 
-    Its containers are pulled anew on every node that runs them.
+    Its containers are pulled anew on every node that runs them. Another digest under the same tag is no other version:
+    somebody swapped what is behind it. Without the digest that it had, whoever moves the tag says what runs.
 
     Do: read the release notes of what you don't know; `gpustack releases diff` has those of the GPU stack's defaults.
     """
-    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for where, before, after in image_changes(subject):
+    found: dict[tuple[str, str, str, bool], set[str]] = defaultdict(set)
+    for change, before, after in image_changes(subject):
         (old, was), (new, now) = split(before), split(after)
         if old == new:
-            found[old, was, now].add(where)
-    for (image, was, now), objects in sorted(found.items()):
+            found[old, was, now, swapped(before, after)].add(str(change.identity))
+    for (image, was, now, odd), objects in sorted(found.items()):
         number = f" in {len(objects)} objects" if len(objects) > 1 else f" in {next(iter(objects))}"
-        yield Hit(image, f"{was or 'no tag'} -> {now or 'no tag'}{number}")
+        yield Hit(image, f"{was or 'no tag'} -> {now or 'no tag'}{number}", tier=POWER if odd else PLANNED)
+
+
+def swapped(before: str, after: str) -> bool:
+    """Whether an image of one repository keeps its tag and gets another digest, or loses its digest."""
+    (one, _, pin), (two, _, other) = before.partition("@"), after.partition("@")
+    return bool(pin) and pin != other and (one == two or not other)
 
 
 @rule("IMP205", 1, 3)
@@ -151,13 +151,13 @@ def image_source(subject: Subject) -> Iterator[Hit]:
 
     Do: make sure that the mirror is yours, that it has the image for every architecture, and that nodes reach it.
     """
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for where, before, after in image_changes(subject):
+    found: dict[tuple[str, str, int], set[str]] = defaultdict(set)
+    for change, before, after in image_changes(subject):
         (old, _), (new, _) = split(before), split(after)
         if old != new:
-            found[old, new].add(where)
-    for (old, new), objects in sorted(found.items()):
-        yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}")
+            found[old, new, subject.power(change)].add(str(change.identity))
+    for (old, new, tier), objects in sorted(found.items()):
+        yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}", tier=tier)
 
 
 @rule("IMP206", 2)

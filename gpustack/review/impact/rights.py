@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...model import Body
+from ..diff.objects import ObjectChange
 from .rule import Hit, rule
 from .subject import Subject, at, items, mapping
 
@@ -51,17 +52,15 @@ def rights(body: Body | None) -> set[Right]:
     return found
 
 
-def grown(subject: Subject) -> Iterator[tuple[str, list[Right]]]:
+def grown(subject: Subject) -> Iterator[tuple[ObjectChange, list[Right]]]:
     """The roles that grant more than before, and what."""
-    if subject.whole == "new":
-        return
-    for change in subject.of(*ROLES):
+    for change in subject.judged(*ROLES):
         if change.what == "removed" or change.was:
             continue
         old = rights(change.old)
         new = sorted(right for right in rights(change.new) - old if not right.within(old))
         if new:
-            yield str(change.identity), new
+            yield change, new
 
 
 def mighty(right: Right) -> bool:
@@ -95,10 +94,10 @@ def role_grows(subject: Subject) -> Iterator[Hit]:
 
     Do: ask which component needs it; gpustack's docs/components names what each may do, and why.
     """
-    for where, new in grown(subject):
+    for change, new in grown(subject):
         plain = [right for right in new if not mighty(right)]
         if plain:
-            yield Hit(where, f"new: {listed(plain)}")
+            yield Hit(str(change.identity), f"new: {listed(plain)}", tier=subject.power(change))
 
 
 @rule("IMP402", 1, 3)
@@ -110,10 +109,10 @@ def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
 
     Do: name verbs, resources and resourceNames instead, or refuse the change.
     """
-    for where, new in grown(subject):
+    for change, new in grown(subject):
         found = [right for right in new if mighty(right)]
         if found:
-            yield Hit(where, f"new: {listed(found)}")
+            yield Hit(str(change.identity), f"new: {listed(found)}", tier=subject.power(change))
 
 
 def subjects(body: Body | None) -> set[str]:
@@ -134,14 +133,13 @@ def binding_grows(subject: Subject) -> Iterator[Hit]:
 
     Do: look at the role that it names, and at who the subject is.
     """
-    if subject.whole == "new":
-        return
-    for change in subject.of(*BINDINGS):
+    for change in subject.judged(*BINDINGS):
         new = sorted(subjects(change.new) - subjects(change.old)) if not change.was else []
         if new:
             role: Any = mapping(mapping(change.new).get("roleRef"))
             names = ", ".join(new[:SHOWN]) + (f" and {len(new) - SHOWN} more" if len(new) > SHOWN else "")
-            yield Hit(str(change.identity), f"{role.get('kind')} {role.get('name')} is given to {names}")
+            what = f"{role.get('kind')} {role.get('name')} is given to {names}"
+            yield Hit(str(change.identity), what, tier=subject.power(change))
 
 
 LEVELS = {"restricted": 0, "baseline": 1, "privileged": 2}
@@ -194,7 +192,8 @@ def admission(subject: Subject) -> Iterator[Hit]:
         if change.what in {"removed", "renamed"}:
             yield Hit(str(change.was or change.identity), "it is removed")
         elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
-            yield Hit(str(change.identity), "it is changed: what it refuses may be less")
+            what = "it is changed: what it refuses may be less"
+            yield Hit(str(change.identity), what, tier=subject.power(change))
 
 
 @rule("IMP406", 1, 3)
@@ -211,4 +210,4 @@ def constraints(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("SecurityContextConstraints"):
         if change.what != "removed":
             new = "are new" if change.what == "added" else "are others"
-            yield Hit(str(change.identity), f"the constraints {new}")
+            yield Hit(str(change.identity), f"the constraints {new}", tier=subject.power(change))

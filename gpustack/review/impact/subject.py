@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...model import Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
+from ..diff.own import NAMESPACE
+from .origin import Fleet, Name, Step, brought, steps, words
+from .tiers import PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
     from ...policy.spec import ClusterPolicySpec
@@ -23,7 +27,8 @@ class Subject:
     """The CHANGES of one cluster. BEFORE and AFTER are the effective specs, None where there is none, or none is known.
 
     `whole`: the cluster is new, or gone with all that it had. `engine` are the changes of the GitOps engine's own
-    objects: they are applied where the engine is, so what holds for objects of the cluster does not hold for them.
+    objects: they are applied where the engine is, so what holds for objects of the cluster does not hold for them;
+    `all` are both, as they were given. `fleet` is what other clusters say.
     """
 
     changes: Sequence[ObjectChange]
@@ -31,6 +36,8 @@ class Subject:
     after: ClusterPolicySpec | None = None
     whole: Whole = ""
     engine: Sequence[ObjectChange] = ()
+    fleet: Fleet = field(default_factory=Fleet)
+    all: Sequence[ObjectChange] = ()
 
     @classmethod
     def of_all(
@@ -39,11 +46,58 @@ class Subject:
         before: ClusterPolicySpec | None,
         after: ClusterPolicySpec | None,
         whole: Whole = "",
+        fleet: Fleet | None = None,
     ) -> Subject:
-        """CHANGES, those of the cluster and those of its engine told apart."""
+        """CHANGES, those of the cluster and those of its engine told apart. FLEET is what other clusters say."""
         engine = [change for change in changes if change.identity.engine]
         applied = [change for change in changes if not change.identity.engine] if engine else changes
-        return cls(applied, before, after, whole, engine)
+        return cls(applied, before, after, whole, engine, fleet or Fleet(), changes)
+
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """What changes in the policy, field by field; nothing where a side's policy isn't known."""
+        if self.after is None or (self.before is None and self.whole != "new") or self.before is self.after:
+            return ()
+        return steps(self.before, self.after, self.fleet)
+
+    @cached_property
+    def policy_tier(self) -> int:
+        """The tier of what changes in the policy."""
+        return min((step.tier for step in self.steps), default=ROUTINE)
+
+    @cached_property
+    def _brought(self) -> set[Name]:
+        return brought(self.before) | brought(self.after)
+
+    def foreign(self, change: ObjectChange) -> bool:
+        """Whether no field of the policy explains CHANGE: the policy brings the object along, isn't known, or says
+        what it said before.
+        """
+        if not self.steps:
+            return True
+        names = (change.identity, change.was) if change.was else (change.identity,)
+        found = ((each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in names)
+        return not self._brought.isdisjoint(found)
+
+    @cached_property
+    def words(self) -> set[str]:
+        """Every text that the policies of both sides say."""
+        return words(self.before) | words(self.after)
+
+    def literal(self, name: str) -> str:
+        """NAME, with the cluster's own namespace for its mark."""
+        spec = self.after or self.before
+        return name.replace(NAMESPACE, spec.cluster.namespace) if spec else name
+
+    def power(self, change: ObjectChange) -> int:
+        """The tier of power that CHANGE gives: what a component has by itself is planned, as long as nothing in the
+        policy is more than that.
+        """
+        return POWER if self.foreign(change) or self.policy_tier <= POWER else PLANNED
+
+    def judged(self, *kinds: str) -> Iterator[ObjectChange]:
+        """The changes of objects of KINDS, of a new cluster those of foreign ones: all others are its components'."""
+        return (change for change in self.of(*kinds) if self.whole != "new" or self.foreign(change))
 
     def of(self, *kinds: str) -> Iterator[ObjectChange]:
         """The changes of objects of KINDS."""

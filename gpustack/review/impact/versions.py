@@ -8,7 +8,8 @@ from ...catalog import drivers
 from ...model import numbers
 from .. import releases
 from . import nodes
-from .pods import images, split
+from .bounds import split
+from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, is_driver
 

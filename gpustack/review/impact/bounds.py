@@ -1,0 +1,201 @@
+"""Tests by which the lists of tiers bound a change: what has a direction, a form or a measure is allowed within it.
+
+Each takes a value that changes and says whether the change is within bounds. What can't be compared is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...catalog import _data
+from ...policy import quantities
+from .leaves import Leaf
+
+Bound = Callable[[Leaf], bool]
+_VERSION = re.compile(r"v?[0-9][\w.+-]*")
+_PLAIN = re.compile(r"[\w.:+-]{0,40}")
+_PACE = re.compile(r"([0-9]{1,4})(ms|s|m)")
+SLOWEST = 300
+"""Seconds between two scrapes above which what is measured is no longer what happens."""
+RESOURCES = {"cpu", "memory", "ephemeral-storage"}
+
+
+def split(reference: str) -> tuple[str, str]:
+    """Repository and version of an image: tag or digest."""
+    repository, at_sign, digest = reference.partition("@")
+    head, colon, tag = repository.rpartition(":")
+    if colon and "/" not in tag:
+        return head, digest if at_sign else tag
+    return repository, digest
+
+
+def added(leaf: Leaf) -> bool:
+    """Whether there was no value."""
+    return leaf.old is None
+
+
+def switched_on(leaf: Leaf) -> bool:
+    """Whether the default of true is taken back, or said."""
+    return leaf.new is True or leaf.new is None
+
+
+def switched_off(leaf: Leaf) -> bool:
+    """Whether it is false, or is the default of false."""
+    return leaf.new is False or (leaf.new is None and leaf.old is True)
+
+
+def positive(leaf: Leaf) -> bool:
+    """Whether something is left."""
+    return leaf.new is None or (type(leaf.new) is int and leaf.new > 0)
+
+
+def fewer(leaf: Leaf) -> bool:
+    """Whether a limit is lower; 0 and none are no limit. One where there was none is lower, too."""
+    if leaf.new in (None, 0, "0", "0%"):
+        return False
+    return leaf.old in (0, "0") or (leaf.old is not None and _compare(leaf.old, leaf.new, -1))
+
+
+def fewer_or_said(leaf: Leaf) -> bool:
+    """Whether a limit is lower or new; what was the cluster's is compared where it is rendered."""
+    return fewer(leaf) or leaf.old is None
+
+
+def longer(leaf: Leaf) -> bool:
+    """Whether a time to wait is longer; 0 is for ever."""
+    if leaf.new in (0, "0"):
+        return True
+    return leaf.old is not None and leaf.old not in (0, "0") and _compare(leaf.old, leaf.new, 1)
+
+
+def _compare(old: Any, new: Any, sign: int) -> bool:
+    one, two = (str(value) for value in (old, new))
+    if one.endswith("%") != two.endswith("%"):
+        return False
+    one, two = one.removesuffix("%"), two.removesuffix("%")
+    return one.isdigit() and two.isdigit() and (int(two) - int(one)) * sign >= 0
+
+
+def tighter_windows(leaf: Leaf) -> bool:
+    """Whether nodes may be taken at fewer times: windows where there were none, or some of them no longer."""
+    return tighter(leaf.old, leaf.new)
+
+
+def tighter(old: Any, new: Any) -> bool:
+    """Whether the windows NEW are within OLD. None, or an empty list, is any time."""
+    if not new:
+        return not old
+    if not old:
+        return True
+    return all(any(_within(one, other) for other in old) for one in new)
+
+
+def _within(one: Any, other: Any) -> bool:
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return False
+    fixed = all(one.get(key) == other.get(key) for key in ("start", "timeZone"))
+    days = set(other.get("days") or ())
+    fits = not days or (bool(one.get("days")) and set(one["days"]) <= days)
+    hours = (one.get("hours"), other.get("hours"))
+    return fixed and fits and all(isinstance(each, int) for each in hours) and hours[0] <= hours[1]  # type: ignore[operator]
+
+
+def version(leaf: Leaf) -> bool:
+    """Whether it is a number of a version: no digest, and no tag that moves by its name."""
+    return isinstance(leaf.new, str) and bool(_VERSION.fullmatch(leaf.new)) and isinstance(leaf.old, (str, type(None)))
+
+
+def same_repository(leaf: Leaf) -> bool:
+    """Whether an image stays in its repository and gets another version: no digest is swapped or lost, and no tag."""
+    if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
+        return False
+    return sane_step(leaf.old, leaf.new)
+
+
+def sane_step(old: str, new: str) -> bool:
+    """Whether an image goes from OLD to NEW as another version of itself does."""
+    (one, was), (two, now) = split(old), split(new)
+    if one != two or not now:
+        return False
+    tags = [reference.partition("@")[0].removeprefix(one).removeprefix(":") for reference in (old, new)]
+    pins = [reference.partition("@")[2] for reference in (old, new)]
+    if pins[0] and not pins[1]:
+        return False
+    if pins[1] and pins[0] != pins[1] and pins[0]:
+        return tags[0] != tags[1] and bool(_VERSION.fullmatch(tags[1]))
+    return bool(_VERSION.fullmatch(tags[1])) if tags[1] else was == now
+
+
+def pin(leaf: Leaf) -> bool:
+    """Whether an image is pinned that wasn't, or is no longer as another version of it takes its place."""
+    if leaf.old is None:
+        return True
+    if leaf.new is not None:
+        return False
+    repository = split(leaf.path[-1])[0]
+    fresh = (path[-1] for path in leaf.news if path[:-1] == leaf.path[:-1] and path not in leaf.olds)
+    return any(split(name)[0] == repository for name in fresh)
+
+
+def plain_resource(leaf: Leaf) -> bool:
+    """Whether it is an amount of what every node has: no device that a plugin hands out."""
+    try:
+        size = quantities.size(leaf.new) if leaf.new is not None else 0
+    except ValueError:
+        return False
+    return leaf.path[-1] in RESOURCES and size >= 0
+
+
+def harmless_variable(leaf: Leaf) -> bool:
+    """Whether it is a variable that says how much a program tells, with a plain value."""
+    *_, name, key = leaf.path
+    known = name in _data.load("tiers")["variables"] and key in {"name", "value"}
+    return known and (leaf.new is None or bool(_PLAIN.fullmatch(str(leaf.new))))
+
+
+def says_whose(leaf: Leaf) -> bool:
+    """Whether a label or annotation says whose something is, with a plain value."""
+    word = leaf.path[-1].rpartition("/")[2].lower().replace("_", "-")
+    known = word in _data.load("tiers")["whose"] and "kubernetes.io" not in leaf.path[-1].partition("/")[0]
+    return known and (leaf.new is None or isinstance(leaf.new, str))
+
+
+def tolerations_by_key(leaf: Leaf) -> bool:
+    """Whether tolerations come, each for one taint, and none goes: no node is kept for somebody else by accident."""
+    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    return all(each in new for each in old) and all(bounded(each) for each in new if each not in old)
+
+
+def bounded(toleration: Any) -> bool:
+    """Whether TOLERATION is about one taint that isn't the control plane's or the kubelet's own."""
+    key = str(toleration.get("key") or "") if isinstance(toleration, Mapping) else ""
+    return bool(key) and not key.startswith(("node-role.kubernetes.io/", "node.kubernetes.io/", "node.cloudprovider"))
+
+
+def pace(leaf: Leaf) -> bool:
+    """Whether something is scraped often enough to be seen."""
+    found = _PACE.fullmatch(str(leaf.new)) if leaf.new is not None else None
+    seconds = {"ms": 0.001, "s": 1.0, "m": 60.0}
+    return leaf.new is None or (found is not None and 1 <= int(found[1]) * seconds[found[2]] <= SLOWEST)
+
+
+def own_series(leaf: Leaf) -> bool:
+    """Whether a rule records under a name that nobody else's series has: of GPUs, with a level before it."""
+    return leaf.old is None and bool(re.fullmatch(r"(gpu|gpustack|dcgm|nvidia)\w*:[\w:]+", str(leaf.new)))
+
+
+def of_what_is_new(leaf: Leaf) -> bool:
+    """Whether the item, five steps from the root, that the value is in is new: then it replaces nothing."""
+    return not any(path[:5] == leaf.path[:5] for path in leaf.olds)
+
+
+BOUNDS: dict[str, Bound] = {
+    each.__name__: each
+    for each in (
+        *(added, switched_on, switched_off, positive, fewer, fewer_or_said, longer, tighter_windows, version),
+        *(same_repository, pin, plain_resource, harmless_variable, says_whose, tolerations_by_key, pace, own_series),
+        of_what_is_new,
+    )
+}

@@ -1,0 +1,169 @@
+"""Where a change comes from: from a policy, field by field, or from nothing that this review knows.
+
+Solves: every component of the GPU stack has rights and powers of its own, so that judged by its objects alone each new
+release is an attack, and people learn to wave it through. What a component makes is a function of the policy (and of
+gpustack, whose version is pinned and steers the review): so there the fields of the policy that changed are judged, and
+what they may not do to its objects can't happen. Objects that the policy brings along, that lie in a folder without
+a policy, or that change though no field of the policy does, are foreign: they are judged field by field themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from . import table
+from .leaves import Leaf, Leaves, Path, changed, leaves, text
+from .tiers import PLANNED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...policy.spec import ClusterPolicySpec
+
+FACTS = ("kubernetesVersion", "platform", "containerRuntime", "namespace", "openshift")
+"""What of a cluster is so, whatever stack it gets."""
+LOCAL = {"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "kubernetes.default", "in-cluster"}
+"""What a cluster is called by an Argo CD that runs in it."""
+LONG = 4000
+"""Characters of a text that is taken apart."""
+Name = tuple[str, str, str, str]
+"""Group, kind, namespace and name of an object."""
+
+
+class Step(NamedTuple):
+    """A field of a policy that changes, and what that may do."""
+
+    leaf: Leaf
+    tier: int
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What other clusters say: VALUES of the base by path, as text; DESTINATIONS, and how many clusters have each."""
+
+    values: Mapping[Path, set[str]] = field(default_factory=dict)
+    destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, before: Iterable[ClusterPolicySpec], after: Iterable[ClusterPolicySpec]) -> Fleet:
+        """What the clusters BEFORE and AFTER say, each cluster's spec once."""
+        values: dict[Path, set[str]] = {}
+        for spec in {id(spec): spec for spec in before}.values():
+            for path, value in said(spec).items():
+                if table.asks_for_known(table.policy(), path):
+                    values.setdefault(path, set()).add(text(value))
+        counted: dict[tuple[str, ...], int] = {}
+        for spec in after:
+            key = destination(spec)
+            if key:
+                counted[key] = counted.get(key, 0) + 1
+        return cls(values, counted)
+
+    def knows(self, leaf: Leaf) -> bool:
+        """Whether another cluster of the base says at its path what LEAF does."""
+        return text(leaf.new) in self.values.get(leaf.path, ())
+
+
+def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:
+    """To which cluster an engine that serves several applies; () for one that runs in the cluster itself."""
+    gitops = spec.gitops if spec else None
+    if gitops is None:
+        return ()
+    if gitops.engine == "argocd":
+        where = gitops.argocd.destination
+        server = urlsplit((where.server or "").lower().rstrip("/"))
+        host = f"{server.hostname}:{server.port or 443}" if server.hostname else ""
+        name = server.hostname or where.name or ""
+        return () if name in LOCAL or not name else ("argocd", host or f"name {name}")
+    secret = gitops.flux.kubeConfig.secretName if gitops.flux.kubeConfig else ""
+    return ("flux", gitops.flux.namespace or "flux-system", secret) if secret else ()
+
+
+def said(spec: ClusterPolicySpec) -> Leaves:
+    """All values of SPEC, but for the objects that it brings along: those are judged themselves."""
+    found = spec.model_dump(mode="json", exclude_none=True)
+    found.pop("extraObjects", None)
+    return leaves(found)
+
+
+def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
+    """What changes in a policy, and of which tier each field is. None as BEFORE is a cluster that is new: it is held
+    against one that says nothing but its release and what the cluster is.
+    """
+    new = before is None
+    news = said(after)
+    olds = default_values(after) if before is None else said(before)
+    found = [Step(leaf, _tier(leaf, fleet, new=new)) for leaf in changed(olds, news)]
+    if before is None or before.release == after.release:
+        return found
+    defaults = default_values(before), default_values(after)
+    return [_explained(step, *defaults) for step in found]
+
+
+def _tier(leaf: Leaf, fleet: Fleet, *, new: bool) -> int:
+    return table.tier_of(table.policy(), leaf, new=new, known=new and fleet.knows(leaf))
+
+
+def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
+    """STEP, as planned where it goes from one release's own default to the other's."""
+    leaf = step.leaf
+    own = text(before.get(leaf.path)) == text(leaf.old) and text(after.get(leaf.path)) == text(leaf.new)
+    return step._replace(tier=max(step.tier, PLANNED)) if own else step
+
+
+def default_values(spec: ClusterPolicySpec) -> Leaves:
+    """What a policy says that has nothing but the release of SPEC and what its cluster is."""
+    cluster = spec.cluster.model_dump(mode="json", exclude_none=True)
+    return _defaults(spec.release, text({key: cluster[key] for key in FACTS if key in cluster}))
+
+
+@cache
+def _defaults(release: str, facts: str) -> Leaves:
+    import json
+
+    from pydantic import ValidationError
+
+    from ...policy.defaults import assemble
+    from ...policy.layers import Part
+    from ...policy.spec import ClusterPolicySpec
+
+    merged, _ = assemble([Part("policy", "defaults", {"release": release, "cluster": json.loads(facts)})])
+    try:
+        return said(ClusterPolicySpec.model_validate(merged.spec))
+    except ValidationError:
+        return {}  # then everything is said by the policy
+
+
+def brought(spec: ClusterPolicySpec | None) -> set[Name]:
+    """The objects that SPEC brings along; one without a namespace by that of the cluster as well, where it may be."""
+    found = set()
+    for body in spec.extraObjects if spec else ():
+        meta, group = body["metadata"], str(body["apiVersion"]).rpartition("/")[0]
+        own = str(meta.get("namespace") or "")
+        for space in {own, own or (spec.cluster.namespace if spec else "")}:
+            found.add((group, str(body["kind"]), space, str(meta["name"])))
+    return found
+
+
+def words(spec: ClusterPolicySpec | None) -> set[str]:
+    """Every text that SPEC says, but for the names that its own objects have themselves: whoever reads a ConfigMap
+    names it in one of them.
+    """
+    if spec is None:
+        return set()
+    found = texts(list(said(spec).values()))
+    for body in spec.extraObjects:
+        found |= texts([value for path, value in leaves(body).items() if path != ("metadata", "name")])
+    return found
+
+
+def texts(value: Any) -> set[str]:
+    """All texts in VALUE, those in lists of words too."""
+    if isinstance(value, str):
+        return {value, *value.replace("=", " ").replace(",", " ").split()} if len(value) < LONG else {value}
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return set[str]().union(*map(texts, parts))

@@ -1,0 +1,209 @@
+"""IMP9xx: what no other rule knows. Every field that changes is held against the lists of what is harmless.
+
+Solves: rules find what somebody thought of. What nobody thought of must not pass as harmless, so here whatever isn't on
+a list is power: of objects that no component makes, field by field, and of policies (origin.py says which is which).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from ...catalog import _data
+from ..diff.objects import ObjectChange
+from . import table
+from .leaves import Leaf, changed, leaves
+from .rule import Hit, rule
+from .subject import Subject, at, mapping
+from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
+
+SHOWN, LONG = 6, 160
+IDENTITY = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
+"""What says which object it is: judged by its kind and namespace."""
+Judged = dict[int, list[str]]
+"""The fields of an object that change, by their tiers; "" for the object as a whole."""
+
+
+def judged(subject: Subject, change: ObjectChange) -> Judged:
+    """What CHANGE, of a foreign object, does to its fields."""
+    found: Judged = defaultdict(list)
+    if why := acts(subject, change):
+        found[POWER].append(why)
+    old, new = leaves(change.old), leaves(change.new)
+    gone = change.new is None
+    if gone and not why and not _reads_nothing(change):
+        found[POWER if table.guard(change.identity.kind) else OUTAGE].append("")
+    elif not why:
+        entries = table.of_kind(change.identity.kind)
+        for leaf in changed(old, new):
+            if leaf.path not in IDENTITY or change.what == "changed":
+                found[table.tier_of(entries, leaf)].append(leaf.name)
+    if change.moved and change.what == "changed":
+        found[OUTAGE].append("")
+    if not found:
+        found[UNCLASSIFIED].append("")
+    return found
+
+
+def _reads_nothing(change: ObjectChange) -> bool:
+    """Whether CHANGE is of a kind that has nothing but content."""
+    return change.identity.kind in {"ConfigMap", "GrafanaDashboard"}
+
+
+def acts(subject: Subject, change: ObjectChange) -> str:
+    """Why an object acts whatever its fields are, in words; "" where its fields are looked at."""
+    kind, space, name = change.identity.kind, subject.literal(change.identity.namespace), change.identity.name
+    group = change.identity.group
+    if change.identity.engine:
+        return "what an engine applies, and where"
+    if kind in table.listed() and group != table.listed()[kind]:
+        return f"a {kind} of {group or 'the core'} is no known one"
+    if change.was:
+        return f"it was {change.was.name}"
+    if not table.of_kind(kind):
+        return "" if change.new is None and not table.guard(kind) else "no field of its kind is known"
+    if space not in own_namespaces(subject):
+        return f"namespace {space} isn't the stack's own" if space else "it is in no namespace of the stack"
+    if kind == "ConfigMap" and (reader := _reader(subject, name, change)):
+        return reader
+    return ""
+
+
+def own_namespaces(subject: Subject) -> set[str]:
+    """The namespaces of the stack, by the policies of both sides."""
+    return {spec.cluster.namespace for spec in (subject.before, subject.after) if spec}
+
+
+def _reader(subject: Subject, name: str, change: ObjectChange) -> str:
+    """Who reads a ConfigMap, in words; "" where nobody is known to."""
+    if table.read_by_name(name):
+        return "programs read a ConfigMap of this name"
+    if name in subject.words:
+        return "the policy or an object of it names it"
+    labels = {key for body in (change.old, change.new) for key in mapping(at(body, "metadata", "labels"))}
+    odd = sorted(map(str, labels - set(_data.load("tiers")["labels_of_content"])))
+    return f"whoever looks for the label {odd[0]} reads it" if odd else ""
+
+
+def foreign(subject: Subject) -> Iterator[tuple[ObjectChange, Judged]]:
+    """The changes of objects that nothing explains, and what each does; nothing for a cluster that goes."""
+    if subject.whole == "gone":
+        return
+    for change in (*subject.changes, *subject.engine):
+        if subject.foreign(change):
+            yield change, judged(subject, change)
+
+
+def tier_of(subject: Subject, change: ObjectChange) -> int:
+    """The tier of CHANGE, by itself. A component's object has that of the policy's fields, and is planned where those
+    are routine and the object isn't of a kind that is known to be.
+    """
+    if subject.whole == "gone":
+        return OUTAGE
+    if subject.foreign(change):
+        return min(judged(subject, change))
+    inert = change.what == "changed" and change.identity.kind in _data.load("tiers")["inert_kinds"]
+    return ROUTINE if subject.policy_tier == ROUTINE and inert else min(PLANNED, subject.policy_tier)
+
+
+def _told(names: list[str]) -> str:
+    found = list(dict.fromkeys(filter(None, names)))
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+
+
+def _hits(subject: Subject, wanted: int) -> Iterator[Hit]:
+    for change, found in foreign(subject):
+        if min(found) == wanted and (change.what != "removed" or wanted == UNCLASSIFIED):
+            step = {"added": "it is new", "removed": "it is removed"}.get(change.what, "it changes")
+            fields = _told(found[wanted])
+            yield Hit(str(change.identity), f"{step}: {fields}" if fields else step)
+
+
+@rule("IMP901", 1)
+def may_act(subject: Subject) -> Iterator[Hit]:
+    """An object that no component makes may act.
+
+    Workloads, rights, admission, custom resources and nearly everything else make something happen in the cluster, and
+    what isn't on the list of fields that are known to be harmless may be anything: a command, another account, a path
+    of the host, another target. Objects in a namespace that isn't the stack's own are among them whatever they are.
+
+    Do: read the whole object; accept it where you know what it does, and who answers for it.
+    """
+    yield from _hits(subject, POWER)
+
+
+@rule("IMP902", 2, 1)
+def own_object_goes(subject: Subject) -> Iterator[Hit]:
+    """An object that no component makes is removed, or moves.
+
+    What ran there runs no longer. Where it kept somebody from something (a quota, a NetworkPolicy), nothing does
+    any more. In another stage it is deleted and made anew.
+
+    Do: make sure that nothing counts on it.
+    """
+    for change, found in foreign(subject):
+        if change.what == "removed" and min(found) <= OUTAGE:
+            yield Hit(str(change.identity), "it is removed", tier=min(found))
+    yield from _hits(subject, OUTAGE)
+
+
+@rule("IMP903", 3)
+def bounded_change(subject: Subject) -> Iterator[Hit]:
+    """An object that no component makes changes within bounds.
+
+    Replicas, requests of processor and memory, another version of an image in the same repository.
+
+    Do: nothing; watch its pods.
+    """
+    yield from _hits(subject, PLANNED)
+
+
+@rule("IMP904", 4)
+def content(subject: Subject) -> Iterator[Hit]:
+    """Content changes that nothing acts on.
+
+    A ConfigMap that nothing names and nobody is known to read, a dashboard, an alert more. Its content is shown below.
+
+    Do: have a look.
+    """
+    yield from _hits(subject, UNCLASSIFIED)
+
+
+@rule("IMP905", 1, 2)
+def policy_field(subject: Subject) -> Iterator[Hit]:
+    """A field of the policy changes that isn't known to be harmless.
+
+    Where images come from, what is run and with which variables, paths of nodes, guards that get looser, and every
+    field that nobody has put on a list of those that are bounded. What the components make of it is below.
+
+    Do: read what is said; accept it where you know why it is wanted.
+    """
+    for step in subject.steps:
+        if step.tier <= OUTAGE:
+            leaf = step.leaf
+            yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
+
+
+@rule("IMP906", 3)
+def policy_bounded(subject: Subject) -> Iterator[Hit]:
+    """Fields of the policy change within bounds.
+
+    Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules.
+
+    Do: nothing.
+    """
+    if not subject.whole:
+        names = [step.leaf.name for step in subject.steps if step.tier == PLANNED]
+        if names:
+            yield Hit("", _told(names))
+
+
+def said(leaf: Leaf, value: Any) -> str:
+    """VALUE of LEAF in a line."""
+    from .leaves import text
+
+    if value is None:
+        return "not set"
+    shown = value if isinstance(value, str) else text(value)
+    return shown if len(shown) <= LONG else f"{shown[:LONG]}..."
