@@ -11,7 +11,7 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,14 @@ from ..model import Finding, InputError
 from . import common
 from .git import blob_name
 from .policies import Policies, beside
+from .steered import touched
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
+    from ..review.impact.origin import Fleet
+    from ..review.steering import Content
     from .formats.diff import Compared
     from .git import Git
     from .policies import Spec
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 @contextmanager
 def compare(options: argparse.Namespace) -> Iterator[Compared]:
     """What OPTIONS ask to be compared."""
+    from ..review import steering
     from ..review.diff import groups
     from ..review.diff import sides as compared
     from ..review.impact import effects
@@ -44,9 +48,10 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         total = before.names() | after.names()
         specs = both.specs(found)
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
-        impact = effects.impact(found, specs, new=new, gone=gone, own=own)
+        impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
+        impact = impact.joined(list(steering.effects(both.touched)))
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
-        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(found, own)))
+        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
         yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why)
 
@@ -71,6 +76,15 @@ class Sides:
     after: Side
     old: Policies | None = None
     new: Policies | None = None
+    touched: Mapping[str, Content] = field(default_factory=dict)
+    """Files that steer the review and are others, with the content of both sides."""
+
+    def fleet(self) -> Fleet:
+        """What the clusters of both sides say."""
+        from ..review.impact.origin import Fleet
+
+        before, after = (policies.all() if policies else () for policies in (self.old, self.new))
+        return Fleet.of(before, after)
 
     def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
         """The effective specs of both sides for the clusters FOUND."""
@@ -93,7 +107,7 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
-            yield Sides(old, new, *known)
+            yield Sides(old, new, known[0], known[1])
         return
     with common.project(options) as project, ExitStack() as stack:
         texts, after = new_side(project)
@@ -186,7 +200,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     blobs = git.files(commit, folder)
     if not blobs:
         side, old = rendered_there(git, commit, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies)
+        return Sides(side, after.side, old, after.policies, touched(git, commit))
     known = unchanged(after, folder, algorithm(blobs))
     found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
     unread: dict[str, list[tuple[dict[str, str], str]]] = {}
@@ -202,9 +216,9 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
             unread.setdefault(blob, []).append((files, name))
     read_rest(git, unread, texts)
     before = Side(shared(found[0], after.side.clusters), texts, title, shared(found[1], after.side.engine))
-    return Sides(
-        before, after.side, read_there(git, commit, elsewhere, after.policies) if unread else None, after.policies
-    )
+    wanted = unread or after.side.names() - before.names()  # a new cluster is compared with what others say
+    merged = read_there(git, commit, elsewhere, after.policies) if wanted else None
+    return Sides(before, after.side, merged, after.policies, touched(git, commit))
 
 
 def _placed(path: str) -> tuple[int, str, str] | None:

@@ -6,7 +6,7 @@ renders to just what is in the folder, that is the one; else nobody knows, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +47,13 @@ class Policies:
         if source.key not in self._known:
             self._known[source.key] = self._read(source)
         return self._known[source.key]
+
+    def all(self) -> Iterator[ClusterPolicySpec]:
+        """The effective spec of every cluster of this side whose policy can be read."""
+        for name in dict.fromkeys([*self.sources, *self._same]):
+            spec = self.spec(name)
+            if spec is not None:
+                yield spec
 
     def _read(self, source: Source) -> Spec:
         from ..compiler.sources import load_policy

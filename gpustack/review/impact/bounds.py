@@ -174,6 +174,11 @@ def bounded(toleration: Any) -> bool:
     return bool(key) and not key.startswith(("node-role.kubernetes.io/", "node.kubernetes.io/", "node.cloudprovider"))
 
 
+def number(leaf: Leaf) -> bool:
+    """Whether it is a whole number: the order in which Argo CD applies what gpustack renders, for one."""
+    return leaf.new is None or bool(re.fullmatch(r"-?[0-9]{1,4}", str(leaf.new)))
+
+
 def pace(leaf: Leaf) -> bool:
     """Whether something is scraped often enough to be seen."""
     found = _PACE.fullmatch(str(leaf.new)) if leaf.new is not None else None
@@ -196,6 +201,6 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, positive, fewer, fewer_or_said, longer, tighter_windows, version),
         *(same_repository, pin, plain_resource, harmless_variable, says_whose, tolerations_by_key, pace, own_series),
-        of_what_is_new,
+        *(of_what_is_new, number),
     )
 }

@@ -106,7 +106,8 @@ def tolerates_everything(subject: Subject) -> Iterator[Hit]:
 def shown(toleration: Any) -> str:
     """A toleration in words."""
     one = mapping(toleration)
-    return " ".join(str(one[key]) for key in ("key", "operator", "value", "effect") if one.get(key)) or "everything"
+    words = (str(one[key]) for key in ("operator", "value", "effect") if one.get(key))
+    return " ".join((str(one.get("key") or "everything"), *words))
 
 
 @rule("IMP103", 2)

@@ -13,7 +13,7 @@ from ..diff.objects import ObjectChange
 from .origin import destination as served
 from .rule import Hit, rule
 from .subject import Subject, at, items
-from .tiers import PLANNED, POWER
+from .tiers import PLANNED, POWER, ROUTINE
 
 SYNCS = ("Application", "Kustomization")
 SOURCES = ("GitRepository", "OCIRepository")
@@ -159,7 +159,7 @@ HOW: Paths = (
 )
 
 
-@rule("IMP805", 3, 1)
+@rule("IMP805", 3, 1, 5)
 def how(subject: Subject) -> Iterator[Hit]:
     """The engine syncs in another way.
 
@@ -170,7 +170,7 @@ def how(subject: Subject) -> Iterator[Hit]:
     """
     for change in changed(subject, *SYNCS, *SOURCES):
         for path in HOW:
-            tier = POWER if path[-1] in RIGHTS else PLANNED
+            tier = POWER if path[-1] in RIGHTS else ROUTINE if path[-1] == "interval" else PLANNED
             yield from (Hit(str(change.identity), step, tier=tier) for step in steps(change, (path,)))
 
 

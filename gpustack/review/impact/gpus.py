@@ -80,7 +80,7 @@ def less_allocatable(subject: Subject) -> Iterator[Hit]:
 def recut(subject: Subject, pair: Pair) -> bool:
     """Whether the reconciler cuts the GPUs of a pool in other parts, none of which are lost."""
     before, after = (pool.sharing.mig for pool in (pair.before, pair.after))
-    if before == after or subject.after is None or not reconciler.runs(subject.after):
+    if before == after or subject.after is None or not reconciler.runs(subject.after) or not pair.new.per_node:
         return False
     if pair.before.sharing.timeSlicing != pair.after.sharing.timeSlicing or pair.before.gpusPerNode is None:
         return False

@@ -15,9 +15,10 @@ Path = tuple[str, ...]
 Leaves = Mapping[Path, Any]
 NAMES = ("name", "alert", "record", "port")
 """What items of a list are known by: the first that all have, and have once each."""
-WHOLE = {"tolerations", "windows", "taints", "startupTaints", "rules"}
-"""Lists that are one value, unless all items have names."""
+ABSENT = {("repository",), ("version",), ("image",)}
+"""What is empty where an image is named whole, or not at all."""
 NOT_BY_NAME = {"tolerations", "windows", "taints", "startupTaints"}
+"""Lists that are one value, whatever their items have."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
                 yield from _leaves((*path, name), item)
         elif value:
             yield path, value
-    elif value is not None:
+    elif value is not None and not (value == "" and path[-1:] in ABSENT):
         yield path, value
 
 

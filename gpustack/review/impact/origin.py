@@ -118,7 +118,12 @@ def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
 def default_values(spec: ClusterPolicySpec) -> Leaves:
     """What a policy says that has nothing but the release of SPEC and what its cluster is."""
     cluster = spec.cluster.model_dump(mode="json", exclude_none=True)
-    return _defaults(spec.release, text({key: cluster[key] for key in FACTS if key in cluster}))
+    said_too: dict[str, Any] = (
+        {} if spec.gpuCluster is None else {"gpuCluster": {}}
+    )  # its defaults come with the section
+    return _defaults(
+        spec.release, text({"cluster": {key: cluster[key] for key in FACTS if key in cluster}, **said_too})
+    )
 
 
 @cache
@@ -131,7 +136,7 @@ def _defaults(release: str, facts: str) -> Leaves:
     from ...policy.layers import Part
     from ...policy.spec import ClusterPolicySpec
 
-    merged, _ = assemble([Part("policy", "defaults", {"release": release, "cluster": json.loads(facts)})])
+    merged, _ = assemble([Part("policy", "defaults", {"release": release, **json.loads(facts)})])
     try:
         return said(ClusterPolicySpec.model_validate(merged.spec))
     except ValidationError:

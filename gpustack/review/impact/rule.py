@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 """The fewest and the most of something."""
 
-MODULES = ("drivers", "pods", "gpus", "mig", "rights", "objects", "metrics", "versions", "engines", "unknown")
+MODULES = (
+    "repository",
+    "drivers",
+    "pods",
+    "gpus",
+    "mig",
+    "rights",
+    "objects",
+    "metrics",
+    "versions",
+    "engines",
+    "unknown",
+)
 _SOURCE = re.compile(r"\s+\((?:[a-z-]+\.md\b|[A-Z][0-9]+\b|#)[^)]*\)")
 """Where a fact is from, for those who work on the code."""
 

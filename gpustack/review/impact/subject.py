@@ -73,6 +73,13 @@ class Subject:
         """Whether no field of the policy explains CHANGE: the policy brings the object along, isn't known, or says
         what it said before.
         """
+        if (
+            change.identity.engine
+            and self.before
+            and self.after
+            and self.before.extraObjects != self.after.extraObjects
+        ):
+            return False  # what an AppProject permits follows from the objects, which are judged themselves
         if not self.steps:
             return True
         names = (change.identity, change.was) if change.was else (change.identity,)

@@ -39,9 +39,9 @@ def told(before: Objects, after: Objects, *, gone: bool = False) -> Impact:
 
 
 def said(found: Impact) -> dict[str, list[str]]:
-    """The effects by their rules."""
+    """The effects by their rules, but for those of the classifier, which knows fields and no meanings."""
     rules: dict[str, list[str]] = {}
-    for effect in found.effects:
+    for effect in (effect for effect in found.effects if not effect.rule.startswith("IMP9")):
         rules.setdefault(effect.rule, []).append(f"{effect.where}: {effect.what}")
     return rules
 

@@ -1,0 +1,43 @@
+"""IMP0xx: what is in the repository beside policies: it belongs to no cluster, and no rule finds it in changes.
+
+The pages are rules like all others; whoever looks at the files makes the effects (`effect`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .effects import Effect
+from .rule import RULES, Hit, rule
+from .subject import Subject
+
+
+@rule("IMP001", 0)
+def not_rendered(subject: Subject) -> Iterator[Hit]:
+    """Something below the rendered folder isn't rendered.
+
+    Engines apply files, whoever wrote them. What no policy renders to, or renders to otherwise, was never compiled,
+    checked or compared: it may be anything. Nobody can accept it.
+
+    Do: remove it, or run `gpustack render`; what a cluster needs belongs into its policy.
+    """
+    del subject
+    yield from ()
+
+
+@rule("IMP002", 1, 3, 4)
+def steers_the_review(subject: Subject) -> Iterator[Hit]:
+    """A file changes that steers the review.
+
+    What CI runs, the version and the digests of what it runs, what is waived and who owns what: a change of these may
+    let the next change pass, or this one. A lock in which only other versions of images come and go is planned.
+
+    Do: read the file's own difference; let the owners of the repository decide, apart from other changes.
+    """
+    del subject
+    yield from ()
+
+
+def effect(rule_id: str, tier: int, where: str, what: str, *, before: str = "", after: str = "") -> Effect:
+    """An effect of RULE_ID on the file WHERE, in no cluster; BEFORE and AFTER are digests of the file."""
+    return Effect(rule_id, tier, where, what, RULES[rule_id].page.remedy, (), before=before, after=after)

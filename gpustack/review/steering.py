@@ -1,0 +1,90 @@
+"""Files that steer the review: what CI runs, what it runs with, and what is let pass.
+
+Solves: a pull request that changes these judges itself. Which they are stands here alone: `diff` tells those that
+a change touches, and `init` asks for owners of the same.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+
+import yaml
+
+from ..model import GpustackError
+from .images import lock
+from .impact import repository
+from .impact.effects import Effect
+from .impact.evidence import digest
+from .impact.tiers import PLANNED, POWER, UNCLASSIFIED
+
+FOLDERS = ("ci/", ".github/", ".gitlab/", ".circleci/", ".buildkite/")
+"""Folders of which every file steers."""
+FILES = (
+    *(".gitlab-ci.yml", ".gitattributes", ".gitmodules", ".gitignore", ".pre-commit-config.yaml", ".mailmap"),
+    *(
+        "Makefile",
+        "GNUmakefile",
+        "makefile",
+        "Jenkinsfile",
+        "requirements*.txt",
+        "requirements*.in",
+        "constraints*.txt",
+    ),
+    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pip.conf", "sitecustomize.py", "usercustomize.py"),
+    *("CODEOWNERS", "docs/CODEOWNERS", "images.lock", "dist.allow.yaml", "gpustack.lock"),
+    *("waivers.yaml", "policies/waivers.yaml", "acceptances.yaml"),
+)
+"""Files, by their paths from the project on; * is anything but a slash. Below .github and .gitlab all are meant."""
+ACCEPTANCES = "acceptances.yaml"
+LOCK = lock.FILE
+Content = tuple[bytes | None, bytes | None]
+"""A file before and after; None where there is none, or something else."""
+
+
+def steers(path: str) -> bool:
+    """Whether the file PATH, from the project on, steers the review."""
+    low = path.lower()  # on some file systems Makefile and makefile are one
+    if low.startswith(FOLDERS):
+        return True
+    names = [pattern.lower() for pattern in FILES]
+    return any(fnmatch.fnmatchcase(low, pattern) and low.count("/") == pattern.count("/") for pattern in names)
+
+
+def effects(touched: Mapping[str, Content]) -> Iterator[Effect]:
+    """What it does that the files TOUCHED differ."""
+    for path, (before, after) in sorted(touched.items()):
+        tier, what = _judged(path, before, after)
+        pair = tuple(
+            digest(None if side is None else side.decode("utf-8", "surrogateescape")) for side in (before, after)
+        )
+        yield repository.effect("IMP002", tier, path, what, *pair)
+
+
+def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, str]:
+    step = "is new" if before is None else "is removed" if after is None else "is another"
+    if path == ACCEPTANCES:
+        return UNCLASSIFIED, f"{step}: it says what somebody accepts"
+    if path == LOCK:
+        return _lock(before, after)
+    return POWER, step
+
+
+def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
+    """What becomes of the digests: another version of an image gets its own, one that stays keeps its."""
+    try:
+        old, new = (lock.read(_mapping(side), LOCK) if side else {} for side in (before, after))
+    except (GpustackError, yaml.YAMLError, ValueError, RecursionError):
+        return POWER, "can't be read"
+    moved = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
+    if moved:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        return POWER, f"another digest for {', '.join(moved[:3])}{more}, which keeps its name"
+    if after is None:
+        return POWER, "is removed"
+    return PLANNED, f"{len(new.keys() - old.keys())} images are new, {len(old.keys() - new.keys())} are gone"
+
+
+def _mapping(text: bytes) -> Mapping[str, object]:
+    found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+    return found if isinstance(found, dict) else {}

