@@ -12,7 +12,7 @@ from ..policy.regular import read_regular
 
 if TYPE_CHECKING:
     from ..review.steering import Content
-    from .revisions import Git
+    from .git import Git
 
 
 def touched(git: Git, commit: str) -> dict[str, Content]:
