@@ -40,6 +40,10 @@ test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those th
 test-control-plane: venv-dev control-plane debian-root go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
 	$(BIN)/pytest -q tests/control_plane $(ARGS)
 
+.PHONY: test-engines
+test-engines: venv-dev control-plane engines go ## Test with whole Argo CD and whole Flux (the first time builds them: 12 minutes; ARGS=--all: all of it)
+	$(BIN)/pytest -q tests/engines $(ARGS)
+
 .PHONY: test-browser
 test-browser: venv-dev chromium ## Test the pages in Chromium without a window (as root, installs Debian's where there is none)
 	$(BIN)/pytest -q tests/browser $(ARGS)
@@ -75,7 +79,7 @@ clean: ## Remove everything that was made here, but not dist/
 	rm -rf .venv .tools .cache build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane chromium go
+.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane engines debian-root chromium go
 venv-runtime venv-dev venv-schemas: venv-%:
 	@tools/venv.sh $*
 
@@ -84,6 +88,9 @@ kubeconform: # the second opinion of `gpustack validate`
 
 control-plane: # what tests/control_plane starts
 	@tools/control_plane.sh
+
+engines: # what tests/engines starts besides
+	@tools/engines.sh
 
 debian-root: venv-dev # what the reconciler's image is started in
 	@tools/debian_root.sh

@@ -32,7 +32,10 @@ echo "go $*" >>"$CALLS"
 case "$*" in
 "env GOVERSION") echo "go1.${MINOR-26}.8" ;;
 build*)
-  [ -z "${BROKEN-}" ] || exit 1
+  case "${BROKEN-none} $*" in
+  1*) exit 1 ;;
+  kubectl*cmd/kubectl) exit 1 ;;
+  esac
   while [ "$1" != -o ]; do shift; done
   echo built >"$2" && chmod +x "$2"
   ;;
@@ -68,9 +71,12 @@ class Checkout:
             "mv",
             "readlink",
             "rm",
+            "rmdir",
             "sed",
             "sh",
+            "sha256sum",
             "touch",
+            "uname",
             "wc",
         ):
             found = shutil.which(program)
@@ -240,6 +246,11 @@ def test_failed_build_leaves_nothing(checkout: Checkout) -> None:
 PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"]
 
 
+def builds(checkout: Checkout) -> list[str]:
+    """The programs that the last run built."""
+    return [call.split("/bin/")[1].split(".new")[0] for call in checkout.calls if call.startswith("go build")]
+
+
 def test_control_plane_is_built_once(checkout: Checkout) -> None:
     """Each program of the control plane is built, told of, found the second time, and built again for new pins."""
     built = checkout.root / ".tools/control-plane/bin"
@@ -249,26 +260,67 @@ def test_control_plane_is_built_once(checkout: Checkout) -> None:
     told = [line.removeprefix("building ") for line in done.stderr.splitlines()]
     assert [name for name in told if name in PROGRAMS] == PROGRAMS
     assert all("v1.37.2" in call for call in checkout.calls if call.startswith("go build") and "kubernetes/cmd" in call)
-    assert [path.name for path in built.parent.iterdir() if path.is_dir()] == ["bin"]
+    assert not list((checkout.root / ".tools").glob("**/*.work")), "what only building needs is gone"
     checkout.run("control_plane.sh")
     assert checkout.calls == []
     with (checkout.root / "tests/control_plane/go/etcd/go.sum").open("a") as file:
         file.write("more\n")
     checkout.run("control_plane.sh")
-    assert len([call for call in checkout.calls if call.startswith("go build")]) == len(PROGRAMS)
+    assert builds(checkout) == PROGRAMS
     (built / "kubectl").unlink()
     checkout.run("control_plane.sh")
     assert (built / "kubectl").exists()
 
 
 def test_control_plane_that_can_t_be_built(checkout: Checkout) -> None:
-    """When Go can't build a program, one error names it and the remedy; what was fetched and compiled is kept."""
-    done = checkout.run("control_plane.sh", BROKEN="1")
+    """When Go can't build a program, one error names it and the remedy; what was fetched and compiled is kept, and what
+    is done is not done again."""
+    done = checkout.run("control_plane.sh", BROKEN="kubectl")
     assert done.returncode == 5
-    assert "error: there is no control plane to test with: Go could not build etcd" in done.stderr
+    assert "error: there is no control plane to test with: Go could not build kubectl" in done.stderr
     assert "Reach a network" in done.stderr
-    assert (checkout.root / ".tools/control-plane/work").is_dir()
+    assert (checkout.root / ".tools/kept/control-plane.work").is_dir()
+    assert not (checkout.root / ".tools/control-plane").exists()
     assert checkout.run("control_plane.sh").returncode == 0
+    assert builds(checkout) == ["kubectl"]
+
+
+@pytest.mark.parametrize("where", ["XDG_CACHE_HOME", "HOME"])
+def test_checkouts_share_what_was_built(checkout: Checkout, tmp_path: Path, where: str) -> None:
+    """What one checkout built is kept by content outside it, and another finds it; what was built for other pins
+    stays."""
+    caches = {"XDG_CACHE_HOME": {"XDG_CACHE_HOME": f"{tmp_path}/a cache", "HOME": f"{tmp_path}/nobody"},
+              "HOME": {"HOME": f"{tmp_path}/a home"}}[where]  # fmt: skip
+    (tmp_path / "other").mkdir()
+    other = Checkout(tmp_path / "other")
+    checkout.run("control_plane.sh", **caches)
+    assert builds(checkout) == PROGRAMS
+    cache = tmp_path / {"XDG_CACHE_HOME": "a cache/gpustack-tools", "HOME": "a home/.cache/gpustack-tools"}[where]
+    assert (checkout.root / ".tools/control-plane").resolve().parent == cache
+    other.run("control_plane.sh", **caches)
+    assert other.calls == []
+    assert sorted(path.name for path in (other.root / ".tools/control-plane/bin").iterdir()) == PROGRAMS
+    with (other.root / "tests/control_plane/go/go.sum").open("a") as file:
+        file.write("more\n")
+    other.run("control_plane.sh", **caches)
+    assert builds(other) == PROGRAMS
+    checkout.run("control_plane.sh", **caches)
+    assert checkout.calls == []
+
+
+@pytest.mark.parametrize("home", ["", "relative", "/dev/null/no", None])
+def test_no_home_to_keep_it_in(checkout: Checkout, home: str | None) -> None:
+    """Where there is no home, or none that can be written, what is built is kept below .tools."""
+    done = checkout.run("control_plane.sh", **({} if home is None else {"HOME": home}))
+    assert done.returncode == 0
+    assert (checkout.root / ".tools/control-plane").resolve().parent == (checkout.root / ".tools/kept").resolve()
+
+
+def test_what_lay_in_the_checkout_before(checkout: Checkout) -> None:
+    """A folder of .tools from the time when nothing was kept outside makes room for the link."""
+    (checkout.root / ".tools/control-plane/bin").mkdir(parents=True)
+    assert checkout.run("control_plane.sh").returncode == 0
+    assert (checkout.root / ".tools/control-plane").is_symlink()
 
 
 @pytest.mark.parametrize("minor", ["25", "9"])
