@@ -90,6 +90,17 @@ def test_what_counts_runs_nothing_of_a_request(github: dict[str, Any]) -> None:
     assert "secrets." not in json.dumps([*counts["jobs"]["review"]["steps"]])
 
 
+def test_no_line_of_a_stranger_is_a_command(github: dict[str, Any]) -> None:
+    """GitHub obeys lines such as ::add-mask:: in what a step prints: while a request is judged it doesn't, and what
+    turns that on again is new each time.
+    """
+    (script,) = [step["run"] for step in steps(github["gpustack-review"]) if "ci/judge.sh" in step.get("run", "")]
+    lines = script.splitlines()
+    assert lines[0].startswith("token=$(od -An -N16 -tx1 /dev/urandom")
+    assert [line.partition(" ")[0] for line in lines[1:]] == ["echo", "ci/judge.sh", "echo"]
+    assert lines[1] == 'echo "::stop-commands::$token"'
+
+
 def test_python_is_isolated(project: Project, gitlab: dict[str, Any]) -> None:
     """Every script and pipeline starts Python with -I: nothing is imported from a work tree."""
     text = "".join(

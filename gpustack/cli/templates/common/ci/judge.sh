@@ -35,13 +35,19 @@ END
   return "$verdict"
 }
 
-for request in "$store"/*/; do
-  request=${request%/}
-  out=$folder/${request##*/}
+# In any order, and no more of them begun after half an hour: no stranger's request keeps those of others from their turn.
+end=$(($(date +%s) + 1800))
+for number in $(find "$store" -mindepth 1 -maxdepth 1 -type d -exec basename {} \; | shuf); do
+  [ "$(date +%s)" -lt "$end" ] || {
+    echo "request $number waits for a later run" >&2
+    continue
+  }
+  request=$store/$number
+  out=$folder/$number
   base=$(cat "$request/base")
   mkdir "$out"
   cp "$request/head" "$request/base" "$out"
-  echo "request ${request##*/} at $(cat "$request/head")" >&2
+  echo "request $number at $(cat "$request/head")" >&2
   if [ -e "$request/refused" ]; then
     { printf '### gpustack: this request is not reviewed\n\n' && cat "$request/refused"; } >"$out/comment.md"
     echo failure >"$out/verdict"
