@@ -22,8 +22,8 @@ asks() { # WHAT COMMAND...: note WHAT where COMMAND fails
 }
 
 case $1 in
-*[!0]*) base=$1 ;;
-*) base=HEAD ;; # the site's word for "there was nothing before"
+*[!0]* | "") base=$1 ;;
+*) base=HEAD ;; # only zeros: the site's word for "there was nothing before"
 esac
 commit=$(git -c core.fsmonitor=false rev-parse --verify --quiet --end-of-options "$base^{commit}") || {
   echo "error: this clone has no commit $base: fetch the whole history" >&2
