@@ -45,6 +45,9 @@ RAISED: dict[str, str] = {
     "GPU037": "A policy from outside policies/ would replace a cluster of policies/",
     "GPU038": "No policy names an engine that syncs it",
     "GPU039": "Several clusters have no root object in common",
+    # Acceptances: policy/acceptances.py, cli/accept.py
+    "GPU047": "acceptances.yaml is no list of acceptances",
+    "GPU048": "A finding of a review can't be accepted",
     # Waivers: policy/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is no list of waivers",
     "GPU031": "A waiver expired",

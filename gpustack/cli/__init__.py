@@ -30,6 +30,7 @@ VERBS = {
     "render": "compile policies into manifests under dist/",
     "lint": "say what the rules have against the policies, and write nothing",
     "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
+    "accept": "accept findings of diff: who, until when, why, for what is there now",
     "report": "write one HTML page: the fleet, its GPUs and findings, and what changes against a base",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",

@@ -71,6 +71,17 @@ def add_today(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_acceptances(parser: argparse.ArgumentParser) -> None:
+    """The option of every verb that reads what is accepted."""
+    parser.add_argument(
+        "--acceptances",
+        type=named,
+        metavar="FILE",
+        default="acceptances.yaml",
+        help="the file that says which findings somebody accepts (default: acceptances.yaml)",
+    )
+
+
 def counted(number: int, word: str) -> str:
     """1 cluster, 2 clusters."""
     return f"{number} {word}{'' if number == 1 else 's'}"

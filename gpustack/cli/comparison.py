@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
+    from ..review.impact.effects import Impact
     from ..review.impact.origin import Fleet
     from ..review.steering import Content
     from .formats.diff import Compared
@@ -53,7 +54,20 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
-        yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why)
+        impact, complaints = judged(impact, options)
+        yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why, complaints)
+
+
+def judged(impact: Impact, options: argparse.Namespace) -> tuple[Impact, tuple[str, ...]]:
+    """IMPACT with what somebody accepts, and what is wrong with acceptances."""
+    from ..policy.acceptances import NAME, acceptances
+    from ..review import accepted
+
+    name = getattr(options, "acceptances", NAME)
+    listed = acceptances(Path(name), name)
+    today = options.today
+    impact = accepted.applied(impact, listed, today)
+    return impact, tuple(accepted.complaints(impact, listed, today))
 
 
 FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"

@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=65_000,
         help=f"most bytes of Markdown, {SMALLEST} or more (default: 65000)",
     )
+    parser.add_argument(
+        "--fail-on",
+        type=tier,
+        metavar="TIER",
+        help="exit 1 only for what is of this tier (0 to 5, or its name) or a lower number and isn't accepted",
+    )
+    common.add_acceptances(parser)
     common.add_today(parser)
 
 
@@ -39,11 +46,23 @@ def budget(text: str) -> int:
     return value
 
 
+def tier(text: str) -> int:
+    from ..review.impact.tiers import number_of
+
+    try:
+        return number_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def run(options: argparse.Namespace) -> int:
+    from ..review.accepted import fails
     from .comparison import compare
     from .formats import diff as formats
 
     with compare(options) as found:
         colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         print(formats.written(found, options.format, budget=options.budget, colours=colours), end="")
-    return 1 if found.difference.groups else 0
+    if options.fail_on is not None:
+        return 1 if fails(found.impact, options.fail_on) else 0
+    return 1 if found.difference.groups or found.impact.effects else 0

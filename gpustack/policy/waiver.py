@@ -15,7 +15,7 @@ WORDS = Form("words", "text that says something", "at least one letter", r"(?s).
 GLOB = Form("cluster_glob", "name of a cluster", "a name, with * and ? for any letters", r"[-a-z0-9.*?]+")
 
 
-def _day(text: str) -> str:
+def day(text: str) -> str:
     """TEXT if it is a day of the calendar."""
     try:
         if datetime.date.fromisoformat(text).isoformat() == text:
@@ -38,5 +38,5 @@ class WaiverSpec(Section):
     """Why the finding is no reason to stop, for whoever reads it in a year."""
     owner: Annotated[str, WORDS]
     """Who answers for it: a person or a team."""
-    expires: Annotated[str, AfterValidator(_day)]
+    expires: Annotated[str, AfterValidator(day)]
     """The last day on which it counts: YYYY-MM-DD. From the next day on it is an error."""

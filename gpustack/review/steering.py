@@ -55,10 +55,11 @@ def effects(touched: Mapping[str, Content]) -> Iterator[Effect]:
     """What it does that the files TOUCHED differ."""
     for path, (before, after) in sorted(touched.items()):
         tier, what = _judged(path, before, after)
-        pair = tuple(
-            digest(None if side is None else side.decode("utf-8", "surrogateescape")) for side in (before, after)
-        )
-        yield repository.effect("IMP002", tier, path, what, *pair)
+        yield repository.effect("IMP002", tier, path, what, before=_digest(before), after=_digest(after))
+
+
+def _digest(content: bytes | None) -> str:
+    return digest(None if content is None else content.decode("utf-8", "surrogateescape"))
 
 
 def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, str]:

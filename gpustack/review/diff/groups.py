@@ -17,6 +17,9 @@ from .fields import FieldChange, Item, Path
 from .objects import Identity, ObjectChange
 from .own import NONE, Own, literal
 
+LAST = 9
+"""Behind every tier."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -37,7 +40,7 @@ class Difference:
 
 
 def group(by_cluster: Mapping[str, Sequence[ObjectChange]], own: Mapping[str, Own] | None = None) -> list[Group]:
-    """The changes of all clusters, each once; groups with the most clusters first.
+    """The changes of all clusters, each once; groups of the lowest tier and with the most clusters first.
 
     Clusters that have the very same changes should share one list object: it is looked at once. OWN are the names that
     are marked in the changes of each; those that all clusters of a group have in common are written out.
@@ -56,7 +59,14 @@ def group(by_cluster: Mapping[str, Sequence[ObjectChange]], own: Mapping[str, Ow
         Group(clusters, literal(tuple(_joined(changes)), common(clusters, own or {})))
         for clusters, changes in together.items()
     ]
-    return sorted(groups, key=lambda each: (-len(each.clusters), each.clusters, each.changes[0].identity.place))
+    return sorted(
+        groups, key=lambda each: (lowest(each), -len(each.clusters), each.clusters, each.changes[0].identity.place)
+    )
+
+
+def lowest(group: Group) -> int:
+    """The lowest tier of a change in GROUP: the most serious one. Changes that nobody judged come last."""
+    return min(LAST if change.tier is None else change.tier for change in group.changes)
 
 
 def common(clusters: Iterable[str], own: Mapping[str, Own]) -> Own:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ...model import dotted
 from .engine_fold import Fold, folded
 from .fields import FieldChange, Item, Path
-from .groups import Group
+from .groups import LAST, Group
 from .objects import Identity, ObjectChange
 
 Mark = Literal["+", "-", "~", " "]
@@ -24,6 +24,10 @@ TOGETHER = 3
 """In so many objects a change becomes one line."""
 LONG = 24
 """Lines of a value that are shown; the whole of it stands in the file."""
+CONTENT = 80
+"""Lines of a new object that are shown."""
+WITHOUT_CONTENT = {3, 5}
+"""Tiers of new objects of which a few lines are enough: planned and routine."""
 HIDDEN = "(hidden)"
 MARKS: dict[str, Mark] = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}
 
@@ -51,7 +55,7 @@ def blocks(group: Group) -> list[Block]:
     found = [_fold(fold)] if fold else []
     shared = _shared(changes)
     found += [_together(rows) for rows in shared.values()]
-    for change in changes:
+    for change in sorted(changes, key=lambda one: LAST if one.tier is None else one.tier):
         own = [field for field in change.fields if (change.what != "changed" or _same(field) not in shared)]
         if own or change.what != "changed" or change.moved:
             found.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
@@ -115,7 +119,8 @@ def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line
         yield Line("+", f"file {change.moved[1]}")
     if change.what in {"added", "removed"}:
         mark: Mark = "+" if change.what == "added" else "-"
-        yield from (Line(mark, text) for text in _summary(change.body or {}))
+        texts = shown(change.body or {}) if tells_all(change) else list(_summary(change.body or {}))
+        yield from _cut([Line(mark, text) for text in texts], CONTENT)
         return
     for field in fields:
         yield Line("~", dotted(field.path) or "the whole object")
@@ -166,10 +171,15 @@ def _text(before: str, after: str) -> Iterator[Line]:
         yield Line(text[0] if text[0] in "+-" else " ", text[1:] if text[0] in "+- " else text)  # type: ignore[arg-type]
 
 
-def _cut(lines: Sequence[Line]) -> Iterator[Line]:
-    yield from lines[:LONG]
-    if len(lines) > LONG:
-        yield Line(" ", f"... {len(lines) - LONG} lines more")
+def tells_all(change: ObjectChange) -> bool:
+    """Whether all of an object that comes is shown: not of a component's, which its policy stands for, nor a Secret."""
+    return change.what == "added" and change.tier not in {None, *WITHOUT_CONTENT} and change.identity.kind != "Secret"
+
+
+def _cut(lines: Sequence[Line], most: int = LONG) -> Iterator[Line]:
+    yield from lines[:most]
+    if len(lines) > most:
+        yield Line(" ", f"... {len(lines) - most} lines more")
 
 
 def shown(value: Any, indent: str = "") -> list[str]:

@@ -31,7 +31,7 @@ class Effect:
     """What happens where, in which clusters, and on how many nodes; None where that isn't known for any of them.
 
     `tier` is how much it may do (tiers.py); `before` and `after` are digests of what it is about, where somebody has to
-    accept it. `partly`: further nodes are affected whose number isn't known.
+    accept it, and `accepted` who does. `partly`: further nodes are affected whose number isn't known.
     """
 
     rule: str
@@ -44,6 +44,7 @@ class Effect:
     partly: bool = False
     before: str = ""
     after: str = ""
+    accepted: str = ""
 
     @property
     def id(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from ..accepted import key
 from ..diff.ranges import summary
 from ..impact.effects import Effect, Impact
 from ..impact.tiers import RED, named
@@ -36,5 +37,9 @@ def block(same: Sequence[Effect], total: int) -> str:
 def _row(effect: Effect, total: int) -> str:
     place = f"<b>{text(effect.where)}</b>: " if effect.where else ""
     number = effect.number()
-    parts = [*([number] if number else []), *([summary(effect.clusters, total)] if total > 1 else [])]
-    return f"{place}{text(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "")
+    clusters = summary(effect.clusters, total) if total > 1 and effect.clusters else ""
+    parts = [*filter(None, (number, clusters))]
+    said = (
+        f"; accepted by {effect.accepted}" if effect.accepted else f"; to accept: {key(effect)}" if key(effect) else ""
+    )
+    return f"{place}{text(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "") + text(said)

@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ....review.accepted import key
 from ....review.diff.ranges import summary
 from ....review.impact.tiers import ROUTINE, named
 from ...common import counted
@@ -26,11 +27,14 @@ FORMATS = ("text", "markdown", "html", "json", "unified")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a comparison found: the changes in groups, what they do, and why numbers are missing where some are."""
+    """What a comparison found: the changes in groups, what they do, why numbers are missing where some are, and what is
+    wrong with acceptances.
+    """
 
     difference: Difference
     impact: Impact
     why: str = ""
+    complaints: tuple[str, ...] = ()
 
 
 def written(found: Compared, how: str, *, budget: int, colours: bool) -> str:
@@ -54,7 +58,7 @@ def verdict(found: Compared) -> str:
     """What a reviewer should know first; "" where nothing differs. Effects are counted as they are told, those of a
     rule under one heading, with the places that it is in behind it.
     """
-    if not found.difference.groups:
+    if not found.difference.groups and not found.impact.effects:
         return ""
     if found.impact.routine:
         return f"{named(ROUTINE)}: nothing but what is known to be harmless"
@@ -64,7 +68,9 @@ def verdict(found: Compared) -> str:
 
 def _told(effects: Sequence[Effect]) -> str:
     headings = len({effect.rule for effect in effects})
-    return counted(headings, "finding") + (f" in {len(effects)} places" if len(effects) > headings else "")
+    agreed = sum(1 for effect in effects if effect.accepted)
+    places = f" in {len(effects)} places" if len(effects) > headings else ""
+    return counted(headings, "finding") + places + (f", {agreed} accepted" if agreed else "")
 
 
 def missing(found: Compared) -> str:
@@ -88,3 +94,8 @@ def sentence(effect: Effect) -> str:
     place = f"{effect.where}: " if effect.where else ""
     number = effect.number()
     return f"{place}{effect.what}" + (f" ({number})" if number else "")
+
+
+def agreement(effect: Effect) -> str:
+    """Who accepts EFFECT, or what an acceptance of it is bound to; "" where it needs none."""
+    return f"accepted by {effect.accepted}" if effect.accepted else f"to accept: {key(effect)}" if key(effect) else ""

@@ -26,7 +26,10 @@ def write(found: Compared) -> str:
                 "before": difference.before,
                 "after": difference.after,
                 "clusters": difference.total,
+                "tier": impact.tier,
+                "tierName": None if impact.tier is None else TIERS[impact.tier].name,
                 "routine": impact.routine,
+                "acceptances": list(found.complaints),
                 "impact": [effect_data(effect) for effect in impact.effects],
                 "withoutNumbers": list(impact.unknown),
                 "groups": [
@@ -43,6 +46,7 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     """One effect, with all that is said about it."""
     return {
         "rule": effect.rule,
+        "id": effect.id,
         "tier": effect.tier,
         "tierName": TIERS[effect.tier].name,
         "title": effect.title,
@@ -53,12 +57,15 @@ def effect_data(effect: Effect) -> dict[str, Any]:
         "nodesPartly": effect.partly,
         "why": effect.why,
         "remedy": effect.remedy,
+        "before": effect.before or None,
+        "after": effect.after or None,
+        "accepted": effect.accepted or None,
     }
 
 
 def change_data(change: ObjectChange) -> dict[str, Any]:
     """One change of an object."""
-    made: dict[str, Any] = {"what": change.what, **change.identity._asdict(), "file": change.file}
+    made: dict[str, Any] = {"what": change.what, "tier": change.tier, **change.identity._asdict(), "file": change.file}
     if change.was:
         made["was"] = change.was.name
     if change.moved:

@@ -17,7 +17,7 @@ from ....review.diff.ranges import fold, summary
 from ....review.impact.effects import Effect
 from ....review.impact.tiers import TIERS
 from ...text import printable
-from . import Compared, by_rule, head, missing, verdict
+from . import Compared, agreement, by_rule, head, missing, verdict
 
 SMALLEST = 8_000
 """Bytes below which no budget is taken: a line for each rule has room in it."""
@@ -38,7 +38,8 @@ def write(found: Compared, *, budget: int = 65_000) -> str:
     body.must(f"### gpustack: {head(found)}\n")
     body.must(f"\n{escaped(verdict(found))}\n" if verdict(found) else "")
     spare = body.left - ends - size(told(found, counted_only)) - size("\n\n")
-    body.must(f"\n{brief(missing(found), min(spare, LONGEST))}\n" if missing(found) else "")
+    rest = "; ".join(filter(None, (missing(found), *found.complaints)))
+    body.must(f"\n{brief(rest, min(spare, LONGEST))}\n" if rest else "")
     body.must(red(found, body.left - ends))
     notes = [note(first, same, total) for first, same in by_rule(found.impact.green)]
     body.add_all([f"\n#### What else it does\n\n{notes[0]}", *notes[1:]] if notes else [], "effects", ends)
@@ -149,8 +150,10 @@ def row(effect: Effect, total: int) -> str:
     place = (
         f"<code>{escaped(effect.where).replace('<code>', '').replace('</code>', '')}</code>: " if effect.where else ""
     )
-    more = [*filter(None, [effect.number()]), *([summary(effect.clusters, total)] if total > 1 else [])]
-    return f"{place}{escaped(effect.what)}" + (f" ({escaped('; '.join(more))})" if more else "")
+    clusters = summary(effect.clusters, total) if total > 1 and effect.clusters else ""
+    more = [*filter(None, [effect.number(), clusters])]
+    said = f"; {escaped(agreement(effect))}" if agreement(effect) else ""
+    return f"{place}{escaped(effect.what)}" + (f" ({escaped('; '.join(more))})" if more else "") + said
 
 
 def folded(first: Effect, same: Sequence[Effect], total: int) -> str:

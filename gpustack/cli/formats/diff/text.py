@@ -9,7 +9,7 @@ from ....review.diff.ranges import summary
 from ....review.impact.effects import Effect
 from ....review.impact.tiers import named
 from ...text import printable
-from . import Compared, by_rule, head, missing, sentence, verdict
+from . import Compared, agreement, by_rule, head, missing, sentence, verdict
 
 Painted = tuple[str, str]
 """A line, and how it is shown."""
@@ -30,7 +30,7 @@ def paint(line: str, how: str, colours: bool) -> str:
 def lines(found: Compared) -> Iterator[Painted]:
     """What is shown, line by line."""
     yield head(found), "head"
-    for line in filter(None, (verdict(found), missing(found))):
+    for line in filter(None, (verdict(found), missing(found), *found.complaints)):
         yield line, "red" if found.impact.red and line == verdict(found) else ""
     total = found.difference.total
     for first, same in by_rule(found.impact.red):
@@ -51,10 +51,12 @@ def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
     """The effects of a rule, each with its clusters, those of the same clusters below one another."""
     shown: tuple[str, ...] = ()
     for effect in same:
-        if effect.clusters != shown and total > 1:
+        if effect.clusters != shown and effect.clusters and total > 1:
             yield f"  {summary(effect.clusters, total)}", ""
         shown = effect.clusters
         yield f"  {'  ' if total > 1 else ''}{sentence(effect)}", ""
+        if agreement(effect):
+            yield f"  {'  ' if total > 1 else ''}  {agreement(effect)}", "dim"
 
 
 def changes(found: Compared) -> Iterator[Painted]:

@@ -1,0 +1,114 @@
+"""gpustack accept: write down that somebody accepts findings of `gpustack diff`: who, until when, why, for what text.
+
+The comparison is made anew, so that what is accepted is what is there now. Whoever may accept is up to the owners of
+acceptances.yaml in the repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError
+from . import common
+from .saving import save
+from .text import printable
+
+if TYPE_CHECKING:
+    from ..review.impact.effects import Effect, Impact
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "findings", nargs="+", metavar="FINDING", help="ids of findings, as `gpustack diff` prints them"
+    )
+    common.add_base(parser, default="HEAD")
+    common.add_acceptances(parser)
+    parser.add_argument("--by", required=True, type=said, metavar="NAME", help="who accepts: a person or a team")
+    parser.add_argument("--until", required=True, type=common.day, metavar="DATE", help="the last day, YYYY-MM-DD")
+    parser.add_argument("--why", required=True, type=said, metavar="TEXT", help="why it is fine")
+    common.add_today(parser)
+
+
+def said(text: str) -> str:
+    """TEXT that says something."""
+    if not re.search(r"[^\W\d_]", text) or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} says nothing, or not in one line")
+    return text
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..policy.acceptances import acceptances, parsed
+    from ..policy.source import decode, load_bytes
+    from .comparison import compare
+
+    if options.until < options.today:
+        raise InputError(past(options.until))
+    path = Path(options.acceptances)
+    acceptances(path, options.acceptances)  # what can't be read isn't written to
+    with compare(options) as found:
+        chosen = select(options.findings, found.impact)
+    old = decode(load_bytes(path, options.acceptances), options.acceptances) if path.exists() else ""
+    text = appended(
+        old, [entry(effect, options.by, options.until, options.why) for effect in chosen if not effect.accepted]
+    )
+    parsed(text, options.acceptances)
+    save(path, text, "the file", "name another one after --acceptances")
+    for effect in chosen:
+        state = f"already accepted by {effect.accepted}" if effect.accepted else f"accepted in {options.acceptances}"
+        print(printable(f"{effect.id}: {effect.where or effect.title}: {state}"))
+    return 0
+
+
+def select(names: Sequence[str], found: Impact) -> list[Effect]:
+    """The findings called NAMES. Raises InputError for what is none, or can't be accepted."""
+    from ..review.accepted import acceptable
+
+    known = {effect.id: effect for effect in found.effects}
+    wrong = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            remedy = "run `gpustack diff` with the same --base: an id is of one finding in the same clusters"
+            wrong.append(Finding("GPU048", "error", f"no finding is called {name}", remedy=remedy))
+        elif not acceptable(known[name]):
+            what = f"{name} is of tier {known[name].tier}, which nobody has to accept or can"
+            wrong.append(Finding("GPU048", "error", what, remedy="leave it out; what is refused must go"))
+    if wrong:
+        raise InputError(*wrong)
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def past(day: datetime.date) -> Finding:
+    """The finding for a last day that is over."""
+    return Finding("GPU048", "error", f"{day} is over already", remedy="give a day to come after --until")
+
+
+def entry(effect: Effect, by: str, until: datetime.date, why: str) -> list[str]:
+    """The lines of an acceptance."""
+    import json
+
+    clusters = (
+        f" in {len(effect.clusters)} cluster{'' if len(effect.clusters) == 1 else 's'}" if effect.clusters else ""
+    )
+    about = "".join(c for c in f"{effect.title}{clusters}" if c.isprintable())
+    return [
+        f"- finding: {effect.id} # {about}",
+        f"  before: {effect.before}",
+        f"  after: {effect.after}",
+        f"  by: {json.dumps(by, ensure_ascii=False)}",
+        f"  until: {until.isoformat()}",
+        f"  why: {json.dumps(why, ensure_ascii=False)}",
+    ]
+
+
+def appended(text: str, entries: Sequence[Sequence[str]]) -> str:
+    """TEXT with ENTRIES at its end, as far to the right as its list is: comments and order stay."""
+    first = re.search(r"^( *)- ", text, re.MULTILINE)
+    indent = first[1] if first else ""
+    empty = not first and text.strip() in {"[]", "---"}
+    whole = "" if empty else text if not text or text.endswith("\n") else f"{text}\n"
+    return whole + "".join(f"{indent}{line}\n" for lines in entries for line in lines)

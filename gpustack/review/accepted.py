@@ -1,0 +1,62 @@
+"""Which findings somebody accepts, by acceptances.yaml, and what is wrong with acceptances."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .impact.effects import Effect, Impact
+from .impact.tiers import RED, REFUSED
+
+if TYPE_CHECKING:
+    from ..policy.acceptances import AcceptanceSpec
+
+SHORT = 19
+"""Characters of a digest that people compare: sha256: and twelve more."""
+
+
+def applied(found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date) -> Impact:
+    """FOUND, with who accepts a finding at each that is accepted on the day TODAY."""
+    known = {(one.finding, one.before, one.after): one for one in listed if one.last >= today}
+    effects = []
+    for effect in found.effects:
+        one = known.get((effect.id, effect.before, effect.after)) if acceptable(effect) else None
+        effects.append(replace(effect, accepted=one.words) if one else effect)
+    return replace(found, effects=tuple(effects))
+
+
+def acceptable(effect: Effect) -> bool:
+    """Whether somebody can accept EFFECT, and has to."""
+    return REFUSED < effect.tier <= RED
+
+
+def complaints(found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date) -> Iterator[str]:
+    """What is wrong with acceptances: expired, for another content, or of no finding."""
+    by_id = {effect.id: effect for effect in found.effects}
+    unused = 0
+    for one in listed:
+        effect = by_id.get(one.finding)
+        if effect is None:
+            unused += 1
+        elif one.last < today:
+            yield f"the acceptance of {one.finding} by {one.by} expired on {one.until}"
+        elif (one.before, one.after) != (effect.before, effect.after) and not effect.accepted:
+            yield f"the acceptance of {one.finding} by {one.by} is for another content: it changed since"
+    if unused:
+        yield f"{unused} acceptance{'' if unused == 1 else 's'} of no finding here: take out what is merged"
+
+
+def fails(found: Impact, limit: int) -> bool:
+    """Whether something of tier LIMIT or a lower number isn't accepted."""
+    told = min((effect.tier for effect in found.effects), default=None)
+    silent = found.tier is not None and found.tier <= limit and (told is None or found.tier < told)
+    return silent or any(effect.tier <= limit and not effect.accepted for effect in found.effects)
+
+
+def key(effect: Effect) -> str:
+    """What an acceptance of EFFECT is bound to, in words; "" where it needs none."""
+    if not acceptable(effect) or effect.accepted:
+        return ""
+    return f"{effect.id}, {effect.before[:SHORT]} -> {effect.after[:SHORT]}"

@@ -1,0 +1,183 @@
+"""What is red waits for somebody who accepts it, and for nothing else: `diff --fail-on`, `accept`, acceptances.yaml."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.project import Project
+
+BY = ("--by", "gpu-platform", "--until", "2027-03-31", "--why", "reviewed: it's the storage team's agent")
+
+
+def body(command: str) -> dict[str, Any]:
+    """A Deployment that runs COMMAND."""
+    labels = {"app": "a"}
+    container = {"name": "a", "image": "registry.example.com/tools/a:1.0", "command": [command]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "a", "namespace": "gpu-operator"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def git(project: Project, *words: str) -> None:
+    """Run Git in PROJECT."""
+    options = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *options, *words], cwd=project.folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def merged(project: Project) -> Project:
+    """A project whose policies and render are committed."""
+    project.policy("c")
+    assert project.run("render").code == 0
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "x")
+    return project
+
+
+def red(project: Project) -> list[dict[str, Any]]:
+    """The findings of `diff` that somebody has to accept."""
+    effects = json.loads(project.run("diff", "--format", "json").out)["impact"]
+    return [effect for effect in effects if effect["tier"] <= 2]
+
+
+def test_an_acceptance_is_bound_to_what_was_there(merged: Project) -> None:
+    """What was accepted passes; the next push to the same object needs another acceptance, and the old one is named."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    (effect,) = red(merged)
+    assert effect["rule"] == "IMP901"
+    assert merged.run("diff", "--fail-on", "outage").code == 1
+    shown = merged.run("diff").out
+    assert f"to accept: {effect['id']}, {effect['before'][:19]} -> {effect['after'][:19]}" in shown
+    assert '"sleep"' in shown or "- sleep" in shown  # all of a new object that acts is shown
+    done = merged.run("accept", effect["id"], *BY)
+    assert (done.code, done.err) == (0, "")
+    assert merged.run("diff", "--fail-on", "outage").code == 0
+    assert (
+        "accepted by gpu-platform, until 2027-03-31: reviewed: it's the storage team's agent" in merged.run("diff").out
+    )
+    merged.policy("c", extraObjects=[body("curl")])
+    again = merged.run("diff", "--fail-on", "outage")
+    assert again.code == 1
+    assert f"the acceptance of {effect['id']} by gpu-platform is for another content" in again.out
+
+
+def test_an_acceptance_ends(merged: Project) -> None:
+    """After its last day a finding is as red as before, and the expired acceptance is named."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    (effect,) = red(merged)
+    merged.run("accept", effect["id"], *BY)
+    late = merged.run("diff", "--fail-on", "1", "--today", "2027-04-01")
+    assert late.code == 1
+    assert f"the acceptance of {effect['id']} by gpu-platform expired on 2027-03-31" in late.out
+
+
+def test_comments_and_order_stay(merged: Project) -> None:
+    """What somebody wrote into the file is there afterwards, byte for byte; entries come to its end."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    (effect,) = red(merged)
+    head = "# Ours.\n  - finding: IMP901-000000000000 # old\n"
+    head += f"    before: sha256:{'0' * 64}\n    after: sha256:{'0' * 64}\n    by: a\n"
+    head += "    until: 2027-01-01\n    why: b # c\n"
+    merged.write("acceptances.yaml", head)
+    assert merged.run("accept", effect["id"], *BY).code == 0
+    text = (merged.folder / "acceptances.yaml").read_text()
+    assert text.startswith(head)
+    assert merged.run("diff", "--fail-on", "outage").code == 0
+    assert "1 acceptance of no finding here" in merged.run("diff").out
+
+
+def test_fail_on_counts_from_its_tier(merged: Project) -> None:
+    """A planned change fails where planned is asked for, by number or name, and passes where outages are."""
+    merged.policy("c", nodePools=[{"name": "a", "count": 2, "nodeSelector": {"x": "y"}}], cdi={"enabled": False})
+    if merged.run("diff").code == 0:
+        pytest.fail("nothing changes")
+    worst = json.loads(merged.run("diff", "--format", "json").out)["tier"]
+    assert merged.run("diff", "--fail-on", str(worst)).code == 1
+    assert worst == 0 or merged.run("diff", "--fail-on", str(worst - 1)).code == 0
+    assert merged.run("diff", "--fail-on", "danger").code == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("IMP901-ffffffffffff", *BY), "no finding is called"),
+        (("x", "--by", "a", "--until", "2020-01-01", "--why", "b"), "over already"),
+        (("x", "--by", "1", "--until", "2027-01-01", "--why", "b"), "says nothing"),
+    ],
+)
+def test_what_is_no_acceptance(merged: Project, words: tuple[str, ...], said: str) -> None:
+    """An unknown finding, a day that is over, a name that says nothing: refused, and nothing is written."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    done = merged.run("accept", *words)
+    assert done.code == 4
+    assert said in done.out + done.err
+    assert not (merged.folder / "acceptances.yaml").exists()
+
+
+@pytest.mark.parametrize("text", ["a: b\n", "- finding: x\n", "- 1\n", "- {finding: IMP901-000000000000}\n"])
+def test_a_file_that_is_none(merged: Project, text: str) -> None:
+    """Whatever else stands in the file is refused with its place."""
+    merged.write("acceptances.yaml", text)
+    done = merged.run("diff")
+    assert done.code == 4
+    assert "acceptances.yaml:1:" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("path", "tier"),
+    [
+        ("ci/review.sh", 1),
+        (".github/workflows/a.yml", 1),
+        ("requirements-ci.txt", 1),
+        ("waivers.yaml", 1),
+        ("GNUmakefile", 1),
+    ],
+)
+def test_what_steers_the_review_is_told(merged: Project, path: str, tier: int) -> None:
+    """A file that steers the review is red when it is touched, also where no manifest changes."""
+    assert merged.run("diff").code == 0
+    merged.write(path, "x\n")
+    (effect,) = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert (effect["rule"], effect["tier"], effect["where"]) == ("IMP002", tier, path)
+    assert merged.run("diff", "--fail-on", "power").code == 1
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    assert merged.run("diff").code == 0
+    (merged.folder / path).unlink()
+    (merged.folder / path).symlink_to("/dev/null")
+    assert [one["where"] for one in red(merged)] == [path]
+
+
+@pytest.mark.parametrize(("digest", "name", "tier"), [("b", "a:1", 1), ("b", "a:2", 3), ("a", "a:1", None)])
+def test_a_lock_is_judged_by_its_digests(merged: Project, digest: str, name: str, tier: int | None) -> None:
+    """Another digest under the same name is a swap; another version with its own digest is planned."""
+
+    def lock(name: str, digest: str) -> str:
+        entry = {"digest": f"sha256:{digest * 64}", "platforms": {}}
+        return json.dumps({"version": 1, "images": {f"registry.example.com/{name}": entry}})
+
+    merged.write("images.lock", lock("a:1", "a"))
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    merged.write("images.lock", lock(name, digest))
+    found = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert [effect["tier"] for effect in found] == ([] if tier is None else [tier])
+
+
+def test_where_the_project_is_a_folder_of_its_repository(project: Project, tmp_path: Path) -> None:
+    """Steering files are those of the project's root, wherever the clone begins."""
+    del tmp_path
+    project.policy("c")
+    project.run("render")
+    subprocess.run(["git", "init", "-q"], cwd=project.folder.parent, check=True)
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "x")
+    project.write("ci/a.sh", "x")
+    assert [one["where"] for one in red(project)] == ["ci/a.sh"]
