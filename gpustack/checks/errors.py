@@ -123,5 +123,7 @@ RAISED: dict[str, str] = {
     "GPU975": "A cache isn't used, as others could have written what is in it",
     "GPU976": "A path in dist/ isn't rendered",
     "GPU977": "dist.allow.yaml is no list of files",
+    "GPU978": "A link leads out of the project, or stands where none may",
+    "GPU979": "dist/ is compared with its own indexes only, as the policies can't be rendered",
     "GPU999": "A defect of gpustack",
 }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from pathlib import Path
 
 from ..compiler import fleet
+from ..compiler.foreign import REMEDY
+from ..compiler.index import index_of
+from ..compiler.output import Change
 from . import common, staged
 from .render import as_json
 from .text import print_findings, printable
@@ -23,14 +27,15 @@ def run(options: argparse.Namespace) -> int:
     paths = common.select(options.policies)
     with common.project(options) as project:
         outcome = fleet.stale(project, paths, prune=not options.policies, progress=common.progress_line(options))
+    outcome = dataclasses.replace(outcome, changes=[with_index(change) for change in outcome.changes])
     old = [change for change in outcome.changes if change.any]
     wrong = staged.missing(options)
-    code = 3 if old or wrong else 0
+    code = 3 if old or wrong or outcome.foreign else 0
     if options.format == "json":
         print(as_json(code, outcome, wrong))
         return code
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity == "warning"), sys.stderr)
-    foreign(project.out, outcome)
+    others(project.out, outcome)
     for change in old:
         if not change.removed and not (project.out / change.cluster).exists():
             print(printable(f"never rendered: {change.cluster} ({len(change.written)} files)"))
@@ -38,26 +43,34 @@ def run(options: argparse.Namespace) -> int:
         for word, names in (("stale", change.written), ("left over", change.removed)):
             for name in names:
                 print(printable(f"{word}: {os.path.normpath(project.out / change.cluster / name)}"))
+    for each in outcome.foreign:
+        print(printable(f"not rendered: {each.path} ({each.kind}): {each.why}"))
+    if outcome.foreign:
+        print(f"{common.counted(len(outcome.foreign), 'path')} not rendered: {REMEDY}", file=sys.stderr)
     if old:
         stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
         print(f"{stale}: run `gpustack render` and commit {project.out}/", file=sys.stderr)
         return code
-    if wrong:
-        print_findings(wrong, sys.stderr)
+    print_findings(wrong, sys.stderr)
+    if code:
         return code
     print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code
 
 
-def foreign(out: Path, outcome: fleet.Outcome) -> None:
-    """Say which files of the clusters, and which clusters, somebody else put there: gpustack leaves them, and engines
-    sync them as well.
-    """
-    for change in outcome.changes:
-        names = sorted(common.foreign_files(out, change.cluster))
-        for name in names[:10]:
-            print(printable(f"not ours: {os.path.normpath(out / change.cluster / name)}"), file=sys.stderr)
-        if len(names) > 10:
-            print(f"not ours: ... and {len(names) - 10} more", file=sys.stderr)
+def with_index(change: Change) -> Change:
+    """CHANGE with the index among what is stale, where it doesn't say what is rendered."""
+    index = index_of(change.cluster)
+    if not change.unlisted or index in change.written:
+        return change
+    return dataclasses.replace(change, written=(*change.written, index))
+
+
+def others(out: Path, outcome: fleet.Outcome) -> None:
+    """Say which clusters another project rendered into a folder that both have: gpustack leaves them."""
+    foreign = {each.path for each in outcome.foreign}
     for name in outcome.others:
-        print(printable(f"not ours: {os.path.normpath(out / name)}, rendered from another project"), file=sys.stderr)
+        if str(out / name) not in foreign:
+            print(
+                printable(f"not ours: {os.path.normpath(out / name)}, rendered from another project"), file=sys.stderr
+            )

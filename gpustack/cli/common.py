@@ -15,6 +15,7 @@ from pathlib import Path
 from ..compiler.cache import Store, own_digest, private_store, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
+from . import links
 from .text import print_findings
 
 POLICIES = "policies"
@@ -93,18 +94,6 @@ def some(names: Iterable[str]) -> str:
     return f"{', '.join(found[:12])}{' and more' if len(found) > 12 else ''}"
 
 
-def foreign_files(out: Path, cluster: str) -> set[str]:
-    """Files in the folders of CLUSTER that gpustack did not write, from its own folder on."""
-    from ..compiler import beside
-    from ..compiler.folders import walk
-    from ..compiler.output import own_beside, own_files
-
-    engine = {
-        beside.shown(f"{folder}/{name}") for folder in beside.folders_of(out, cluster) for name in walk(out / folder)
-    }
-    return (set(walk(out / cluster)) - own_files(out, cluster)) | (engine - own_beside(out, cluster))
-
-
 def day(text: str) -> datetime.date:
     try:
         found = datetime.date.fromisoformat(text)
@@ -142,6 +131,7 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
     if not options.out:
         raise InputError(Finding("GPU027", "error", "--out is empty", remedy="name a folder, or leave it out: dist"))
+    links.refuse(options.out)
     with store(options) as found:
         yield Project(Path.cwd(), Path(options.out), found, options.jobs, getattr(options, "today", None))
 
@@ -180,6 +170,7 @@ def select(arguments: Sequence[str]) -> list[Path]:
     """
     from ..policy.load import policy_files
 
+    links.refuse()
     files_only = bool(arguments) and all(is_file(word) for word in arguments)
     if not files_only and not Path(POLICIES).is_dir():
         raise InputError(elsewhere())
@@ -190,7 +181,9 @@ def select(arguments: Sequence[str]) -> list[Path]:
     for word in arguments:
         for path in [Path(word)] if is_file(word) else called(word, fleet):
             chosen.setdefault(os.path.abspath(path), path)
-    return list(chosen.values()) if arguments else fleet
+    found = list(chosen.values()) if arguments else fleet
+    links.refuse_files(found)
+    return found
 
 
 def elsewhere() -> Finding:

@@ -24,6 +24,7 @@ from .steered import touched
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
+    from ..compiler.foreign import Foreign
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
     from ..review.impact.effects import Impact
@@ -40,7 +41,8 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
     from ..review import steering
     from ..review.diff import groups
     from ..review.diff import sides as compared
-    from ..review.impact import effects
+    from ..review.impact import effects, repository
+    from ..review.impact.tiers import REFUSED
     from .formats.diff import Compared
 
     with sides(options) as both:
@@ -50,7 +52,8 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         specs = both.specs(found)
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
         impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
-        impact = impact.joined(list(steering.effects(both.touched)))
+        beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
+        impact = impact.joined([*beside, *steering.effects(both.touched)])
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
@@ -92,6 +95,8 @@ class Sides:
     new: Policies | None = None
     touched: Mapping[str, Content] = field(default_factory=dict)
     """Files that steer the review and are others, with the content of both sides."""
+    foreign: Sequence[Foreign] = ()
+    """What lies in the rendered folder and isn't rendered."""
 
     def fleet(self) -> Fleet:
         """What the clusters of both sides say."""
@@ -121,11 +126,19 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
-            yield Sides(old, new, known[0], known[1])
+            yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])))
         return
     with common.project(options) as project, ExitStack() as stack:
         texts, after = new_side(project)
         yield git_sides(options, project, texts, after, stack)
+
+
+def listed(folder: Path) -> list[Foreign]:
+    """What lies in FOLDER and its indexes don't list; nothing where it has no index, and so was not rendered by us."""
+    from ..compiler.index import clusters_in
+    from .strays import by_index
+
+    return by_index(folder) if clusters_in(folder) else []
 
 
 def folder_side(folder: Path) -> Side:
@@ -204,18 +217,31 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     """What is merged: the rendered folder at the base's commit, or what its policies render to; beside AFTER."""
     from ..review.diff.sides import Side
     from .git import Git
+    from .strays import Proposed
 
     git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
     commit = git.base(options.base)
     title = f"{options.base} ({commit[:10]})"
-    folder = options.out.rstrip("/")
+    where = git.place(options.out)
+    folder = git.named(where) if where else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     elsewhere = replace(project, root=there, out=there / "dist")
-    blobs = git.files(commit, folder)
+    merged = git.entries(commit, ".")
+    there_before = {path: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
+    blobs = {path: entry.blob for path, entry in there_before.items() if entry.mode.startswith("100")}
+    known = unchanged(after, folder, git.algorithm)
+    foreign = Proposed(
+        git,
+        project,
+        folder,
+        {path.removeprefix(f"{folder}/"): name for path, (name, _) in known.items()},
+        {path.removeprefix(f"{folder}/"): entry for path, entry in there_before.items()},
+        {path: entry for path, entry in merged.items() if entry.mode == "160000"},
+        after.policies.sources,
+    ).strays()
     if not blobs:
         side, old = rendered_there(git, commit, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, touched(git, commit))
-    known = unchanged(after, folder, algorithm(blobs))
+        return Sides(side, after.side, old, after.policies, touched(git, commit), foreign)
     found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
     unread: dict[str, list[tuple[dict[str, str], str]]] = {}
     for path, blob in blobs.items():
@@ -231,8 +257,8 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     read_rest(git, unread, texts)
     before = Side(shared(found[0], after.side.clusters), texts, title, shared(found[1], after.side.engine))
     wanted = unread or after.side.names() - before.names()  # a new cluster is compared with what others say
-    merged = read_there(git, commit, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, merged, after.policies, touched(git, commit))
+    then = read_there(git, commit, elsewhere, after.policies) if wanted else None
+    return Sides(before, after.side, then, after.policies, touched(git, commit), foreign)
 
 
 def _placed(path: str) -> tuple[int, str, str] | None:

@@ -12,6 +12,7 @@ about to be committed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import subprocess
@@ -188,6 +189,11 @@ class Git:
         self._root = root
         self.prefix = self.ask("rev-parse", "--show-prefix").removesuffix("\n")
 
+    @functools.cached_property
+    def algorithm(self) -> str:
+        """How this repository names contents: sha1 or sha256."""
+        return self.ask("rev-parse", "--show-object-format").strip()
+
     def ask(self, *words: str, about: str = "") -> str:
         """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
         return answer(self._run(words), f"git can't read {about!r}" if about else "git", about, self._root)
@@ -261,6 +267,12 @@ class Git:
             mode, blob, stage = head.split()
             found[self.named(path)] = Entry(mode, blob if stage == "0" else "")
         return found
+
+    def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """For each of PATHS, and each of the attributes NAMES: path, attribute and what it says."""
+        given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root).split("\0")
+        return list(zip(said[0::3], said[1::3], said[2::3], strict=False))
 
     def unstaged(self, folder: str) -> dict[str, bool]:
         """The files below FOLDER that are not as they are staged, by their paths from the root, and whether Git knows

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, InputError, StaleError, masked
-from . import common, destination, rendered
+from . import common, destination, links, rendered
+from .strays import of_render
 from .text import document, plain, print_findings, printable, whole
 
 if TYPE_CHECKING:
@@ -52,9 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    links.refuse(options.out)
     goals = destination.wanted(options)
     # Everything is looked at before the first is pushed: half a fleet is no state that somebody wants.
     known = [(goal, rendered.content(Path(options.out), goal.cluster)) for goal in goals]
+    alien = of_render(options, [goal.cluster for goal in goals])
+    if alien:
+        raise StaleError(*(each.finding for each in alien))
     ready = [(goal, files, origin(options, goal.cluster, files)) for goal, files in known]
     with contextlib.ExitStack() as stack:
         client = None if options.dry_run else stack.enter_context(registries())

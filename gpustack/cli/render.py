@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,6 +79,7 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path, code:
     rendered = common.counted(len(outcome.changes) - len(gone), "cluster")
     removed = f", {len(gone)} removed" if gone else ""
     print(f"{rendered} rendered into {out}, {len(changed) - len(gone)} changed{removed}")
+    print_findings((dataclasses.replace(each.finding, severity="warning") for each in outcome.foreign), sys.stderr)
     print_findings(wrong, sys.stderr)
 
 
@@ -95,5 +97,7 @@ def as_json(code: int, outcome: fleet.Outcome, wrong: Sequence[Finding]) -> str:
         for change in outcome.changes
     ]
     findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings]
-    findings += [{**plain(finding), "clusters": []} for finding in wrong]
-    return document(code, findings, clusters=clusters)
+    findings += [
+        {**plain(finding), "clusters": []} for finding in (*wrong, *(each.finding for each in outcome.foreign))
+    ]
+    return document(code, findings, clusters=clusters, foreign=[dataclasses.asdict(each) for each in outcome.foreign])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from ..model import Finding, StaleError
-from . import common
-from .text import printable
 
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:
@@ -22,9 +19,6 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     if not found:
         what = f"{out / index.INDEX / cluster}.json lists no file"
         raise StaleError(Finding("GPU967", "error", what, remedy="run `gpustack render`"))
-    inside = (name for name in common.foreign_files(out, cluster) if not name.startswith("../"))
-    for name in sorted(inside)[:10]:
-        print(printable(f"not ours, and not pushed: {out / cluster / name}"), file=sys.stderr)
     return found
 
 

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import GpustackError
+from ..model import Finding, GpustackError
 from . import common
 from .saving import save
 from .text import printable
@@ -60,6 +60,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
         found = lint(project, paths)
         with Executor(project.jobs, len(paths)) as executor:
             sources, _ = read_sources(project, paths, executor, lambda *_: None)
+        beside = [] if options.base is not None else strays(project, paths)
         read, known = Policies(project, sources), dict[str, dict[str, str]]()
         clusters = {}
         for source in sorted(sources, key=lambda one: one.name):
@@ -68,9 +69,21 @@ def fleet(options: argparse.Namespace) -> list[Section]:
                 known[source.key] = versions(project, source)
             if spec is not None:
                 clusters[source.name] = matrix.Cluster(spec, known[source.key])
-    told = [(item.finding, item.clusters) for item in found.findings]
+    told = [*beside, *((item.finding, item.clusters) for item in found.findings)]
     specs = {name: cluster.spec for name, cluster in clusters.items()}
     return [matrix.section(clusters), pictures.section(specs), findings.section(told, len(paths))]
+
+
+def strays(project: Project, paths: list[Path]) -> list[tuple[Finding, tuple[str, ...]]]:
+    """What lies in dist/ and isn't rendered, as findings about no cluster; with a base it is among the changes. Nothing
+    where a policy is refused, which is a finding itself.
+    """
+    from ..compiler import fleet
+
+    try:
+        return [(each.finding, ()) for each in fleet.stale(project, paths, prune=True).foreign]
+    except GpustackError:
+        return []
 
 
 def versions(project: Project, source: Source) -> dict[str, str]:

@@ -11,11 +11,15 @@ import fnmatch
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..compiler import beside, folders, index, kubeconform
-from ..model import Finding, InputError
-from . import common
+from ..model import Finding, GpustackError, InputError, Location
+from . import common, links, strays
 from .text import document, plain, print_findings
+
+if TYPE_CHECKING:
+    from ..compiler.foreign import Foreign
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    links.refuse(options.out)
     out = Path(options.out)
     clusters = chosen(out, options.clusters)
     binary = kubeconform.find(options.kubeconform)
@@ -46,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     findings: list[Finding] = []
     for cluster in clusters:
         findings += listed(out, cluster, files)
+    told = {finding.location.file for finding in findings if finding.location}
+    findings += [each.finding for each in strange(options, out) if each.path not in told]
     with common.store(options) as store:
         findings += kubeconform.second_opinion(files, binary, store, options.jobs)
     code = 2 if findings else 0
@@ -57,6 +64,21 @@ def run(options: argparse.Namespace) -> int:
             which = f"{common.counted(len(files), 'file')} of {common.counted(len(clusters), 'cluster')}"
             print(f"{which} {'is' if len(files) == 1 else 'are'} valid")
     return code
+
+
+def strange(options: argparse.Namespace, out: Path) -> list[Foreign]:
+    """What lies in OUT and isn't rendered. Where a policy can't be rendered, nobody knows what that is: then what the
+    indexes don't list, which `check` doesn't content itself with.
+    """
+    names = chosen(out, options.clusters) if options.clusters else None
+    try:
+        return strays.of_render(options, names)
+    except GpustackError as error:
+        what = (
+            f"the policies can't be rendered, so {out} is compared with its own indexes only: {error.findings[0].what}"
+        )
+        print_findings([Finding("GPU979", "warning", what, remedy="see what `gpustack check` says")], sys.stderr)
+        return strays.by_index(out, names)
 
 
 def chosen(out: Path, words: list[str]) -> list[str]:
@@ -91,6 +113,7 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
                 "GPU024",
                 "error",
                 f"{path} can't be read as an index",
+                location=Location(str(path)),
                 why="it says what was rendered and for which Kubernetes",
                 remedy="run `gpustack render`",
             )
@@ -108,6 +131,7 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
                     "GPU025",
                     "error",
                     f"{file} {gone}",
+                    location=Location(str(file)),
                     why=f"{path} lists it, and an engine would find no object there",
                     remedy="run `gpustack render`",
                 )

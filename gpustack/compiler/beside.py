@@ -49,7 +49,9 @@ def files_in(out: Path, cluster: str) -> set[str]:
 
 def differing(out: Path, files: Mapping[str, bytes]) -> list[str]:
     """Those of FILES that are not as they should be below OUT."""
-    return [path for path, content in files.items() if read(out / path) != content]
+    return [
+        path for path, content in files.items() if read(out / path) != content or os.lstat(out / path).st_mode & 0o7111
+    ]
 
 
 def write_files(out: Path, files: Mapping[str, bytes]) -> None:

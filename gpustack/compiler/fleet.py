@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, Location
 from ..policy.load import display
-from . import index, output, sources
+from . import foreign, index, output, sources
 from .cache import Store, digest
 from .engine import engine_files
 from .executor import Executor
 from .folders import locked
+from .foreign import Foreign
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
 from .stack import RefusedError, Stack, compile_stack, finding_of, plain, stored_stack
@@ -50,13 +51,15 @@ RACY_SECONDS = 0.02
 class Outcome:
     """What a render did: changes by cluster, and what the rules had to say (equal findings of many clusters as one).
 
-    `others` are clusters in the output folder that another project rendered.
+    `others` are clusters in the output folder that another project rendered; `foreign` is what else lies there and
+    isn't rendered.
     """
 
     changes: list[output.Change]
     findings: list[GroupedFinding]
     stacks: int
     others: tuple[str, ...] = ()
+    foreign: tuple[Foreign, ...] = ()
 
 
 def compile_sources(
@@ -213,29 +216,39 @@ def render(
         findings, stacks = compile_sources(project, found, executor, progress)
         with locked(project.out):
             output.sweep(project.out)
-            changes = write_all(project, found, executor, progress)
+            changes, inside = write_all(project, found, executor, progress)
             gone, others = without_policy(project, found) if prune else ([], [])
             changes += [output.remove_cluster(project.out, name) for name in gone]
     with contextlib.suppress(OSError):
         project.store.prune()
-    return Outcome(changes, findings, stacks, tuple(others))
+    names = {source.name for source in found}
+    alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
+    return Outcome(changes, findings, stacks, tuple(others), tuple(alien))
 
 
-def write_all(project: Project, found: Sequence[Source], executor: Executor, progress: Progress) -> list[output.Change]:
-    """Steps 3 and 4. A change that somebody makes after this returns is seen by the next render."""
+def write_all(
+    project: Project, found: Sequence[Source], executor: Executor, progress: Progress
+) -> tuple[list[output.Change], list[Foreign]]:
+    """Steps 3 and 4, and what is foreign in the clusters' folders. A change that somebody makes after this returns is
+    seen by the next render.
+    """
     changes: dict[str, output.Change] = {}
+    alien: list[Foreign] = []
     dirty: list[tuple[Project, Source]] = []
     for source in found:
-        if untouched(project, source):
+        known = untouched(project, source)
+        if known is not None:
             changes[source.name] = output.Change(source.name)
+            alien += known
         else:
             dirty.append((project, source))
-    for done, change in enumerate(executor.map(_write, dirty), 1):
+    for done, (change, there) in enumerate(executor.map(_write, dirty), 1):
         changes[change.cluster] = change
+        alien += there
         progress("writing", done, len(dirty))
     if dirty:
         time.sleep(RACY_SECONDS)
-    return [changes[source.name] for source in found]
+    return [changes[source.name] for source in found], alien
 
 
 def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
@@ -277,12 +290,15 @@ def judged_already() -> frozenset[str]:
     return frozenset(rule.id for rule in all_rules())
 
 
-def _write(item: tuple[Project, Source]) -> output.Change:
+def _write(item: tuple[Project, Source]) -> tuple[output.Change, list[Foreign]]:
     project, source = item
-    change = output.write(project.out, rendered(project, source))
+    made = rendered(project, source)
+    change = output.write(project.out, made)
+    alien = foreign.of_cluster(project.out, made)
     if change.look:
-        project.store.put("state", _state_key(project, source), {"tree": _tree(source), "look": change.look})
-    return change
+        state = {"tree": _tree(source), "look": change.look, "foreign": [dataclasses.astuple(each) for each in alien]}
+        project.store.put("state", _state_key(project, source), state)
+    return change, alien
 
 
 def _state_key(project: Project, source: Source) -> str:
@@ -294,12 +310,14 @@ def _tree(source: Source) -> str:
     return digest("tree", source.key, output.header(source.display))
 
 
-def untouched(project: Project, source: Source) -> bool:
-    """Whether the cluster's folder holds this very content and nobody touched a file since we wrote it."""
+def untouched(project: Project, source: Source) -> list[Foreign] | None:
+    """What is foreign in the cluster's folder, if it holds this very content and nobody touched a file since we wrote
+    it; else None.
+    """
     state = project.store.get("state", _state_key(project, source))
-    if state is None or state["tree"] != _tree(source):
-        return False
-    return bool(state["look"] == output.look(project.out, source.name))
+    if state is None or state["tree"] != _tree(source) or state["look"] != output.look(project.out, source.name):
+        return None
+    return [Foreign(*each) for each in state["foreign"]]
 
 
 def without_policy(project: Project, found: Iterable[Source]) -> tuple[list[str], list[str]]:
@@ -322,12 +340,16 @@ def stale(
     with Executor(project.jobs, len(paths)) as executor:
         found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
-        changes = list(executor.map(_compare, [(project, source) for source in found]))
+        pairs = list(executor.map(_compare, [(project, source) for source in found]))
         gone, others = without_policy(project, found) if prune else ([], [])
-        changes += [output.left_over(project.out, name) for name in gone]
-    return Outcome(changes, findings, stacks, tuple(others))
+        changes = [change for change, _ in pairs] + [output.left_over(project.out, name) for name in gone]
+    inside = [each for _, there in pairs for each in there]
+    names = {source.name for source in found}
+    alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
+    return Outcome(changes, findings, stacks, tuple(others), foreign.untold(project.out, alien, changes))
 
 
-def _compare(item: tuple[Project, Source]) -> output.Change:
+def _compare(item: tuple[Project, Source]) -> tuple[output.Change, list[Foreign]]:
     project, source = item
-    return output.compare(project.out, rendered(project, source))
+    made = rendered(project, source)
+    return output.compare(project.out, made), foreign.of_cluster(project.out, made)

@@ -41,8 +41,9 @@ def walk(root: Path) -> Iterator[str]:
         yield from (f"{below}{name}" for name in folders if os.path.islink(f"{folder}/{name}"))  # noqa: PTH114 - a str
 
 
-def regular_files(root: Path) -> set[str]:
-    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included.
+def regular_files(root: Path, *, executable: bool = True) -> set[str]:
+    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included, and
+    not what is EXECUTABLE unless that is wanted.
 
     Raises OSError as `walk` does.
     """
@@ -56,9 +57,14 @@ def regular_files(root: Path) -> set[str]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{below}{entry.name}/")
-                elif entry.is_file(follow_symlinks=False):
+                elif entry.is_file(follow_symlinks=False) and (executable or not runs(entry)):
                     found.add(f"{below}{entry.name}")
     return found
+
+
+def runs(entry: os.DirEntry[str]) -> bool:
+    """Whether the file ENTRY can be executed."""
+    return bool(entry.stat(follow_symlinks=False).st_mode & 0o7111)
 
 
 def read(path: Path | str) -> bytes | None:

@@ -19,7 +19,7 @@ import hashlib
 import os
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -28,10 +28,10 @@ from ..gitops.place import ENGINES, FOLDER
 from ..model import Finding, Location
 from . import beside
 from .folders import read
-from .index import INDEX, index_data
+from .index import INDEX, index_data, owner
 
 if TYPE_CHECKING:
-    from .output import Rendering
+    from .output import Change, Rendering
 
 Kind = Literal["file", "folder", "link", "mode", "case", "content", "index", "special"]
 
@@ -209,9 +209,44 @@ def less(found: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> lis
         wanted = allowed.get(os.path.normpath(path))
         if wanted is None or each.kind != "file":
             kept.append(Foreign(path, each.kind, each.why))
+        elif os.lstat(path).st_mode & 0o7111:
+            kept.append(Foreign(path, "mode", "dist.allow.yaml allows it, and no execution of it"))
         elif hashlib.sha256(read(path) or b"").hexdigest() == wanted:
             passed.add(path)
         else:
             kept.append(Foreign(path, each.kind, "dist.allow.yaml allows another content of it (sha256)"))
     ways = {way for path in passed for way in above(path)}
     return [each for each in kept if each.kind != "folder" or each.path not in ways]
+
+
+def gathered(
+    root: Path, out: Path, inside: Iterable[Foreign], clusters: Collection[str] | None, others: Collection[str] = ()
+) -> list[Foreign]:
+    """What lies in OUT and isn't rendered by the project in ROOT: what is INSIDE its clusters' folders and, where all
+    its CLUSTERS are known, what is around these; less what dist.allow.yaml lists.
+
+    OTHERS are clusters that say they are another project's. They may be there where several projects share an output
+    folder; a dist/ that lies right in its project has one alone. Raises InputError for a list that can't be read.
+    """
+    shared = others if owner(root, out) else ()
+    found = [*inside, *(around(out, clusters, shared) if clusters is not None else ())]
+    if not found:
+        return []
+    from ..policy.allowed import allowed
+
+    return less(found, out, {path: spec.sha256 for path, spec in allowed(root).items()})
+
+
+def untold(out: Path, found: Sequence[Foreign], changes: Iterable[Change]) -> tuple[Foreign, ...]:
+    """FOUND without what CHANGES tell as left over, and the folders of nothing else."""
+    told = {os.path.normpath(out / change.cluster / name) for change in changes for name in change.removed}
+    rest = [each for each in found if os.path.normpath(each.path) not in told]
+    leaves = [each.path for each in rest if each.kind != "folder"]
+    emptied = {way for path in told for way in above(path)}
+    return tuple(
+        each
+        for each in rest
+        if each.kind != "folder"
+        or os.path.normpath(each.path) not in emptied
+        or any(leaf.startswith(f"{each.path}/") for leaf in leaves)
+    )

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import MutableMapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,6 +51,10 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     for name in QUIET:
         environment.setdefault(name, "1")
     unsteer(environment)
+    with contextlib.suppress(OSError):  # none that can be written: jsii says so
+        if programs.of_work_tree(tempfile.gettempdir()):
+            why = "; it looks for packages beside what it unpacks, and a clone could have brought some along"
+            raise unusable(f"temporary files would be in the work tree ({tempfile.gettempdir()})", why, "set TMPDIR")
     if not any(environment.get(name) for name in PACKAGES):
         environment[PACKAGES[0]] = "disabled"
     chosen = environment.get("JSII_NODE")

@@ -85,6 +85,7 @@ class Change:
     """What writing a cluster did, or would do: file names below dist/<cluster>/, those elsewhere with `../` in front.
 
     `look` is how the folder looked when it held just what it should, "" where that isn't known (see the function).
+    `unlisted`: the index doesn't say what is rendered.
     """
 
     cluster: str
@@ -92,6 +93,7 @@ class Change:
     removed: tuple[str, ...] = ()
     unchanged: int = 0
     look: str = field(default="", repr=False, compare=False)
+    unlisted: bool = field(default=False, compare=False)
 
     @property
     def any(self) -> bool:
@@ -116,15 +118,16 @@ def compare(out: Path, rendering: Rendering) -> Change:
     """How the cluster's folder below OUT differs from RENDERING. Reads every file."""
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
-    there = regular_files(Path(root))
+    there = regular_files(Path(root), executable=False)
     written = tuple(path for path, content in files.items() if path not in there or read(f"{root}/{path}") != content)
     written += tuple(beside.shown(path) for path in beside.differing(out, rendering.engine))
     kept = {*files, *(beside.shown(path) for path in rendering.engine)}
     removed = tuple(sorted((own_files(out, cluster) | own_beside(out, cluster)) - kept))
     unchanged = len(kept) - len(written)
-    if not written and not removed and not rendering.indexed_as(read_index(out, cluster)):
+    unlisted = not rendering.indexed_as(read_index(out, cluster))
+    if not written and not removed and unlisted:
         written = (index_of(cluster),)
-    return Change(cluster, written, removed, unchanged)
+    return Change(cluster, written, removed, unchanged, unlisted=unlisted)
 
 
 def left_over(out: Path, cluster: str) -> Change:

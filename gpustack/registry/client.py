@@ -1,8 +1,8 @@
 """The OCI distribution API, as much of it as is needed: manifests and blobs, read and written.
 
 Every answer that is kept was checked against its digest. A registry that is busy or out of reach is asked again, a few
-times and ever more slowly; of one that never answered nothing is asked again. Credentials go to the registry that
-asked, or to the token service that it names, and only encrypted; redirects to other hosts don't get them.
+times and ever more slowly; of one that never answered nothing is asked again. Credentials go to the registry itself, or
+to the token service that it names itself, and only encrypted; where it sends us on to gets none, and can't ask for any.
 
 No request lasts for ever: one that isn't over in time is given up, however steadily the registry sends a byte of it.
 """
@@ -158,9 +158,10 @@ class Client:
         for anew in (False, True):
             with self._guard:
                 given = self._tokens.get(key, "")
-            ours = {"Authorization": given} if given and same_host(address, image.host) else {}
+            own = same_host(address, image.host)
+            ours = {"Authorization": given} if given and own else {}
             answer = self._send(image, method, address, {**(headers or {}), **ours}, content)
-            if answer.status != 401 or anew:
+            if answer.status != 401 or anew or not own:  # whoever else asks for a login gets none
                 break
             with self._guard:
                 if self._tokens.get(key, "") == given:
@@ -276,7 +277,11 @@ def joined(base: str, address: str) -> str:
 
 def same_host(address: str, host: str) -> bool:
     """Whether ADDRESS is of the registry HOST, so that it may see our token."""
-    return _place(urlsplit(address)) == _place(urlsplit(f"{urlsplit(address).scheme}://{host}"))
+    try:
+        place = _place(urlsplit(address))
+        return place[0] is not None and place == _place(urlsplit(f"{urlsplit(address).scheme}://{host}"))
+    except ValueError:
+        return False
 
 
 def _place(parts: SplitResult) -> tuple[str | None, int | None]:

@@ -65,7 +65,7 @@ def copy_with_header(file: Path) -> None:
 
 def to_link(file: Path) -> None:
     """Put a link to a changed copy in the place of a file."""
-    target = file.parents[2] / "copy"
+    target = file.parents[3] / "copy"
     target.write_bytes(file.read_bytes() + b"\n")
     file.unlink()
     file.symlink_to(target)
@@ -73,7 +73,7 @@ def to_link(file: Path) -> None:
 
 def to_same_link(file: Path) -> None:
     """Put a link to an equal copy in the place of a file."""
-    target = file.parents[2] / "copy"
+    target = file.parents[3] / "copy"
     file.rename(target)
     file.symlink_to(target)
 
@@ -103,13 +103,15 @@ def test_each_kind_of_staleness(rendered: Project, damage: Callable[[Path], obje
     assert line in done.out.splitlines()
     assert "run `gpustack render`" in done.err
     assert rendered.run("render").code == 0
+    for path in rendered.dist.rglob("*.pipe"):  # what a link of the test led to
+        path.unlink()
     assert stale(rendered).code == 0
 
 
 def test_pipes_of_somebody_else(rendered: Project) -> None:
     """A pipe that somebody left among our files is theirs: nobody waits for it, and it stays, whatever is written."""
     os.mkfifo(rendered.dist / "a/operands/mine.yaml")
-    assert stale(rendered).code == 0
+    assert "not rendered: dist/a/operands/mine.yaml (special)" in stale(rendered).out
     rendered.policy("a", daemonsets={"labels": {"x": "y"}})
     assert rendered.run("render").code == 0
     assert (rendered.dist / "a/operands/mine.yaml").is_fifo()
@@ -146,7 +148,7 @@ def test_changed_policy(rendered: Project) -> None:
     """A policy that was edited without a render is found; named clusters are looked at alone."""
     rendered.policy("a", daemonsets={"labels": {"x": "y"}})
     done = stale(rendered)
-    assert (done.code, done.out) == (3, f"stale: dist/a/{VALIDATOR}\n")
+    assert (done.code, done.out) == (3, f"stale: dist/a/{VALIDATOR}\nstale: dist/.index/a.json\n")
     assert stale(rendered, "a").code == 3
     assert stale(rendered, "b").code == 0
 
@@ -159,13 +161,15 @@ def test_named_clusters_say_nothing_about_others(rendered: Project) -> None:
 
 
 def test_files_of_somebody_else(rendered: Project) -> None:
-    """What gpustack did not write is none of its business, also when it is YAML or in the middle of our folders."""
+    """What gpustack did not write is told, each by its path: YAML or not, in our folders or beside them."""
     for name in ("a/README.md", f"a/{VALIDATOR}.orig", "a/operands/kustomization.yaml", "a/own/x.yaml", "c/x.yaml"):
         file = rendered.dist / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("kind: Mine\n")
     (rendered.dist / "a/link").symlink_to("README.md")
-    assert stale(rendered).code == 0
+    done = stale(rendered)
+    assert (done.code, done.out.count("not rendered: dist/")) == (3, 8)
+    assert "not rendered: dist/a/link (link)" in done.out
 
 
 def test_never_trusts_times(rendered: Project) -> None:

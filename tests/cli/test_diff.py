@@ -290,10 +290,11 @@ def test_a_base_that_cannot_be_read_any_more(merged: Project) -> None:
 
 
 def test_rendered_files_that_somebody_edited(merged: Project) -> None:
-    """The work tree's dist/ is not looked at: what counts is what the policies render to."""
+    """What is compared is what the policies render to; a file of the work tree's dist/ that is another is told."""
     file = next((merged.dist / "two").rglob("*.yaml"))
     file.write_text("kind: Broken\n")
-    assert merged.run("diff").code == 0
+    ran = merged.run("diff")
+    assert (ran.code, "IMP001" in ran.out, "kind: Broken" in ran.out) == (1, True, False)
 
 
 def test_numbers_of_nodes(merged: Project) -> None:

@@ -221,6 +221,39 @@ def test_an_upload_elsewhere_gets_no_token(registry: Registry) -> None:
         assert [(method, given) for method, _, given in elsewhere.asked] == [("PUT", "")]
 
 
+@pytest.mark.parametrize("step", ["blob", "upload"])
+@pytest.mark.parametrize("asking", ["Basic", 'Bearer realm="https://third.example.com/token",service="x"'])
+def test_where_it_sends_us_on_to_can_not_ask_for_the_login(tmp_path: Path, step: str, asking: str) -> None:
+    """Another host that answers 401, after a redirect or to an upload, gets no login, and neither does the token
+    service that it names.
+    """
+    image = parse("r.example.com/a:1")
+    assert image
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        empty = httpx2.ByteStream(b"")
+        if request.url.host != "r.example.com":
+            return httpx2.Response(401, headers={"WWW-Authenticate": asking}, stream=empty)
+        if request.method == "HEAD":
+            return httpx2.Response(404, stream=empty)
+        status = 202 if request.method == "POST" else 307
+        return httpx2.Response(status, headers={"Location": "https://other.example.com/x"}, stream=empty)
+
+    config = tmp_path / "config.json"
+    auth = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    config.write_text(json.dumps({"auths": {"r.example.com": {"auth": auth}}}))
+    known = Credentials({"DOCKER_CONFIG": str(tmp_path)})
+    with (
+        Client(known, transport=httpx2.MockTransport(answer), sleep=lambda _: None) as client,
+        pytest.raises(InputError),
+    ):
+        client.put_blob(image, b"x") if step == "upload" else client.blob(image, digest_of(b"x"))
+    assert {request.url.host for request in asked} == {"r.example.com", "other.example.com"}
+    assert not any("authorization" in request.headers for request in asked)
+
+
 @pytest.mark.parametrize(
     "address", ["http://[", "https://[", "https://\x7f/", "//", "https://", "https://x:port/", "https://xn--/"]
 )

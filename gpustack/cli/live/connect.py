@@ -136,14 +136,21 @@ def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig
 
 def outside(config: SingleConfig, files: str) -> SingleConfig:
     """CONFIG, whose plugin is found outside of the work tree. Raises InputError for one that a clone may have brought
-    along, by a file among FILES or by where it is.
+    along, by a file among FILES or by where it is, and for a file of the clone that sends a token from elsewhere.
     """
     import msgspec
 
-    plugin = config.user.exec if config.user else None
-    if plugin is None or config.user is None:
+    if config.user is None:
         return config
     file = next((path for each in files.split(os.pathsep) if (path := Path(each).expanduser()).is_file()), Path(files))
+    secret = Path(config.user.token_file or "")
+    if secret.name and programs.of_work_tree(file) and not programs.of_work_tree(file.absolute().parent / secret):
+        what = f"{file} is in the work tree, and would send the content of {secret} to {config.cluster.server}"
+        why = "a pull request can write what lies in the work tree, and it must not say where a token goes"
+        raise InputError(Finding("GPU932", "error", what, why=why, remedy="keep the kubeconfig outside of the clone"))
+    plugin = config.user.exec
+    if plugin is None:
+        return config
     named = Path(plugin.command)
     beside = file.absolute().parent / named  # as kubectl reads a path
     found = beside if len(named.parts) > 1 else Path(programs.find(plugin.command) or "")

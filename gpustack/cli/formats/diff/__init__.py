@@ -49,7 +49,8 @@ def head(found: Compared) -> str:
     """What the comparison comes to, in a line."""
     difference = found.difference
     if not difference.groups:
-        return f"no difference in {counted(difference.total, 'cluster')}"
+        beside = ", but beside what is rendered" if found.impact.effects else ""
+        return f"no difference in {counted(difference.total, 'cluster')}{beside}"
     clusters = len({cluster for group in difference.groups for cluster in group.clusters})
     return f"{counted(len(difference.groups), 'change')} in {clusters} of {counted(difference.total, 'cluster')}"
 

@@ -1,0 +1,83 @@
+"""Links in the place of what a project is read from and written to.
+
+Solves: a link is one line in a pull request, and what it leads to is in none: a policy that is somebody's login, whose
+first lines a message then quotes; a dist/ that is another folder; waivers that lie where nobody looks for them. So what
+lies in the clone stays in the clone, and the files by which a review is steered are no links at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..model import Finding, InputError, Location
+from ..policy.allowed import NAME as ALLOWED
+from ..policy.load import LAYERS, WAIVERS
+from ..policy.programs import work_tree
+
+POLICIES = "policies"
+PLAIN = (
+    *(ALLOWED, "images.lock", "acceptances.yaml", "gpustack.lock", WAIVERS, f"{POLICIES}/{WAIVERS}"),
+    *("requirements.txt", ".gitattributes", ".gitmodules"),
+)
+"""What steers the review, or says what is pinned: by a link a review would look at one file and we at another."""
+
+
+def refuse(out: str = "dist") -> None:
+    """Raise InputError for links of the project in the current folder that lead out of it, or stand where none may; OUT
+    is its rendered folder.
+    """
+    found = [*steering(), *rendered(Path(out)), *leading_out([Path(POLICIES), Path(POLICIES) / LAYERS])]
+    if found:
+        raise InputError(*found)
+
+
+def refuse_files(paths: Iterable[Path]) -> None:
+    """Raise InputError for those of PATHS, policy files, that lie in the clone and lead out of it, and for layers that
+    do.
+    """
+    known = list(paths)
+    folders = dict.fromkeys(path.parent / LAYERS for path in known)
+    layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
+    found = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
+    if found:
+        raise InputError(*found)
+
+
+def steering() -> Iterator[Finding]:
+    """What is wrong with files that steer the review."""
+    for name in PLAIN:
+        if Path(name).is_symlink():
+            yield finding(
+                name, "is a link, and a review would show the link and not what it leads to", "the file itself"
+            )
+
+
+def rendered(out: Path) -> Iterator[Finding]:
+    """What is wrong with the rendered folder OUT, where it is in the clone."""
+    here = Path.cwd()
+    full = here / out
+    below = [path for path in (full, *full.parents) if here in path.parents]
+    for path in below:
+        if path.is_symlink():
+            name = os.path.relpath(path, here)
+            yield finding(name, "is a link, and what is rendered would be looked at elsewhere", "a folder")
+
+
+def leading_out(paths: Iterable[Path]) -> Iterator[Finding]:
+    """What is wrong with those of PATHS that are links in the clone and lead out of it."""
+    top = work_tree()
+    for path in paths:
+        if path.is_symlink():
+            place = Path(os.path.realpath(path.parent)) / path.name
+            target = Path(os.path.realpath(path))
+            if place.is_relative_to(top) and not target.is_relative_to(top):
+                yield finding(str(path), "is a link that leads out of this project", "what it leads to")
+
+
+def finding(path: str, what: str, instead: str) -> Finding:
+    """The finding for the link PATH."""
+    why = "a pull request could lead it anywhere, and nobody would review what is there"
+    remedy = f"put {instead} there in its place"
+    return Finding("GPU978", "error", f"{path} {what}", location=Location(path), why=why, remedy=remedy)

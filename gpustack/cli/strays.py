@@ -1,0 +1,250 @@
+"""What lies in the folder of rendered manifests and isn't rendered, for the verbs that refuse it (compiler/foreign.py).
+
+`validate` and `push` compare the folder with what the policies render to now; a folder without policies beside it, with
+what its own indexes list. `diff` and `report` have a base to compare with: what is as it was merged, and was rendered
+then, is only stale, as where somebody looks at a change before rendering it. All else that the render doesn't make,
+makes otherwise, or makes and that is gone, is what nobody reviews.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..compiler import foreign, index
+from ..compiler.foreign import WHY, Foreign
+from ..compiler.index import INDEX
+from ..gitops.place import FOLDER
+from ..policy.regular import read_regular
+from . import common
+from .git import Entry, Git, blob_name
+
+if TYPE_CHECKING:
+    from ..compiler.fleet import Project, Source
+
+MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"
+CONVERTED = ("filter", "ident", "working-tree-encoding")
+"""Attributes of Git by which a file is checked out as another than it was committed as."""
+
+
+def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> list[Foreign]:
+    """What lies in the folder that OPTIONS name, for CLUSTERS or as a whole, and is not what the policies render to.
+
+    Raises InputError and FindingsError where a policy can't be rendered.
+    """
+    from ..compiler import fleet
+
+    out = Path(options.out)
+    if not Path(common.POLICIES).is_dir() or os.path.realpath(out.absolute().parent) != os.path.realpath(Path.cwd()):
+        return by_index(out, clusters)
+    settings = {"no_cache": False, "jobs": None, "today": None, **vars(options)}
+    with common.project(argparse.Namespace(**settings)) as project:
+        fleet_paths = common.select([])
+        known = {common.name_of(path): path for path in fleet_paths}
+        paths = fleet_paths if clusters is None else [known[name] for name in clusters if name in known]
+        outcome = fleet.stale(project, paths, prune=clusters is None)
+    found = list(outcome.foreign)
+    found += [Foreign(str(out / name), "index", WHY["index"]) for name in clusters or () if name not in known]
+    for change in outcome.changes:
+        listing = [index.index_of(change.cluster)] if change.unlisted else []
+        for kind, names in (("content", {*change.written, *listing}), ("file", change.removed)):
+            paths_there = (os.path.normpath(out / change.cluster / name) for name in names)
+            told = {each.path for each in found}
+            found += [
+                Foreign(path, kind, WHY[kind])  # type: ignore[arg-type]  # two of the kinds
+                for path in paths_there
+                if os.path.lexists(path) and path not in told
+            ]
+    return sorted(found)
+
+
+def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
+    """What lies in OUT and no index there lists with its content, for CLUSTERS or as a whole."""
+    names = index.clusters_in(out) if clusters is None else clusters
+    made: dict[str, str] = {}
+    for name in names:
+        listed = index.index_data(out, name)
+        files, engine = (each if isinstance(each := listed.get(key), dict) else {} for key in ("files", "engine"))
+        made |= {f"{name}/{path}": digest for path, digest in files.items()} | dict(engine)
+        made[f"{INDEX}/{name}.json"] = ""
+    there = foreign.look(out)
+    if clusters is not None:
+        there = {path: each for path, each in there.items() if whose(path) in clusters}
+    found = list(foreign.judge(there, made, {INDEX, FOLDER}))
+    return [Foreign(f"{out}/{each.path}", each.kind, each.why) for each in found]
+
+
+def whose(path: str) -> str:
+    """The cluster whose folder, engine's folder or index the PATH below the rendered folder is in; "" for none."""
+    parts = path.split("/")
+    if parts[0] == INDEX:
+        return parts[1].removesuffix(".json") if len(parts) > 1 else ""
+    return (parts[2] if len(parts) > 2 else "") if parts[0] == FOLDER else parts[0]
+
+
+@dataclass
+class Proposed:
+    """The rendered folder as it is proposed, beside what is merged.
+
+    `made` are the names that Git gives to what the policies render to, by the path below the folder, less the indexes;
+    `merged` is what the base has there, by the same paths; `submodules` those of the base, wherever they are.
+    """
+
+    git: Git
+    project: Project
+    folder: str
+    made: Mapping[str, str]
+    merged: Mapping[str, Entry]
+    submodules: Mapping[str, Entry]
+    sources: Mapping[str, Source]
+    _listed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def out(self) -> Path:
+        """The folder itself."""
+        return Path(self.folder)
+
+    def strays(self) -> list[Foreign]:
+        """What is proposed and isn't rendered, with paths as people write them."""
+        from ..policy.allowed import allowed
+
+        staged = self.git.staged(".")
+        mine = {
+            path.removeprefix(f"{self.folder}/"): entry
+            for path, entry in staged.items()
+            if path.startswith(f"{self.folder}/")
+        }
+        found = list(self._submodules(staged))
+        if self.merged or mine:
+            there = foreign.look(self.out)
+            digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
+            inside = {*self._on_disk(there), *self._in_git(there, mine)}
+            found += foreign.less(one_each(inside), self.out, digests)
+            found += self._converted(
+                sorted(path for path in staged if path.startswith((f"{self.folder}/", "policies/")))
+            )
+        return sorted(found)
+
+    def _submodules(self, staged: Mapping[str, Entry]) -> Iterator[Foreign]:
+        """Submodules that the base doesn't have: what is in them is in no review."""
+        for path, entry in staged.items():
+            inside = path == self.folder or path.startswith(f"{self.folder}/")
+            if entry.mode == "160000" and not inside and self.submodules.get(path) != entry:
+                yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+
+    def _on_disk(self, there: Mapping[str, foreign.Thing]) -> Iterator[Foreign]:
+        """What the work tree holds."""
+        indexes = {f"{INDEX}/{name}.json" for name in self.sources}
+        stale = set()
+        for path, found in there.items():
+            if found.kind != "file" or found.executable:
+                continue
+            if path.startswith(f"{INDEX}/"):
+                if why := self._wrong_index(path):
+                    yield Foreign(path, "index", why)
+                elif path not in indexes:
+                    stale.add(path)
+            elif (name := self._name(path)) != self.made.get(path):
+                if self._rendered_then(path, name):
+                    stale.add(path)
+                elif path in self.made:
+                    yield Foreign(path, "content", WHY["content"])
+        yield from foreign.judge(there, {*self.made, *indexes, *stale}, {INDEX} if indexes else ())
+        gone = [path for path in self.made if path not in there and path in self.merged]
+        if gone and not there:
+            yield Foreign("", "folder", MISSING)
+        else:
+            yield from (Foreign(path, "content", MISSING) for path in gone)
+
+    def _in_git(self, there: Mapping[str, foreign.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
+        """What Git has staged, or committed, and the work tree shows otherwise, or not at all."""
+        for path, entry in staged.items():
+            same = self.merged.get(path) == entry
+            if entry.mode == "160000":
+                yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+            elif entry.mode == "120000" and (path not in there or there[path].kind != "link") and not same:
+                yield Foreign(path, "link", WHY["link"])
+            elif entry.mode == "100755" and path in there and not there[path].executable:
+                yield Foreign(path, "mode", WHY["mode"])
+            elif path not in there and not same and entry.blob != self.made.get(path):
+                yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
+
+    def _converted(self, paths: Sequence[str]) -> Iterator[Foreign]:
+        """Attributes by which what is checked out, and looked at, is not what is committed."""
+        said = self.git.attributes(paths, CONVERTED)
+        for name in CONVERTED:
+            hit = [path for path, which, value in said if which == name and value not in {"unspecified", "unset"}]
+            if hit:
+                more = f" and {len(hit) - 1} more" if len(hit) > 1 else ""
+                why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"
+                yield Foreign(hit[0], "content", why)
+
+    def _name(self, path: str) -> str:
+        """What Git would call the content of PATH, "" where it can't be read."""
+        try:
+            return blob_name(self.git.algorithm, read_regular(self.out / path, follow=False))
+        except OSError:
+            return ""
+
+    def _rendered_then(self, path: str, name: str) -> bool:
+        """Whether the file PATH, whose content Git calls NAME, is as it is merged, and as its index there lists it."""
+        entry = self.merged.get(path)
+        if entry is None or entry != Entry("100644", name):
+            return False
+        listed = self._listing(whose(path))
+        try:
+            content = read_regular(self.out / path, follow=False)
+        except OSError:
+            return False
+        own = path if path.startswith(f"{FOLDER}/") else path.partition("/")[2]
+        return listed.get(own) == hashlib.sha256(content).hexdigest()
+
+    def _listing(self, cluster: str) -> dict[str, str]:
+        """The files that the merged index of CLUSTER lists, with their digests."""
+        if cluster not in self._listed:
+            entry = self.merged.get(f"{INDEX}/{cluster}.json")
+            data = claims(dict(self.git.contents([entry.blob]))[entry.blob]) if entry else {}
+            known = [data.get(key) for key in ("files", "engine")]
+            self._listed[cluster] = {
+                path: digest for each in known if isinstance(each, dict) for path, digest in each.items()
+            }
+        return self._listed[cluster]
+
+    def _wrong_index(self, path: str) -> str:
+        """What is wrong with the index PATH; "" for one that is rendered, or as it is merged."""
+        from ..compiler import fleet
+
+        content = read_regular(self.out / path, follow=False)
+        if claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
+            return "it says that another project rendered the cluster"
+        if self.merged.get(path) == Entry("100644", self._name(path)):
+            return ""
+        source = self.sources.get(path.removeprefix(f"{INDEX}/").removesuffix(".json"))
+        if source is None:
+            return WHY["index"]
+        return (
+            "" if fleet.rendered(self.project, source).indexed_as(content) else "it lists other files than are rendered"
+        )
+
+
+def claims(content: bytes) -> dict[str, object]:
+    """What the index CONTENT says, nothing where it can't be read."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def one_each(found: set[Foreign]) -> list[Foreign]:
+    """FOUND, one for each path: a path that is a link is told as that."""
+    first: dict[str, Foreign] = {}
+    for each in sorted(found, key=lambda one: (one.path, one.kind not in {"link", "index", "case"}, one.kind)):
+        first.setdefault(each.path, each)
+    return list(first.values())
