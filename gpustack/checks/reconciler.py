@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import kubernetes, time_zones
 from ..catalog.time_zones import UnknownTimeZone
-from ..policy import node_labels
+from ..policy import guards, node_labels
 from ..policy.mig_layouts import manager_runs, product_of
 from ..policy.ownership import container_drivers, in_charge, owners
 from ..policy.reconciler import labelling, runs
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..policy.node_pools import Window
     from ..policy.spec import ClusterPolicySpec
 
-ADMISSION_POLICIES_SINCE = (1, 30)
 BY_DISCOVERY = {"labelling"}
 """The fields of `reconciler` that count without the program."""
 
@@ -165,9 +164,10 @@ def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
 
 @rule("GPU829", "error")
 def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """The reconciler's admission policy on an API server that has no such policies.
+    """Admission policies asked for on an API server that has none.
 
-    ValidatingAdmissionPolicy is there from Kubernetes 1.30 on. Left out, it is rendered where it can be.
+    ValidatingAdmissionPolicy is there from Kubernetes 1.30 on, and the node of a pod in its token, by which the guards
+    compare. Left out, the reconciler's policy and the guards are rendered where they can be.
 
     Bad:
         cluster: {kubernetesVersion: "1.29"}
@@ -177,14 +177,20 @@ def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]
         cluster: {kubernetesVersion: "1.30"}
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
     """
-    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
-    old = tuple(int(number) for number in minor.split(".")) < ADMISSION_POLICIES_SINCE
+    minor, old = kubernetes.minor(spec.cluster.kubernetesVersion), not guards.knows_policies(spec)
     if old and spec.reconciler is not None and spec.reconciler.admissionPolicy:
         yield Hit(
             "spec.reconciler.admissionPolicy",
             f"Kubernetes {minor} has no admission policies",
             "what holds the reconciler to its own fields of a node would be missing",
             "leave out spec.reconciler.admissionPolicy until the cluster has Kubernetes 1.30",
+        )
+    if old and spec.guards.mode in {"Deny", "Audit"}:
+        yield Hit(
+            "spec.guards.mode",
+            f"Kubernetes {minor} has no admission policies",
+            "no account of the stack would be held to its own node",
+            "leave out spec.guards.mode until the cluster has Kubernetes 1.30",
         )
 
 

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from .dra_validator import DraValidator as DraValidator
     from .driver import Driver as Driver
     from .gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
+    from .guards import Guards as Guards
     from .kata_device_plugin import KataDevicePlugin as KataDevicePlugin
     from .kata_manager import KataManager as KataManager
     from .kubevirt import KubeVirt as KubeVirt
     from .mig_manager import MigManager as MigManager
     from .mps import MpsControlDaemon as MpsControlDaemon
+    from .network_policies import NetworkPolicies as NetworkPolicies
     from .nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
     from .node_labels import NodeLabels as NodeLabels
     from .node_policies import NodePolicies as NodePolicies

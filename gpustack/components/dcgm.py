@@ -22,7 +22,7 @@ class Dcgm(Component[DcgmInputs]):
 
     def manifests(self, inputs: DcgmInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [])
+        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], token=False)
         if common.openshift:
             yield scc(NAME, common.namespace)
         yield service(NAME, common.namespace, port_name="dcgm", port=PORT, traffic="Local")

@@ -44,6 +44,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
             common.namespace,
             role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", readable(common), "get list")],
             labels=LABELS,
+            token=needs_token(inputs),
         )
         if common.openshift:
             yield scc(NAME, common.namespace)

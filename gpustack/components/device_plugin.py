@@ -20,7 +20,9 @@ ENTRYPOINT = "nvidia-device-plugin-entrypoint"
 
 
 class DevicePlugin(Component[DevicePluginInputs]):
-    """The device plugin's DaemonSet, its entry point and its rights (it reads its node's labels)."""
+    """The device plugin's DaemonSet and entry point, and its rights: with several configurations a sidecar, here and
+    beside the MPS daemon, watches the node's label for which one holds. The plugin itself asks the kubelet alone.
+    """
 
     def manifests(self, inputs: DevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
@@ -28,7 +30,8 @@ class DevicePlugin(Component[DevicePluginInputs]):
             NAME,
             common.namespace,
             role=[PRIVILEGED_SCC] if common.openshift else [],
-            cluster=[rule("", "nodes", "get list watch")],
+            cluster=[rule("", "nodes", "get list watch")] if inputs.config else [],
+            token=inputs.config is not None,
         )
         entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET})

@@ -1,7 +1,7 @@
 """The DCGM host engine where GPUs are allocated by DRA (operator.md 11.2): the same engine, with a claim on all GPUs.
 
 The claim is one of an administrator: it takes no GPU away from a workload. The operator gives the engine a right to
-read claims as well, which it has no use for; it stays, as a Role of its own namespace.
+read claims as well, for which it has no use; it stays, as a Role of its own namespace, and no pod has a token for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DraDcgm(Component[DraDcgmInputs]):
 def objects(inputs: DraDcgmInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
-    yield from access(NAME, common.namespace, role=[READ_CLAIMS])
+    yield from access(NAME, common.namespace, role=[READ_CLAIMS], token=False)
     yield admin_claim(TEMPLATE, common.namespace, CLAIM)
     if common.openshift:
         yield scc(NAME, common.namespace)

@@ -37,7 +37,7 @@ class DraValidator(Component[DraValidatorInputs]):
 def objects(inputs: DraValidatorInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
-    yield from access(NAME, common.namespace, labels=LABELS)
+    yield from access(NAME, common.namespace, labels=LABELS, token=False)
     yield admin_claim(TEMPLATE, common.namespace, CLAIM, count=1)
     if common.openshift:
         yield scc(NAME, common.namespace)

@@ -32,9 +32,8 @@ class Driver(Component[DriverInputs]):
 
     def manifests(self, inputs: DriverInputs) -> Iterator[Body]:
         common, settings = inputs.common, inputs.settings
-        yield from access(
-            NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], cluster=rights(common)
-        )
+        role, cluster = [PRIVILEGED_SCC] if common.openshift else [], rights(common, evicts=inputs.evicts)
+        yield from access(NAME, common.namespace, role=role, cluster=cluster)
         if common.openshift:
             yield scc(NAME, common.namespace)
         if common.traits.driver_probe_script:
@@ -59,15 +58,16 @@ def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
     return config_map(ENTRYPOINT, common.namespace, {"startup-probe.sh": text}, labels=labels)
 
 
-def rights(common: Common) -> list[Body]:
-    """What the driver manager does: cordon and label its node, evict and drain.
+def rights(common: Common, *, evicts: bool) -> list[Body]:
+    """What the driver manager does: cordon and label its node and, where it EVICTS, evict and drain.
 
-    A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU.
+    A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU. An Eviction names no node that a
+    guard could compare, so the right is not there where the reconciler evicts, and tells the manager not to (D6).
     """
     found = [
         rule("", "nodes", "get list patch update watch"),
         rule("", "pods", "get list watch"),
-        rule("", "pods/eviction", "create"),
+        *([rule("", "pods/eviction", "create")] if evicts else []),
         *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
         rule("apps", "daemonsets", "get"),
     ]

@@ -18,6 +18,8 @@ from .pod import PRIVILEGED, Container, Env, Volume
 
 RUN_NVIDIA = Volume.host("run-nvidia", "/run/nvidia", "DirectoryOrCreate")
 HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
+EVICTION = ("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN")
+"""The variables that tell it to evict (reconciler.md D1)."""
 
 
 def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
@@ -40,11 +42,16 @@ def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | 
     return container.mount(HOST_SYS, "/sys")
 
 
-def rights(common: Common) -> list[Body]:
+def evicts(manager: Manager) -> bool:
+    """Whether the policy tells MANAGER to evict or to drain."""
+    return any(name in EVICTION and value.lower() not in ("", "false") for name, value in manager.env)
+
+
+def rights(common: Common, manager: Manager) -> list[Body]:
     """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
     found = [
         rule("", "nodes", "get list patch watch"),
         rule("", "pods", "get list watch"),
-        rule("", "pods/eviction", "create"),
+        *([rule("", "pods/eviction", "create")] if evicts(manager) else []),
     ]
     return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found

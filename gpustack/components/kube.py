@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model import Body
+from .inputs.common import GUARDED
 from .pod import sparse
 
 RBAC = "rbac.authorization.k8s.io"
@@ -38,11 +39,14 @@ def access(
     role: Sequence[Body] = (),
     cluster: Sequence[Body] = (),
     labels: Mapping[str, str] | None = None,
+    token: bool = True,
 ) -> Iterator[Body]:
     """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no
-    role.
+    role. Without TOKEN its pods get none: they never ask the API server. That stands here and not in the pods, whose
+    templates a driver's roll-out depends on.
     """
-    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels)}
+    unused = {} if token else {"automountServiceAccountToken": False}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels), **unused}
     if role:
         yield from grant_here(name, role, account=name, namespace=namespace, labels=labels)
     if cluster:
@@ -64,10 +68,16 @@ def grant(
 
 
 def grant_here(
-    name: str, rules: Sequence[Body], *, account: str, namespace: str, labels: Mapping[str, str] | None = None
+    name: str,
+    rules: Sequence[Body],
+    *,
+    account: str,
+    namespace: str,
+    labels: Mapping[str, str] | None = None,
+    home: str = "",
 ) -> Iterator[Body]:
-    """A Role NAME with RULES in NAMESPACE, bound to the ServiceAccount ACCOUNT of that namespace."""
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    """A Role NAME with RULES in NAMESPACE, bound to the ServiceAccount ACCOUNT of that namespace, or of HOME."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": home or namespace}
     yield {
         "apiVersion": f"{RBAC}/v1",
         "kind": "Role",
@@ -91,11 +101,11 @@ def binding(
 
 
 def config_map(name: str, namespace: str, data: Mapping[str, str], *, labels: Mapping[str, str] | None = None) -> Body:
-    """A ConfigMap of texts."""
+    """A ConfigMap of texts, which nobody writes but who applies the render."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(name, namespace, labels=labels),
+        "metadata": metadata(name, namespace, labels={**GUARDED, **(labels or {})}),
         "data": dict(data),
     }
 

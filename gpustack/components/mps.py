@@ -15,7 +15,6 @@ from .config_manager import CONFIG_FILE, add_config_manager
 from .daemonset import RUN_NVIDIA, daemonset
 from .device_plugin import mig_env, mps_root, mps_shm
 from .inputs.mps import MpsInputs
-from .kube import PRIVILEGED_SCC, access, rule
 from .pod import PRIVILEGED, Container, Env, Pod, unique
 from .validation import toolkit_wait
 
@@ -24,16 +23,10 @@ MAIN = "mps-control-daemon-ctr"
 
 
 class MpsControlDaemon(Component[MpsInputs]):
-    """The MPS control daemon's DaemonSet and the identity that the operator gives it."""
+    """The MPS control daemon's DaemonSet. The operator also makes an account of that name, which no pod uses."""
 
     def manifests(self, inputs: MpsInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[PRIVILEGED_SCC] if common.openshift else [],
-            cluster=[rule("", "nodes", "get list watch")],
-        )
         template = pod(inputs)
         template.node_selector = {"nvidia.com/mps.capable": "true"}
         yield daemonset(

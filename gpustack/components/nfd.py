@@ -11,6 +11,7 @@ that the labels come from. What differs is meant:
 - One master at a time because a new one starts when the old one has gone: no lease, no right on leases, no restart
   whenever the API server is slow. Labels stay while there is no master. (The strategy Recreate would say it better, but
   server-side apply can't set it on a Deployment that has been rolling.)
+- Master and gc keep off nodes with GPUs, as their tokens count on every node.
 - Rights that need a feature gate (NodeFeatureGroup) or a setting that we don't make are left out.
 
 The worker mounts folders of the node. Pod Security's `baseline` refuses that: where a cluster enforces a level, the
@@ -25,6 +26,7 @@ from typing import Any, ClassVar
 
 from ..compiler.emit import emit_value
 from ..model import Body, Stage
+from ..reconciler.keys import GPU_FEATURES, PRESENT
 from . import nfd_rules
 from .component import Component
 from .crds import crd
@@ -38,6 +40,10 @@ PORT, HEALTH = 8080, "/healthz"
 CONFIG_DIR = "/etc/kubernetes/node-feature-discovery"
 OPENSHIFT_NAMESPACE = "openshift-nfd"
 """Where OpenShift's operator of node feature discovery is installed, and looks for instances."""
+
+CONTROL_PLANE: Body = {"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 HOST_PATHS = {
     "host-boot": "/boot",
@@ -68,9 +74,11 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
             yield from rights(found)
             yield from master(found)
             yield from worker(found)
-            yield workload(found, "Deployment", main(found, "gc", found.gc, initial=(10, 5)), found.gc)
-            if found.own_node_only:
-                yield from nfd_rules.own_node_only(found)
+            gc = workload(found, "Deployment", main(found, "gc", found.gc, initial=(10, 5)), found.gc)
+            gc["spec"]["template"]["spec"] |= sparse(affinity=sparse(nodeAffinity=off_gpus(found.gc)))
+            yield gc
+        if inputs.finders:
+            yield from nfd_rules.own_node_only(inputs.finders)
         if inputs.instance:
             yield instance(inputs.instance)
         if inputs.rule:
@@ -120,13 +128,21 @@ def master(found: Installation) -> Iterator[Body]:
     yield configured(found, container, config)
     body = workload(found, "Deployment", container, found.master, config)
     body["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-    term = {"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}
-    preferred = [{"weight": 1, "preference": term}]
-    body["spec"]["template"]["spec"] |= {
-        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
-        "enableServiceLinks": False,
-    }
+    affinity = off_gpus(found.master)
+    affinity[PREFERRED] = [{"weight": 1, "preference": CONTROL_PLANE}, *affinity.get(PREFERRED, [])]
+    body["spec"]["template"]["spec"] |= {"affinity": {"nodeAffinity": affinity}, "enableServiceLinks": False}
     yield body
+
+
+def off_gpus(part: Part) -> Body:
+    """The node affinity that keeps PART off nodes with GPUs; those of the control plane it may use even so, or a
+    cluster of one node would have none.
+    """
+    keys = [*GPU_FEATURES, PRESENT]
+    without = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["true"]} for key in keys]}
+    if part.off_gpus == "never":
+        return {REQUIRED: {"nodeSelectorTerms": [without, CONTROL_PLANE]}}
+    return {PREFERRED: [{"weight": 100, "preference": without}]} if part.off_gpus else {}
 
 
 def worker(found: Installation) -> Iterator[Body]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import Body
-from .gfd import ACCOUNT
-from .inputs.nfd import Installation
+from . import admission
+from .inputs.nfd import Finders
 from .kube import metadata
 
 GROUP, VERSION = "nfd.k8s-sigs.io", "v1alpha1"
@@ -16,8 +16,6 @@ MODULES = {"gdrdrv": "gdrcopy", "nvidia_fs": "gds", "nvidia_peermem": "peermem"}
 POLICY = "gpustack-nodefeatures-of-own-node"
 NODE_LABEL = "nfd.node.kubernetes.io/node-name"
 """The label of a NodeFeature object that says which node it is about: the master labels that node."""
-TOKEN_NODE = "authentication.kubernetes.io/node-name"  # noqa: S105 - the name of a fact about a token, no password
-"""Where the API server puts the node of the pod that a token was made for."""
 
 
 def kernel_modules() -> Body:
@@ -41,48 +39,28 @@ def kernel_modules() -> Body:
     }
 
 
-def own_node_only(found: Installation) -> Iterator[Body]:
+def own_node_only(finders: Finders) -> Iterator[Body]:
     """An admission policy: a NodeFeature object is written by a pod of the node that it is about.
 
     RBAC can't say it: the worker and GFD may write all NodeFeature objects of the namespace, and the master takes each
     at its word. So one taken-over node could label, or strip of labels, all others. An object that is replaced must be
     the own node's too. A token that names no node is refused; since Kubernetes 1.30 every pod's token names one.
     """
-    accounts = [f"system:serviceaccount:{found.namespace}:{name}" for name in (f"{found.name}-worker", ACCOUNT)]
     about = f"metadata.?labels[?'{NODE_LABEL}']"
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(POLICY),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [GROUP],
-                        "apiVersions": [VERSION],
-                        "operations": ["CREATE", "UPDATE"],
-                        "resources": ["nodefeatures"],
-                    }
-                ]
-            },
-            "matchConditions": [{"name": "finder", "expression": f"request.userInfo.username in {accounts}"}],
-            "variables": [
-                {"name": "here", "expression": f"request.userInfo.?extra[?'{TOKEN_NODE}'].orValue([])"},
-                {"name": "node", "expression": f"object.{about}.orValue('')"},
-                {"name": "before", "expression": f"oldObject == null ? '' : oldObject.{about}.orValue('')"},
-            ],
-            "validations": [
-                {
-                    "expression": "variables.here == [variables.node] && variables.before in ['', variables.node]",
-                    "message": "a pod may write NodeFeature objects about its own node only",
-                }
-            ],
-        },
-    }
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(POLICY),
-        "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
-    }
+    return admission.policy(
+        POLICY,
+        finders.mode,
+        rules=[admission.over(GROUP, "nodefeatures", "CREATE UPDATE", VERSION)],
+        condition={**admission.callers(finders.namespace, finders.accounts), "name": "finder"},
+        variables=[
+            admission.HERE,
+            {"name": "node", "expression": f"object.{about}.orValue('')"},
+            {"name": "before", "expression": f"oldObject == null ? '' : oldObject.{about}.orValue('')"},
+        ],
+        validations=[
+            {
+                "expression": "variables.here == [variables.node] && variables.before in ['', variables.node]",
+                "message": "a pod may write NodeFeature objects about its own node only",
+            }
+        ],
+    )

@@ -40,7 +40,7 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
             yield trusted_authorities(common.namespace, STATE)
         for driver in inputs.drivers:
             for account in dict.fromkeys(target.account for target in driver.pods):
-                yield from rights_of(common, account)
+                yield from rights_of(common, account, evicts=inputs.evicts)
         yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
 
 
@@ -51,10 +51,10 @@ def daemonsets(inputs: NvidiaDriversInputs) -> Iterator[Body]:
             yield driver_daemonset(inputs.common, driver, target)
 
 
-def rights_of(common: Common, account: str) -> Iterator[Body]:
-    """The service account ACCOUNT, and what it may do."""
+def rights_of(common: Common, account: str, *, evicts: bool) -> Iterator[Body]:
+    """The service account ACCOUNT, and what it may do; EVICTS as in driver.py."""
     role = [PRIVILEGED_SCC] if common.openshift else []
-    yield from access(account, common.namespace, role=role, cluster=rights(common), labels=STATE)
+    yield from access(account, common.namespace, role=role, cluster=rights(common, evicts=evicts), labels=STATE)
     if common.openshift:
         yield scc(account, common.namespace, like="nvidia-driver", labels=STATE)
 

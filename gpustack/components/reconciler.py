@@ -13,16 +13,18 @@ from ..model import Body, Stage
 from ..reconciler import keys
 from .component import Component
 from .inputs.reconciler import ReconcilerInputs
-from .kube import access, metadata, rule, service, service_monitor
+from .kube import access, grant_here, metadata, rule, service, service_monitor
 from .pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .reconciler_alerts import alerts
-from .reconciler_guards import admission_policy, flow_schema
+from .reconciler_guards import admission_policy, flow_schema, lease_policy
 
 NAME = "gpustack-reconciler"
 """Of every object, the Lease included."""
 LABELS = {"app": NAME}
 PORT, PROBES = 8080, 8081
 """Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
+EVENTS = "default"
+"""The namespace of Events about nodes, and the only one that it writes them to."""
 
 
 class Reconciler(Component[ReconcilerInputs]):
@@ -32,20 +34,24 @@ class Reconciler(Component[ReconcilerInputs]):
 
     def manifests(self, inputs: ReconcilerInputs) -> Iterator[Body]:
         yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(), labels=LABELS)
+        events = [rule("events.k8s.io", "events", "create")]
+        yield from grant_here(
+            f"{NAME}-events", events, account=NAME, namespace=EVENTS, labels=LABELS, home=inputs.namespace
+        )
         yield deployment(inputs)
         yield disruption_budget(inputs)
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
         if inputs.flow_schema:
             yield flow_schema(NAME, inputs.namespace)
-        if inputs.admission_policy:
-            yield from admission_policy(NAME, inputs)
+        yield from admission_policy(NAME, inputs)
+        yield from lease_policy(NAME, inputs)
         if inputs.monitoring:
             yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app")
             yield alerts(NAME, inputs)
 
 
 def rights() -> list[Body]:
-    """What it does everywhere: pods of any namespace may use a GPU. Events about nodes are in the namespace default."""
+    """What it does everywhere: pods of any namespace may use a GPU."""
     return [
         rule("", "nodes", "get list watch patch"),
         rule("", "pods", "get list watch"),
@@ -53,7 +59,6 @@ def rights() -> list[Body]:
         rule("gpustack.dev", "nodepolicies", "get list watch"),
         rule("gpustack.dev", "nodepolicies/status", "patch update"),
         rule("resource.k8s.io", "resourceclaims", "get list"),
-        rule("events.k8s.io", "events", "create patch"),
     ]
 
 

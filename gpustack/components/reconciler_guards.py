@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from ..model import Body
 from ..reconciler import keys
+from . import admission
+from .admission import named
 from .inputs.reconciler import ReconcilerInputs
 from .kube import metadata
 
@@ -26,8 +28,6 @@ LABELS = (
 """Labels outside our own domain that it may change, with those that begin with `keys.DEPLOY`."""
 ANNOTATIONS = (keys.UPGRADES_ENABLED, *keys.UPSTREAM_ANNOTATIONS, keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)
 """Annotations outside our own domain that it may change."""
-UNTOUCHED = {"podCIDR": "''", "podCIDRs": "[]", "providerID": "''", "externalID": "''"}
-"""Fields of a Node's spec beside `unschedulable` and `taints`, and what stands for an absent one."""
 
 
 def flow_schema(name: str, namespace: str) -> Body:
@@ -56,50 +56,40 @@ def flow_schema(name: str, namespace: str) -> Body:
 
 def admission_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
     """The policy over what the program changes on Nodes, and its binding."""
-    account, policy = f"system:serviceaccount:{inputs.namespace}:{name}", f"{name}-nodes"
-    nodes = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["UPDATE"],
-        "resources": ["nodes"],
-        "scope": "*",
-    }
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(policy, labels={"app": name}),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "matchPolicy": "Equivalent",
-                "namespaceSelector": {},
-                "objectSelector": {},
-                "resourceRules": [nodes],
-            },
-            "matchConditions": [
-                {"name": "reconciler", "expression": f"request.userInfo.username == '{account}'"},
-            ],
-            "variables": list(variables()),
-            "validations": list(validations(inputs.startup_taints)),
-        },
-    }
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(policy, labels={"app": name}),
-        "spec": {"policyName": policy, "validationActions": ["Deny"]},
-    }
+    if inputs.guard == "Off":
+        return
+    account = admission.user(inputs.namespace, name)
+    yield from admission.policy(
+        f"{name}-nodes",
+        inputs.guard,
+        rules=[admission.over("", "nodes", "UPDATE")],
+        condition={"name": "reconciler", "expression": f"request.userInfo.username == '{account}'"},
+        variables=admission.node_changes(),
+        validations=validations(inputs.startup_taints),
+        labels={"app": name},
+    )
 
 
-def variables() -> Iterator[Body]:
-    """Labels, annotations and taints of the Node, before and after; empty where there are none."""
-    for when, subject in (("Before", "oldObject"), ("After", "object")):
-        for field, path, empty in (
-            ("labels", "metadata.?labels", "{}"),
-            ("annotations", "metadata.?annotations", "{}"),
-            ("taints", "spec.?taints", "[]"),
-        ):
-            yield {"name": f"{field}{when}", "expression": f"{subject}.{path}.orValue({empty})"}
+def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
+    """The policy that it makes its own Lease only: a right to create can't be limited to a name. By the name of
+    another's it would be leader in its place.
+    """
+    if inputs.guard == "Off":
+        return
+    yield from admission.policy(
+        f"{name}-lease",
+        inputs.guard,
+        rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
+        condition=admission.callers(inputs.namespace, [name]),
+        variables=[],
+        validations=[
+            {
+                "expression": f"object.metadata.?name.orValue('') == '{name}'",
+                "message": "the reconciler makes its own Lease only",
+            }
+        ],
+        labels={"app": name},
+    )
 
 
 def validations(startup_taints: Iterable[tuple[str, str]]) -> Iterator[Body]:
@@ -109,44 +99,18 @@ def validations(startup_taints: Iterable[tuple[str, str]]) -> Iterator[Body]:
     gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
     yield {"expression": " || ".join(gpu), "message": "the reconciler changes nodes with a GPU only"}
     for field, own in (
-        ("labels", owned("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY))),
-        ("annotations", owned("key", ANNOTATIONS, (f"{keys.DOMAIN}/",))),
+        ("labels", named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY))),
+        ("annotations", named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",))),
     ):
-        before, after = f"variables.{field}Before", f"variables.{field}After"
-        kept = f"{before}[?key].orValue('') == {after}[key] && key in {before}"
         yield {
-            "expression": f"{after}.all(key, ({kept}) || {own}) && {before}.all(key, key in {after} || {own})",
+            "expression": admission.only(field, own),
             "message": f"the reconciler changes its own {field} of a node only",
         }
-    same = [
-        f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-        for name, empty in UNTOUCHED.items()
-    ]
-    same += [
-        f"object.metadata.?{name}.orValue([]) == oldObject.metadata.?{name}.orValue([])"
-        for name in ("finalizers", "ownerReferences")
-    ]
     yield {
-        "expression": " && ".join(same),
+        "expression": admission.same_node(),
         "message": "the reconciler changes nothing of a node's spec but whether it is schedulable, and startup taints",
     }
     yield {
-        "expression": taints(startup_taints),
+        "expression": admission.taints(startup_taints),
         "message": "the reconciler adds no taint, and removes those of spec.reconciler.startupTaints only",
     }
-
-
-def owned(key: str, names: Iterable[str], prefixes: Iterable[str]) -> str:
-    """The expression that KEY is one of NAMES or begins with one of PREFIXES."""
-    parts = [f"{key}.startsWith('{prefix}')" for prefix in prefixes]
-    return " || ".join([*parts, f"{key} in {list(names)}"])
-
-
-def taints(startup: Iterable[tuple[str, str]]) -> str:
-    """The expression that no taint came, and none went but those of STARTUP. When one was added is not looked at."""
-    same = "a.key == b.key && a.effect == b.effect && a.?value.orValue('') == b.?value.orValue('')"
-    gone = " || ".join(f"(a.key == '{key}' && a.effect == '{effect}')" for key, effect in startup)
-    before, after = "variables.taintsBefore", "variables.taintsAfter"
-    stays = f"{after}.exists(b, {same})"
-    leaves = f"{gone} || {stays}" if gone else stays
-    return f"{after}.all(a, {before}.exists(b, {same})) && {before}.all(a, {leaves})"

@@ -47,6 +47,8 @@ class Entry(NamedTuple):
 
 REGISTRY: tuple[Entry, ...] = (
     Entry("namespace", "namespace", "Namespace", dra=True),
+    Entry("guards", "guards", "Guards", dra=True),
+    Entry("network-policies", "network_policies", "NetworkPolicies", dra=True),
     Entry("runtime-classes", "runtime_classes", "RuntimeClasses"),
     Entry("nfd", "nfd", "NodeFeatureDiscovery", dra=True, guarded=True),
     Entry("extra-objects", "extra_objects", "ExtraObjects", dra=True),

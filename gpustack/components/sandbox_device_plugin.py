@@ -27,7 +27,7 @@ class SandboxDevicePlugin(Component[SandboxDevicePluginInputs]):
 
     def manifests(self, inputs: SandboxDevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [])
+        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], token=False)
         if common.openshift:
             yield scc(NAME, common.namespace)
         main = plugin(inputs, NAME, VFIO)

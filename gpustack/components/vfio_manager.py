@@ -30,7 +30,7 @@ class VfioManager(Component[VfioManagerInputs]):
     def manifests(self, inputs: VfioManagerInputs) -> Iterator[Body]:
         common = inputs.common
         role = [PRIVILEGED_SCC] if common.openshift else []
-        yield from access(NAME, common.namespace, role=role, cluster=rights(common))
+        yield from access(NAME, common.namespace, role=role, cluster=rights(common, inputs.manager))
         if common.openshift:
             yield scc(NAME, common.namespace)
         if not common.traits.vfio_manager_program:

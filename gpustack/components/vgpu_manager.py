@@ -41,7 +41,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
             NAME,
             common.namespace,
             role=[PRIVILEGED_SCC] if common.openshift else [],
-            cluster=[*rights(common), rule("apps", "daemonsets", "get")],
+            cluster=[*rights(common, inputs.manager), rule("apps", "daemonsets", "get")],
         )
         if common.openshift:
             yield scc(NAME, common.namespace)

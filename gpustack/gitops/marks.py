@@ -37,6 +37,7 @@ AT_ONCE = {
     "DeviceClass",
     "LimitRange",
     "Namespace",
+    "NetworkPolicy",
     "PriorityClass",
     "ResourceClaimTemplate",
     "ResourceQuota",
@@ -53,6 +54,8 @@ AT_ONCE = {
 
 LAST_WAVE = len(STAGES)
 NEVER_PRUNED = {"CustomResourceDefinition", "Namespace"}
+FREELY_PRUNED = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+"""No driver stops for want of them, and whoever leaves removes them first."""
 
 
 class Marks(NamedTuple):
@@ -89,7 +92,7 @@ def _texts(value: Any) -> Iterator[str]:
 def marked(resource: Resource, marks: Marks, *, guarded: bool) -> Resource:
     """RESOURCE with the annotations for the engine. GUARDED: its component keeps drivers running."""
     keep = (
-        guarded
+        (guarded and resource.kind not in FREELY_PRUNED)
         or resource.kind in NEVER_PRUNED
         or (resource.kind == "ConfigMap" and resource.group == "" and resource.name in marks.mounted)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
@@ -16,6 +16,7 @@ OPEN_NAMESPACES = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
 """Label namespaces, with what is below them, that node feature discovery may use although Kubernetes owns their
 domain."""
 
+OnGpuNodes = Literal["never", "avoid"]
 PCI_CLASS = Form(
     "pci_class",
     "PCI class",
@@ -75,6 +76,10 @@ class Nfd(ImageSource):
     pciClasses: list[Annotated[str, PCI_CLASS]] = items()
     """Further PCI classes whose devices are labelled by vendor, besides those of network and display devices. Absent:
     none."""
+    onGpuNodes: OnGpuNodes | None = None
+    """Whether the parts that serve every node, master and gc, may run on a node with GPUs: `never`, unless it is one of
+    the control plane; `avoid` where there may be no other; a `nodeSelector` of their own wins over both. Absent:
+    never."""
     master: NfdPart = section()
     """The part that labels nodes, one per cluster."""
     worker: NfdPart = section()

@@ -22,6 +22,7 @@ from .extra import Manifest, Reference
 from .gfd import Gfd
 from .gitops import GitOps
 from .gpu_cluster import GpuCluster
+from .guards import Guards
 from .kubevirt import KubeVirt
 from .mig import Mig, MigManager
 from .nfd import Nfd
@@ -112,6 +113,8 @@ class PolicySpec(Section):
     reconciler: Reconciler | None = None
     """The program in the cluster that labels nodes and rolls drivers and MIG layouts. Absent: none, and nobody labels
     nodes."""
+    guards: Guards = section()
+    """What the API server refuses to the stack's own accounts, and who may reach its pods."""
     gitops: GitOps | None = None
     """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
     alerts: future.Undecided | None = None

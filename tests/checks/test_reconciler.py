@@ -174,6 +174,8 @@ def test_admission_policy(version: str, wanted: bool | None, refused: bool) -> N
     """What was asked for by name is not left out without a word."""
     section = {**IMAGE, **({"admissionPolicy": wanted} if wanted is not None else {})}
     assert bool(found("GPU829", spec(cluster={"kubernetesVersion": version}, reconciler=section))) is refused
+    guarded = spec(cluster={"kubernetesVersion": version}, guards={"mode": "Audit" if wanted else None})
+    assert bool(found("GPU829", guarded)) is refused
 
 
 def test_budgets() -> None:

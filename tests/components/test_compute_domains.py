@@ -55,7 +55,7 @@ def test_a_gpu_cluster_excludes_the_container_stack() -> None:
     spec = policy(nodePools=[GB200], gpuCluster={"dcgm": {"enabled": True}})
     on = {entry.id for entry in REGISTRY if entry.inputs(spec) is not None}
     dra = {"dra-driver", "dra-dcgm", "dra-dcgm-exporter", "dra-validator"}
-    assert on == {"namespace", "nfd", "nvidia-drivers", *dra}
+    assert on == {"namespace", "guards", "nfd", "nvidia-drivers", *dra}
 
 
 def test_only_nodes_that_can_have_them() -> None:

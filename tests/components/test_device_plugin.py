@@ -28,16 +28,17 @@ def settings(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, 
 
 
 def test_objects() -> None:
-    """The component's objects (1.4), and the rights that it needs (6): it reads nodes."""
+    """The component's objects (1.4), and the rights that it needs (6): with several configurations it reads nodes,
+    without it asks the API server for nothing and its pods get no token."""
     found = rendered()
-    assert set(found) == {
-        f"ServiceAccount/{NAME}",
-        f"ClusterRole/{NAME}",
-        f"ClusterRoleBinding/{NAME}",
-        "ConfigMap/nvidia-device-plugin-entrypoint",
-        f"DaemonSet/{DAEMONSET}",
-    }
-    assert grants(found[f"ClusterRole/{NAME}"]) == {"nodes:get", "nodes:list", "nodes:watch"}
+    own = {f"ServiceAccount/{NAME}", "ConfigMap/nvidia-device-plugin-entrypoint", f"DaemonSet/{DAEMONSET}"}
+    assert set(found) == own
+    assert found[f"ServiceAccount/{NAME}"]["automountServiceAccountToken"] is False
+    several = rendered(config=CONFIG)
+    assert set(several) == {*own, f"ClusterRole/{NAME}", f"ClusterRoleBinding/{NAME}"}
+    assert grants(several[f"ClusterRole/{NAME}"]) == {"nodes:get", "nodes:list", "nodes:watch"}
+    assert "automountServiceAccountToken" not in several[f"ServiceAccount/{NAME}"]
+    assert "automountServiceAccountToken" not in pod_of(found, DAEMONSET)
     openshift = rendered({"openshift": True})
     assert grants(openshift[f"Role/{NAME}"]) == {"securitycontextconstraints=privileged:use"}
     assert found[f"DaemonSet/{DAEMONSET}"]["metadata"]["annotations"] == {"openshift.io/scc": "hostmount-anyuid"}

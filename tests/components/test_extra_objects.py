@@ -106,13 +106,36 @@ def test_every_kind_has_a_scope() -> None:
 
 
 def test_bodies_are_as_the_policy_wrote_them() -> None:
-    """Nothing is added to an object but its namespace."""
-    wanted = {**body("ConfigMap", labels={"a": "b"}), "data": {"k": "v"}}
-    inputs = from_spec(spec(extraObjects=[wanted]))
+    """Nothing is added to an object but its namespace, and to a ConfigMap of the stack's namespace the mark by which
+    its guard knows it."""
+    claim = body("PersistentVolumeClaim", labels={"a": "b"})
+    inputs = from_spec(spec(extraObjects=[claim]))
     assert inputs is not None
     (found,) = inputs.objects
-    assert found == {**wanted, "metadata": {**wanted["metadata"], "namespace": "gpu-operator"}}
+    assert found == {**claim, "metadata": {**claim["metadata"], "namespace": "gpu-operator"}}
     assert from_spec(spec()) is None
+
+
+@pytest.mark.parametrize(
+    ("namespace", "data", "label", "mark"),
+    [
+        ("", {"k": "v"}, None, "true"),
+        ("gpu-operator", {"k": "v"}, None, "true"),
+        ("other", {"k": "v"}, None, None),
+        ("", None, None, None),
+        ("", {"k": "v"}, "false", "false"),
+    ],
+)
+def test_config_maps_are_guarded(
+    namespace: str, data: dict[str, str] | None, label: str | None, mark: str | None
+) -> None:
+    """A ConfigMap that pods of the stack can mount is marked; not one of another namespace, nor one that another
+    program fills, nor one whose own label says no."""
+    wanted = body("ConfigMap", **({"namespace": namespace} if namespace else {}))
+    wanted["metadata"]["labels"] = {"a": "b", **({"gpustack.dev/guarded": label} if label else {})}
+    inputs = from_spec(spec(extraObjects=[{**wanted, **({"data": data} if data else {})}]))
+    assert inputs is not None
+    assert inputs.objects[0]["metadata"]["labels"].get("gpustack.dev/guarded") == mark
 
 
 def test_secrets() -> None:

@@ -16,6 +16,7 @@ from gpustack.components.component import Component
 from gpustack.components.inputs.nfd import NfdInputs, from_spec, installation
 from gpustack.policy.nfd import Nfd
 from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.reconciler.keys import GPU_FEATURES, PRESENT
 from tests.components import common
 from tests.components.nfd import NAME, ROLES, config, inputs, pod, rendered
 
@@ -63,9 +64,14 @@ def test_name_of_another_helm_release(release: str, name: str) -> None:
 
 def test_existing_installation_is_left_alone() -> None:
     """With `enabled: false` nothing of node feature discovery is rendered, CRDs included; the rule, which is the
-    operator's own, still comes along where it is asked for."""
-    assert inputs({"enabled": False}) is None
-    assert set(rendered({"enabled": False, "nodefeaturerules": True})) == {"NodeFeatureRule/nvidia-kernel-modules"}
+    operator's own, still comes along where it is asked for, and so does the guard over what GFD tells it."""
+    guard = {f"ValidatingAdmissionPolicy{end}/gpustack-nodefeatures-of-own-node" for end in ("", "Binding")}
+    assert inputs({"enabled": False}, gfd={"enabled": False}) is None
+    assert set(rendered({"enabled": False})) == guard
+    assert set(rendered({"enabled": False, "nodefeaturerules": True})) == {
+        "NodeFeatureRule/nvidia-kernel-modules",
+        *guard,
+    }
 
 
 def test_rule_for_kernel_modules() -> None:
@@ -99,6 +105,7 @@ CHANGES: dict[str, Any] = {
     "helmRelease": "gpu-operator-1712345678",
     "labelNamespaces": ["example.com"],
     "pciClasses": ["12"],
+    "onGpuNodes": "avoid",
     "repository": "registry.example/nfd",
     "image": "other",
     "version": "v1",
@@ -153,8 +160,25 @@ def test_tolerations() -> None:
     assert pod(rendered(daemonsets={"tolerations": [sku]}), "worker")["tolerations"] == [control, gpu, sku]
     own = rendered({"worker": {"tolerations": [sku]}}, daemonsets={"tolerations": [gpu]})
     assert pod(own, "worker")["tolerations"] == [sku]
-    assert pod(rendered(), "master")["tolerations"] == [control]
-    assert "tolerations" not in pod(rendered(), "gc")
+    assert pod(rendered(), "master")["tolerations"] == pod(rendered(), "gc")["tolerations"] == [control]
+
+
+def test_what_serves_all_nodes_keeps_off_gpus() -> None:
+    """Master and gc run on no node with a GPU, unless it is of the control plane; or rather on others, where the policy
+    says so; or where a node selector of their own says. The worker runs everywhere."""
+    required, preferred = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+    for role in ("master", "gc"):
+        found = pod(rendered(), role)["affinity"]["nodeAffinity"]
+        off, control = found[required]["nodeSelectorTerms"]
+        assert {each["key"] for each in off["matchExpressions"]} == {*GPU_FEATURES, PRESENT}
+        assert all((each["operator"], each["values"]) == ("NotIn", ["true"]) for each in off["matchExpressions"])
+        assert control["matchExpressions"] == [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
+        avoids = pod(rendered({"onGpuNodes": "avoid"}), role)["affinity"]["nodeAffinity"]
+        assert required not in avoids
+        assert avoids[preferred][-1] == {"weight": 100, "preference": off}
+        own = pod(rendered({role: {"nodeSelector": {"a": "b"}}}), role)
+        assert required not in own.get("affinity", {}).get("nodeAffinity", {})
+    assert "affinity" not in pod(rendered(), "worker")
 
 
 def test_worker_finds_gpus() -> None:

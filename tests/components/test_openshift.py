@@ -131,10 +131,14 @@ def finder(**section: Any) -> dict[str, Body]:
     return render(NodeFeatureDiscovery, inputs) if inputs else {}
 
 
+GUARD = [f"ValidatingAdmissionPolicy{end}/gpustack-nodefeatures-of-own-node" for end in ("", "Binding")]
+"""Over what GFD tells the finder."""
+
+
 def test_openshift_runs_its_own_finder() -> None:
     """`nfd.enabled` asks OpenShift's operator for an instance, and installs nothing (platforms.yaml, needs)."""
     bodies = finder(enabled=True)
-    assert list(bodies) == ["NodeFeatureDiscovery/nfd-instance"]
+    assert list(bodies) == [*GUARD, "NodeFeatureDiscovery/nfd-instance"]
     body = bodies["NodeFeatureDiscovery/nfd-instance"]
     assert validate(body, "1.33") == []
     assert body["metadata"]["namespace"] == "openshift-nfd"
@@ -143,7 +147,7 @@ def test_openshift_runs_its_own_finder() -> None:
     assert pci["deviceLabelFields"] == ["vendor"]
     assert body["spec"]["extraLabelNs"] == ["nvidia.com"]
     assert "image" not in body["spec"]["operand"]
-    assert finder(enabled=False) == {}
+    assert list(finder(enabled=False)) == GUARD
 
 
 def test_what_a_policy_says_about_the_finder() -> None:

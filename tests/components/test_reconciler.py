@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.components.inputs.reconciler import from_spec
+from gpustack.components.reconciler import EVENTS
 from gpustack.policy.promql import named
 from gpustack.reconciler import keys
 from tests.components.common import env, grants, spec
@@ -22,8 +23,8 @@ def pod(reconciler: dict[str, Any] | None = None, **sections: Any) -> Any:
 
 
 def test_rights() -> None:
-    """The program may do what it does and no more: pods are deleted and Leases written in its own namespace only, and
-    no Secret or ConfigMap is read."""
+    """The program may do what it does and no more: pods are deleted and Leases written in its own namespace only,
+    Events in that of nodes' Events only, and no Secret or ConfigMap is read."""
     bodies = program()
     cluster, here = bodies[f"ClusterRole/{NAME}"], bodies[f"Role/{NAME}"]
     assert grants(cluster) == {
@@ -31,8 +32,12 @@ def test_rights() -> None:
         *("nodepolicies:get", "nodepolicies:list", "nodepolicies:watch"),
         *("nodepolicies/status:patch", "nodepolicies/status:update"),
         *("pods:get", "pods:list", "pods:watch", "pods/eviction:create"),
-        *("resourceclaims:get", "resourceclaims:list", "events:create", "events:patch"),
+        *("resourceclaims:get", "resourceclaims:list"),
     }
+    events, binding = bodies[f"Role/{NAME}-events"], bodies[f"RoleBinding/{NAME}-events"]
+    assert grants(events) == {"events:create"}
+    assert events["metadata"]["namespace"] == binding["metadata"]["namespace"] == EVENTS
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": NAME, "namespace": "gpu-operator"}]
     assert grants(here) == {
         "pods:delete",
         *(f"{kind}:{verb}" for kind in ("daemonsets", "controllerrevisions") for verb in ("get", "list", "watch")),
@@ -40,7 +45,7 @@ def test_rights() -> None:
         *(f"leases={NAME}:{verb}" for verb in ("get", "list", "patch", "update")),
     }
     groups = {rule["apiGroups"][0] for body in (cluster, here) for rule in body["rules"]}
-    assert groups == {"", "gpustack.dev", "resource.k8s.io", "events.k8s.io", "apps", "coordination.k8s.io"}
+    assert groups == {"", "gpustack.dev", "resource.k8s.io", "apps", "coordination.k8s.io"}
 
 
 def test_pods() -> None:
@@ -157,6 +162,14 @@ def test_admission_policy() -> None:
 def test_admission_policy_can_be_missing(reconciler: dict[str, Any], version: str, there: bool) -> None:
     """Older API servers don't know the kind, and a policy may do without."""
     assert (POLICY in program(reconciler, cluster={"kubernetesVersion": version})) is there
+
+
+def test_it_makes_no_lease_of_others() -> None:
+    """A right to create knows no names: the API server holds it to the name of its own Lease."""
+    found = program()[f"ValidatingAdmissionPolicy/{NAME}-lease"]["spec"]
+    (rule,), (check,) = found["matchConstraints"]["resourceRules"], found["validations"]
+    assert (rule["resources"], rule["operations"]) == (["leases"], ["CREATE"])
+    assert f"== '{NAME}'" in check["expression"]
 
 
 def test_monitoring() -> None:

@@ -91,9 +91,13 @@ def test_resources_of_the_policy_replace_the_built_in_ones() -> None:
 
 
 def test_rights() -> None:
-    """Those of the driver manager; versions of OpenShift are read there alone."""
+    """Those of the driver manager, which evicts only where the policy tells it to; versions of OpenShift are read there
+    alone."""
     found = grants(rendered()[f"ClusterRole/{NAME}"])
-    assert {"nodes:patch", "pods:list", "pods/eviction:create"} <= found
+    assert {"nodes:patch", "pods:list"} <= found
+    assert "pods/eviction:create" not in found
+    told = Manager(image="manager:1", env=(("ENABLE_AUTO_DRAIN", "true"),))
+    assert "pods/eviction:create" in grants(rendered(manager=told)[f"ClusterRole/{NAME}"])
     assert not any(right.startswith("clusterversions") for right in found)
     assert f"Role/{NAME}" not in rendered()
     bodies = rendered({"openshift": True})

@@ -27,7 +27,7 @@ FOREIGN_TAINT = {"key": "example.com/broken", "effect": "NoSchedule"}
 def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[ControlPlane]:
     """A control plane with dist/dra-gb200 and the device plugin's stack of dist/lab-a100; two nodes, no kubelets."""
     with ControlPlane(tmp_path_factory.mktemp("admission"), emulated=emulated) as plane:
-        for cluster in ("lab-a100", "dra-gb200"):
+        for cluster in ("dra-gb200", "lab-a100"):  # the last one's guards stay: GFD is of the device plugin's stack
             apply_cluster(plane.admin, DIST / cluster)
         for name in ("here", "there"):
             plane.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})

@@ -90,7 +90,9 @@ def test_the_project_permits_what_is_rendered_and_no_more(store: Store) -> None:
     stack = compiled(policy(ARGOCD, extraObjects=[claim]), store)
     spec = named(objects(plan(stack), "prod"))["AppProject/gpustack-prod"]["spec"]
     assert spec["sourceRepos"] == [URL]
-    assert spec["destinations"] == [{"name": "prod-eu-1", "namespace": name} for name in ("data", "gpu-operator")]
+    assert spec["destinations"] == [
+        {"name": "prod-eu-1", "namespace": name} for name in ("data", "default", "gpu-operator")
+    ]
     for file in stack.files:
         body = yaml.safe_load(file.text)
         item = {"group": body["apiVersion"].rpartition("/")[0], "kind": body["kind"]}
@@ -115,7 +117,7 @@ def test_the_project_permits_this_cluster_alone(store: Store, cluster: dict[str,
     made = planned(store, destination=cluster)
     assert application(made)["destination"] == {**cluster, "namespace": "gpu-operator"}
     project = named(objects(made, "prod"))["AppProject/gpustack-prod"]["spec"]
-    assert project["destinations"] == [{**pattern, "namespace": "gpu-operator"}]
+    assert project["destinations"] == [{**pattern, "namespace": name} for name in ("default", "gpu-operator")]
 
 
 def test_known_kinds_are_all_that_is_rendered() -> None:

@@ -21,6 +21,8 @@ Pairs = tuple[tuple[str, str], ...]
 Runtime = Literal["containerd", "crio", "docker"]
 DEFAULT_DRIVER_DIR = "/run/nvidia/driver"
 DEFAULT_INSTALL_DIR = "/usr/local/nvidia"
+GUARDED = {"gpustack.dev/guarded": "true"}
+"""The label of ConfigMaps that only who applies the render may write (guards.py)."""
 
 
 class Inputs(BaseModel):

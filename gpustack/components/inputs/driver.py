@@ -28,6 +28,7 @@ from .driver_names import daemonset_name
 from .driver_pools import KERNEL_LABEL, targets
 from .driver_settings import DriverPod, DriverSettings, driver_pod, refusals, settings
 from .driver_toolkit import RHCOS_LABEL
+from .rollout import managers_evict
 
 if TYPE_CHECKING:
     from ...policy.node_pools import NodePool
@@ -46,6 +47,7 @@ class DriverInputs(Inputs):
     """Without node pools there are no `pods`: rights and ConfigMap are there, and nothing runs.
 
     The `pods` stay away from the nodes of those who are in `pools`. `revisions`: DaemonSets name their pod template.
+    `evicts`: driver managers evict, as no reconciler does on all nodes.
     """
 
     common: Common
@@ -53,6 +55,7 @@ class DriverInputs(Inputs):
     pods: tuple[DriverPod, ...] = ()
     pools: tuple[PoolDriver, ...] = ()
     revisions: bool = False
+    evicts: bool = True
 
 
 def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
@@ -75,7 +78,8 @@ def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
     findings += [finding for finding in refused if finding not in findings]
     if findings or found is None:
         raise FindingsError(*findings)
-    return found.model_copy(update={"pools": tuple(pools), "revisions": reconciler.runs(spec)})
+    rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
+    return found.model_copy(update={"pools": tuple(pools), **rolled})
 
 
 def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Finding]]:

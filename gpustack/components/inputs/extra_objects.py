@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.kubernetes import CLUSTER_SCOPED
-from ...model import Finding, FindingsError
-from .common import Inputs
+from ...model import Body, Finding, FindingsError
+from .common import GUARDED, Inputs
 from .configs import refuse_large
 
 if TYPE_CHECKING:
@@ -38,8 +38,19 @@ def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
         first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
         if first != position:
             raise FindingsError(twice(first, position, f"{body['kind']} {meta['name']}"))
-        found.append(body)
+        found.append(guarded(body, spec.cluster.namespace))
     return ExtraObjectsInputs(objects=tuple(found)) if found else None
+
+
+def guarded(body: Body, namespace: str) -> Body:
+    """BODY, marked as written by nobody but who applies the render where it is a ConfigMap that pods of the stack, in
+    NAMESPACE, can mount. One without content is another program's to fill, and a label of its own wins.
+    """
+    meta, full = body["metadata"], body.get("data") or body.get("binaryData")
+    labels = meta.get("labels") or {}
+    if body["kind"] != "ConfigMap" or meta.get("namespace") != namespace or not full or not isinstance(labels, dict):
+        return body
+    return {**body, "metadata": {**meta, "labels": {**GUARDED, **labels}}}
 
 
 def twice(first: int, second: int, what: str) -> Finding:

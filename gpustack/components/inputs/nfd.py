@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ...catalog import kubernetes, releases
+from ...catalog import releases
+from ...policy import guards
 from ...policy.nfd import OPEN_NAMESPACES, reserved
+from ...policy.workloads import kata, sandbox
 from .common import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
 from .dra import as_policy
 
 if TYPE_CHECKING:
-    from ...policy.nfd import NfdPart
+    from ...policy.nfd import Nfd, NfdPart
     from ...policy.spec import ClusterPolicySpec
 
 HELM_RELEASE, CHART = "gpu-operator", "node-feature-discovery"
@@ -36,9 +38,8 @@ RESOURCES: dict[str, dict[str, Any]] = {
     "gc": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "10m", "memory": "128Mi"}},
 }
 """What the sub-chart sets, the same in v0.18.2 to v0.19.0."""
-
-OWN_NODE_SINCE = (1, 30)
-"""ValidatingAdmissionPolicy is stable and a token tells its pod's node from this Kubernetes version on."""
+GFD, KATA_PLUGIN = "nvidia-gpu-feature-discovery", "nvidia-kata-sandbox-device-plugin"
+"""Accounts besides the worker's that write NodeFeature objects: GFD, and the plugin that runs GFD in a Kata guest."""
 
 
 class Part(Inputs):
@@ -48,12 +49,13 @@ class Part(Inputs):
     tolerations: tuple[dict[str, Any], ...] = ()
     node_selector: dict[str, str] = {}
     priority_class: str = "system-node-critical"
+    off_gpus: Literal["never", "avoid", ""] = ""
+    """Whether the pod keeps off nodes with GPUs: always, if there are others, or not at all."""
 
 
 class Installation(Inputs):
-    """Node feature discovery of our own. `crds` are the CRDs to bring, `helm_release` is part of names and selectors.
-
-    `own_node_only` holds the finders to their own node; the API server must know how (OWN_NODE_SINCE).
+    """Node feature discovery of our own. `crds` are the CRDs to bring, `helm_release` is part of names and
+    selectors.
     """
 
     namespace: str
@@ -64,7 +66,6 @@ class Installation(Inputs):
     crds: tuple[str, ...] = CRDS
     label_namespaces: tuple[str, ...] = LABEL_NAMESPACES
     pci_classes: tuple[str, ...] = PCI_CLASSES
-    own_node_only: bool = True
     master: Part
     worker: Part
     gc: Part
@@ -85,22 +86,48 @@ class Instance(Inputs):
     pci_classes: tuple[str, ...] = PCI_CLASSES
 
 
+class Finders(Inputs):
+    """The accounts of `namespace` that write NodeFeature objects, each held to its own node."""
+
+    namespace: str
+    accounts: tuple[str, ...]
+    mode: Literal["Deny", "Audit"] = "Deny"
+
+
 class NfdInputs(Inputs):
-    """`installation` and `instance` are None where the cluster has one; the operator's rule may come along even so."""
+    """`installation` and `instance` are None where the cluster has one; the operator's rule and the guard over
+    `finders` come along even so.
+    """
 
     installation: Installation | None = None
     instance: Instance | None = None
     rule: bool = False
+    finders: Finders | None = None
 
 
 def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
-    """None where the policy wants neither an installation nor the rule."""
-    installed, rule = spec.nfd.enabled is not False, bool(spec.nfd.nodefeaturerules)
-    if not installed:
-        return NfdInputs(rule=rule) if rule else None
-    if on_openshift(spec):
-        return NfdInputs(instance=instance(spec), rule=rule)
-    return NfdInputs(installation=installation(spec), rule=rule)
+    """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
+    installed = spec.nfd.enabled is not False
+    inside = installation(spec) if installed and not on_openshift(spec) else None
+    found = NfdInputs(
+        installation=inside,
+        instance=instance(spec) if installed and inside is None else None,
+        rule=bool(spec.nfd.nodefeaturerules),
+        finders=finders(spec, inside),
+    )
+    return found if found != NfdInputs() else None
+
+
+def finders(spec: ClusterPolicySpec, installed: Installation | None) -> Finders | None:
+    """Who writes NodeFeature objects; None where nobody of ours does, or no guard is rendered."""
+    mode, accounts = guards.mode(spec), [f"{installed.name}-worker"] if installed else []
+    if spec.gfd.enabled and spec.gpuCluster is None:
+        accounts.append(GFD)
+    if spec.kataSandboxDevicePlugin.enabled and spec.gpuCluster is None and sandbox(spec) and kata(spec):
+        accounts.append(KATA_PLUGIN)
+    if mode == "Off" or not accounts:
+        return None
+    return Finders(namespace=spec.cluster.namespace, accounts=tuple(accounts), mode=mode)
 
 
 def instance(spec: ClusterPolicySpec) -> Instance:
@@ -120,7 +147,6 @@ def installation(spec: ClusterPolicySpec) -> Installation:
     section = spec.nfd
     source = {"repository": section.repository, "image": section.image, "version": section.version}
     given = {name: value for name, value in source.items() if value is not None}
-    minor = kubernetes.minor(spec.cluster.kubernetesVersion or "")
     return Installation(
         namespace=spec.cluster.namespace,
         image=image(spec, dataclasses.replace(releases.release(spec.release).nfd_image, **given), "nfd"),
@@ -130,11 +156,18 @@ def installation(spec: ClusterPolicySpec) -> Installation:
         crds=owned_crds(spec, CRDS),
         label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
         pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
-        own_node_only=tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE,
-        master=part(section.master, "master", [CONTROL_PLANE]),
+        master=serving_all(part(section.master, "master", [CONTROL_PLANE]), section),
         worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(as_policy(spec).daemonsets.tolerations)]),
-        gc=part(section.gc, "gc", []),
+        gc=serving_all(part(section.gc, "gc", [CONTROL_PLANE]), section),
     )
+
+
+def serving_all(found: Part, section: Nfd) -> Part:
+    """FOUND, a part that serves every node, kept off those on which workloads with GPUs run.
+
+    Whoever is root on its node has its token. On a control plane's node they would have more than that anyway.
+    """
+    return found if found.node_selector else found.model_copy(update={"off_gpus": section.onGpuNodes or "never"})
 
 
 def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part:
@@ -151,15 +184,21 @@ def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part
 def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
     """Namespaces of the labels that the policy's own NodeFeatureRules set, where they are not Kubernetes' own.
 
-    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them. What is
-    no rule at all is left to validation.
+    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them.
+    """
+    for key in namespaced_labels(spec):
+        namespace = key.partition("/")[0]
+        if not reserved(namespace):
+            yield namespace
+
+
+def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Labels with a namespace that the policy's own NodeFeatureRules set. What is no rule at all is left to
+    validation.
     """
     for body in spec.extraObjects:
         found = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
         rules = found.get("rules") if isinstance(found, dict) else None
         for rule in rules if isinstance(rules, list) else []:
             labels = rule.get("labels") if isinstance(rule, dict) else None
-            for key in labels if isinstance(labels, dict) else {}:
-                namespace, slash, _ = str(key).partition("/")
-                if slash and not reserved(namespace):
-                    yield namespace
+            yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))

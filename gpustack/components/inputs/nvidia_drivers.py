@@ -30,6 +30,7 @@ from .driver_settings import (
     settings,
 )
 from .nvidia_driver_pools import targets_of, toolkits
+from .rollout import managers_evict
 
 if TYPE_CHECKING:
     from ...policy.nvidia_driver import NvidiaDriver
@@ -61,11 +62,12 @@ class NvidiaDriverInputs(Inputs):
 
 
 class NvidiaDriversInputs(Inputs):
-    """All drivers that have nodes. `revisions`: DaemonSets name their pod template."""
+    """All drivers that have nodes. `revisions` and `evicts` as in DriverInputs."""
 
     common: Common
     drivers: tuple[NvidiaDriverInputs, ...]
     revisions: bool = False
+    evicts: bool = True
 
 
 def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
@@ -89,7 +91,8 @@ def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
         raise FindingsError(*findings)
     if not found:
         return None
-    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found), revisions=reconciler.runs(spec))
+    rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
+    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found), **rolled)
 
 
 def common(spec: ClusterPolicySpec) -> Common:

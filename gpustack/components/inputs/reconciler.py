@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...catalog import kubernetes
-from ...policy import reconciler
+from ...policy import guards, reconciler
 from .common import Inputs, dump, dumped, image, pull_policy
-from .nfd import CONTROL_PLANE, GPU, OWN_NODE_SINCE
+from .nfd import CONTROL_PLANE, GPU
 
 if TYPE_CHECKING:
     from ...policy.reconciler import Deadlines
@@ -20,9 +19,9 @@ PRIORITY = "system-cluster-critical"
 
 
 class ReconcilerInputs(Inputs):
-    """`startup_taints` are those that it may remove, as key and effect. `admission_policy` and `flow_schema` are
-    rendered along; `monitoring`: the Prometheus operator's CRDs are there, and a node that has been in one phase for
-    `stuck_seconds` is worth an alert.
+    """`startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds it to its
+    own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there, and a node that has
+    been in one phase for `stuck_seconds` is worth an alert.
     """
 
     namespace: str
@@ -35,7 +34,7 @@ class ReconcilerInputs(Inputs):
     node_selector: dict[str, str] = {}
     tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
     startup_taints: tuple[tuple[str, str], ...] = ()
-    admission_policy: bool = True
+    guard: guards.Mode = "Deny"
     flow_schema: bool = True
     monitoring: bool = False
     stuck_seconds: int = 7200
@@ -57,17 +56,11 @@ def from_spec(spec: ClusterPolicySpec) -> ReconcilerInputs | None:
         node_selector=section.nodeSelector,
         tolerations=dumped(section.tolerations) or (CONTROL_PLANE, GPU),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
-        admission_policy=section.admissionPolicy is not False and knows_admission_policies(spec),
+        guard="Off" if section.admissionPolicy is False else guards.mode(spec),
         flow_schema=section.flowSchema is not False,
         monitoring=bool(spec.cluster.monitoring),
         stuck_seconds=longest(section.deadlines) + 1800,
     )
-
-
-def knows_admission_policies(spec: ClusterPolicySpec) -> bool:
-    """Whether the API server has the kind ValidatingAdmissionPolicy."""
-    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
-    return tuple(int(number) for number in minor.split(".")) >= OWN_NODE_SINCE
 
 
 def longest(found: Deadlines) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...policy import reconciler
 from ...policy.ownership import in_charge, owners
 from ...policy.workloads import sandbox
 
@@ -40,6 +41,12 @@ def upgrade_policy(spec: ClusterPolicySpec, pool: NodePool | None) -> Rollout:
         found = spec.drivers[index].upgradePolicy if index is not None else found
     automatic = default if found.autoUpgrade is None else found.autoUpgrade
     return Rollout(found, bool(automatic) and not sandbox(spec))
+
+
+def managers_evict(spec: ClusterPolicySpec) -> bool:
+    """Whether driver managers must be able to evict pods: on some node nobody else does before a new driver."""
+    pools: list[NodePool | None] = list(spec.nodePools) or [None]
+    return not (reconciler.runs(spec) and all(upgrade_policy(spec, pool).automatic for pool in pools))
 
 
 def upgrade(section: Reconciler, pool: NodePool | None, rollout: Rollout) -> policy.Upgrade:
