@@ -59,7 +59,17 @@ Every effect has a **tier**, and a change has that of its most serious effect:
 
 TIERS_TABLE
 
-An id has one meaning, for ever.
+An id has one meaning, for ever. What is of tier 1 or 2 waits for somebody to [accept](verbs.md#accept) it, what is of
+tier 0 for nobody.
+
+What is harmless is listed, and everything else is power. What a component of gpustack makes follows from the policy:
+there the fields of the policy that changed are judged, each by a list of fields with their bounds (fewer nodes at a
+time, a longer wait, another version in the same repository), and rules say what they do. Objects that the policy
+brings along under `extraObjects`, objects in a folder without a policy, and what changes though the policy doesn't,
+are judged field by field: a ConfigMap that nothing names, a dashboard or a new alert is unclassified and shown; any
+other kind, another namespace than the stack's, and each field that isn't listed is power. A new cluster is judged
+like a change of each of its fields and objects; where its images come from is planned if another cluster says the
+same already. The lists are in `gpustack/catalog/data/tiers.yaml`.
 
 Numbers of nodes are those of the policies (`count` of a pool), of both sides; a label that no pool says anything about
 excludes no pool. Where two folders are compared, their policies are those in `policies/` beside each, as far as they

@@ -87,8 +87,8 @@ def tighter(old: Any, new: Any) -> bool:
     """Whether the windows NEW are within OLD. None, or an empty list, is any time."""
     if not new:
         return not old
-    if not old:
-        return True
+    if not old or not isinstance(new, list) or not isinstance(old, list):
+        return not old
     return all(any(_within(one, other) for other in old) for one in new)
 
 

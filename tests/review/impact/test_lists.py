@@ -1,0 +1,145 @@
+"""The lists of what is harmless: nothing that isn't on them is ever routine, and nothing is without a tier."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpustack.catalog import _data
+from gpustack.model import Body
+from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
+from gpustack.review.impact import table
+from gpustack.review.impact.bounds import BOUNDS
+from gpustack.review.impact.effects import impact
+from gpustack.review.impact.leaves import Leaf, changed, leaves
+from gpustack.review.impact.tiers import POWER, ROUTINE, TIERS, UNCLASSIFIED, number_of
+from tests.review.impact.requests import loaded
+
+KINDS = [*_data.load("tiers")["groups"], "Role", "Pod", "Anything", "NetworkPolicy", "Application"]
+WORDS = st.sampled_from(
+    ["spec", "data", "metadata", "labels", "annotations", "template", "containers", "image", "replicas", "name", "env"]
+) | st.text("abcdefghij/._-", min_size=1, max_size=12)
+SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=12)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4), max_leaves=12
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> Body:
+    """An object of a known or unknown kind, with whatever in it."""
+    kind = draw(st.sampled_from(KINDS))
+    group = _data.load("tiers")["groups"].get(kind, "example.com")
+    metadata = {"name": "a", "namespace": draw(st.sampled_from(["gpu-operator", "other"]))}
+    rest = draw(st.dictionaries(WORDS.filter(lambda word: word not in {"metadata", "kind"}), VALUES, max_size=4))
+    return {**rest, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata}
+
+
+def side(body: Body | None) -> Objects:
+    """A side with one object, or none."""
+    return {Identity.of(body): Rendered(body, "operands/a.yaml")} if body else {}
+
+
+@settings(max_examples=150)
+@given(before=bodies(), data=st.data())
+def test_what_is_on_no_list_is_never_routine(before: Body, data: st.DataObject) -> None:
+    """Random edits of random objects: each has a tier, and is routine only if every field is listed as inert."""
+    after = copy.deepcopy(before)
+    holder: Any = after
+    for _ in range(data.draw(st.integers(0, 3))):
+        inner = [value for value in holder.values() if isinstance(value, dict)]
+        holder = data.draw(st.sampled_from(inner)) if inner else holder
+    key = data.draw(WORDS.filter(lambda word: word not in {"apiVersion", "kind", "name", "namespace", "metadata"}))
+    holder[key] = data.draw(VALUES)
+    spec = loaded("lab-a100", {}).spec
+    for old, new in ((before, after), (None, after), (before, None)):
+        changes = compare(side(old), side(new))
+        found = impact({"c": changes}, {"c": (spec, spec)})
+        if not changes:
+            continue
+        assert found.tier is not None
+        assert found.tier in range(len(TIERS))
+        assert all(change.tier in range(len(TIERS)) for change in found.changes["c"])
+        if found.tier >= UNCLASSIFIED:
+            entries = table.of_kind(before["kind"])
+            fields = list(changed(leaves(old), leaves(new)))
+            known = [table.tier_of(entries, leaf) for leaf in fields if leaf.path[0] not in {"apiVersion", "kind"}]
+            assert before["metadata"]["namespace"] == "gpu-operator"
+            assert found.tier < ROUTINE or (known and min(known) == ROUTINE)
+        assert found.tier != ROUTINE or (old and new)
+
+
+@settings(max_examples=100)
+@given(path=st.lists(WORDS, min_size=1, max_size=6), old=SCALARS, new=SCALARS)
+def test_a_field_of_a_policy_that_nobody_listed_is_power(path: list[str], old: Any, new: Any) -> None:
+    """Whatever the language gets next is power until somebody puts it on the list."""
+    steps = ("somethingNew", *path)
+    listed = any(table.matches(entry.path, steps) for entry in table.policy())
+    tier = table.tier_of(table.policy(), Leaf(steps, old, new, {}, {}))
+    assert listed or tier == POWER
+    assert tier != ROUTINE or listed
+
+
+def test_every_entry_is_of_use() -> None:
+    """Each names a bound that there is and a tier that there is, and no earlier entry hides a later one."""
+    for entries in (table.policy(), *(table.of_kind(kind) for kind in table.listed())):
+        for at, entry in enumerate(entries):
+            assert not entry.when or entry.when in BOUNDS
+            assert {entry.tier, entry.otherwise} <= set(range(len(TIERS)))
+            concrete = tuple("x" if step == "*" else step for step in entry.path if step != "**")
+            if "**" not in entry.path:
+                assert not any(table.matches(other.path, concrete) for other in entries[:at]), entry.path
+    used = {entry.when for entry in (*table.policy(), *(e for kind in table.listed() for e in table.of_kind(kind)))}
+    assert used - {""} == set(BOUNDS)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@given(old=VALUES, new=VALUES)
+@settings(max_examples=20)
+def test_a_bound_survives_every_value(bound: str, old: Any, new: Any) -> None:
+    """What can't be compared is out of bounds, and no traceback."""
+    assert BOUNDS[bound](Leaf(("a", "b", "c", "d", "e", "f"), old, new, {}, {})) in {True, False}
+
+
+@pytest.mark.parametrize(
+    ("bound", "old", "new", "within"),
+    [
+        ("fewer", 4, 2, True),
+        ("fewer", 4, 5, False),
+        ("fewer", 4, 0, False),
+        ("fewer", 0, 5, True),
+        ("fewer", "25%", "10%", True),
+        ("fewer", "25%", 1, False),
+        ("longer", 300, 600, True),
+        ("longer", 300, 0, True),
+        ("longer", 0, 600, False),
+        ("longer", 600, 300, False),
+        ("version", "1.0", "latest", False),
+        ("version", "1.0", "1.1", True),
+        ("version", "1.0", "sha256:" + "a" * 64, False),
+        ("same_repository", "a.example.com/b:1", "a.example.com/b:2", True),
+        ("same_repository", "a.example.com/b:1", "a.example.com/b", False),
+        ("same_repository", "a.example.com/b:1", "a.example.com/b:nightly", False),
+        ("same_repository", "a.example.com/b:1", "c.example.com/b:2", False),
+        ("pace", "30s", "15s", True),
+        ("pace", "30s", "24h", False),
+        ("pace", "30s", "9999m", False),
+        ("own_series", None, "up", False),
+        ("own_series", None, "gpu:busy:avg", True),
+    ],
+)
+def test_bounds(bound: str, old: Any, new: Any, within: bool) -> None:
+    """What is within, and what is not."""
+    assert BOUNDS[bound](Leaf(("x",), old, new, {}, {})) is within
+
+
+def test_tiers_have_names() -> None:
+    """A number, or its name; nothing else."""
+    assert [number_of(tier.name) for tier in TIERS] == [number_of(str(number)) for number in range(len(TIERS))]
+    for word in ("danger", "6", "-1", "", "²"):
+        with pytest.raises(ValueError, match="is no tier"):
+            number_of(word)
