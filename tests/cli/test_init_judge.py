@@ -58,10 +58,19 @@ def test_what_passes(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
 
 
 def test_what_does_not(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
-    """A render that was forgotten doesn't pass, and the comment says why first."""
+    """What takes a driver away, and a render that was forgotten, don't pass, and the comment says why first."""
     found = judged[0]["stale"]
     assert found.verdict == "failure"
     assert "gpustack check" in found.comment.partition("###")[0]
+    assert "an owner has to accept first" in found.comment.partition("###")[0]
+
+
+def test_what_steers(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
+    """A request that changes what steers the review doesn't pass by itself, and the comment names the files."""
+    found = judged[0]["files"]
+    assert found.verdict == "failure", found.comment
+    for name in ("ci/judge.sh", "ci/json.py", ".gitattributes", "Makefile", ".github/workflows/gpustack-review.yaml"):
+        assert name in found.comment
 
 
 def test_bytes_are_those_of_git(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
@@ -93,11 +102,12 @@ def test_what_is_not_looked_at(judged: tuple[dict[str, Verdict], Path, Site], na
 
 def test_another_version(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
     """Where the requirements change, the request's version is not installed, the comment says that the render is a
-    stranger's, and judges dist/ as it stands.
+    stranger's, names the file, and judges dist/ as it stands.
     """
     found = judged[0]["pins"]
     assert found.verdict == "failure"
     assert "changes which gpustack is run" in found.comment
+    assert "requirements.txt" in found.comment.partition("changes which gpustack is run")[2]
     assert "ClusterRoleBinding all" in found.comment
 
 

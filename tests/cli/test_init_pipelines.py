@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.review import steering
 from tests.project import TODAY, Project
 
 UNTRUSTED = re.compile(r"\$\{\{")
@@ -142,3 +143,16 @@ def test_owners(project: Project, ci: str, path: str) -> None:
     assert [line[0] for line in lines] == ["*", "/policies/", "/dist/", "/policies/waivers.yaml", ".gitattributes"]
     assert [len(line) for line in lines] == [2, 1, 1, 2, 2]
     assert all(re.fullmatch(r"<edit: @[a-z-]+/[a-z-]+>", line[1]) for line in lines if len(line) > 1)
+
+
+@pytest.mark.parametrize(("ci", "path"), [("github", ".github/CODEOWNERS"), ("gitlab", "CODEOWNERS")])
+def test_what_steers_has_owners(project: Project, ci: str, path: str) -> None:
+    """Every file that `diff` calls one that steers the review has an owner: the last line that fits it names one."""
+    project.run("init", "new", "--ci", ci, "--today", TODAY)
+    text = (project.folder / "new" / path).read_text(encoding="utf-8")
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    names = [f"{folder}x" for folder in steering.FOLDERS] + [name.replace("*", "x") for name in steering.FILES]
+    assert len(names) > 20
+    for name in names:
+        fitting = [line for line in lines if line[0] in {"*", f"/{name}", name} or f"/{name}".startswith(line[0])]
+        assert len(fitting[-1]) == 2, name

@@ -31,7 +31,7 @@ SECONDS = 600
 PINS = ("requirements*.txt", "constraints*.txt")
 """Files at the root that say which programs are installed."""
 SAFE = """core.hooksPath=/dev/null core.fsmonitor=false core.symlinks=true core.autocrlf=false submodule.recurse=false
-gc.auto=0 protocol.version=2 advice.detachedHead=false""".split()
+gc.auto=0 protocol.version=2 advice.detachedHead=false safe.directory=*""".split()
 ATTRIBUTES = "* -text -ident !eol !filter !working-tree-encoding !merge !diff\n"
 """For .git/info/attributes, which comes before every file in the tree."""
 PASSED = "PATH https_proxy HTTPS_PROXY no_proxy NO_PROXY SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO".split()
@@ -83,18 +83,14 @@ def lay_out(judge: Path, url: str, base: str, head: str, folder: Path) -> None:
 
 def git(repo: Path, *words: str, given: str = "", env: dict[str, str] | None = None) -> str:
     """What Git, in REPO, answers to WORDS. Raises Refused with what it says."""
-    settings = [word for setting in SAFE for word in ("-c", setting)]
-    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
-    nothing = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    command = ["git", "-C", str(repo), "--no-pager", "--literal-pathspecs", *settings, *words]
     try:
         done = subprocess.run(
-            command,
+            command(repo, *words),
             input=os.fsencode(given),
             capture_output=True,
             check=False,
             timeout=SECONDS,
-            env=passed | nothing | WHO | (env or {}),
+            env=environment() | (env or {}),
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"git {words[0]} takes more than {SECONDS} seconds") from None
@@ -102,6 +98,19 @@ def git(repo: Path, *words: str, given: str = "", env: dict[str, str] | None = N
         said = re.sub(r"[^ -~]+", " ", done.stderr.decode("utf-8", "replace"))
         raise Refused(f"git {words[0]} ends with {done.returncode}: {said[:300].strip()}")
     return os.fsdecode(done.stdout)
+
+
+def command(repo: Path, *words: str) -> list[str]:
+    """How Git is started in REPO."""
+    settings = [word for setting in SAFE for word in ("-c", setting)]
+    return ["git", "-C", str(repo), "--no-pager", "--literal-pathspecs", *settings, *words]
+
+
+def environment() -> dict[str, str]:
+    """Git's environment: nobody's configuration, and of our variables those by which a site is reached."""
+    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+    nothing = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return passed | nothing | WHO
 
 
 def repository(folder: Path, *stores: Path) -> None:
@@ -137,10 +146,9 @@ def credentials(url: str) -> dict[str, str]:
 
 def measure(repo: Path, tree: str) -> None:
     """Refuse a TREE with more in it than somebody reviews; no more of it is listed than that."""
-    listed = ["git", "-C", str(repo), "ls-tree", "-r", "--format=%(objectsize)", "--end-of-options", tree]
-    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+    listed = command(repo, "ls-tree", "-r", "--format=%(objectsize)", "--end-of-options", tree)
     files = size = 0
-    with subprocess.Popen(listed, stdout=subprocess.PIPE, env=passed | {"GIT_CONFIG_GLOBAL": os.devnull}) as program:
+    with subprocess.Popen(listed, stdout=subprocess.PIPE, env=environment()) as program:
         for line in program.stdout or ():
             files, size = files + 1, size + (int(line) if line.strip().isdigit() else 0)
             if files > MOST_FILES or size > MOST_BYTES:

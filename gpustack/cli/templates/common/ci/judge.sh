@@ -18,7 +18,7 @@ trap 'rm -rf -- "$JUDGE_HOME"' EXIT
 # A request that changes which gpustack is run: that version runs nowhere here. Ours shows which files that steer the
 # review change, and what changes in dist/ as it stands there, whoever made it.
 foreign() { # REQUEST OUT
-  verdict=1 # an owner has to look at it
+  verdict=0
   cat >"$2/comment.md" <<END
 **This request changes which gpustack is run.** What is in \`dist/\` was made by a program that isn't on the target branch yet.
 This review doesn't start it, and nothing here says that the policies render to these files: read them as those of a stranger.
@@ -27,11 +27,11 @@ workflow's other check runs the new version without any right; its word is the r
 version looks at the result once more.
 
 END
-  (cd "$1/pinned" && "$GPUSTACK" diff --base "$base" --format markdown --budget 20000) \
-    >>"$2/comment.md" || [ $? -eq 1 ] || verdict=1
+  (cd "$1/pinned" && "$GPUSTACK" diff --base "$base" --fail-on outage --format markdown --budget 20000) \
+    >>"$2/comment.md" || verdict=1
   echo >>"$2/comment.md"
-  set -- "$1" "$2" diff --format markdown --budget 38000
-  (cd "$1" && out=$2 && shift 2 && "$GPUSTACK" "$@" before/dist tree/dist >>"$out/comment.md") || [ $? -eq 1 ] || verdict=1
+  (cd "$1" && "$GPUSTACK" diff --fail-on outage --acceptances tree/acceptances.yaml --format markdown --budget 38000 \
+    before/dist tree/dist) >>"$2/comment.md" || verdict=1
   return "$verdict"
 }
 

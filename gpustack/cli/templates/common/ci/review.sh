@@ -2,7 +2,7 @@
 # What CI asks of a change: review.sh BASE FOLDER, run where the change lies
 #
 # Writes FOLDER/comment.md (what changes against the commit BASE, for people) and FOLDER/lint.xml (JUnit), and fails when
-# dist/ is stale, when a rule has something against a policy,
+# something changes that an owner has to accept first, when dist/ is stale, when a rule has something against a policy,
 # when kubeconform, where it is installed, refuses an object, or when a lock isn't complete. Everything is looked at first.
 #
 # GPUSTACK names the program; ci/judge.sh, which looks at the requests of others, gives the one of the base. The tree is
@@ -31,11 +31,11 @@ commit=$(git -c core.fsmonitor=false rev-parse --verify --quiet --end-of-options
 }
 
 code=0
-"$gpustack" diff --base "$commit" --format markdown --budget 60000 >"$folder/diff.md" || code=$?
+"$gpustack" diff --base "$commit" --fail-on outage --format markdown --budget 60000 >"$folder/diff.md" || code=$?
 [ -s "$folder/diff.md" ] || code=70 # nothing at all was said
 case $code in
 0) ;;
-1) ;; # something changes
+1) asks "Something changes that an owner has to accept first (\`gpustack accept\`)." false ;;
 *)
   asks "The change could not be rendered; the log of the job says why." false
   printf '### gpustack: the change could not be rendered\n' >"$folder/diff.md"
