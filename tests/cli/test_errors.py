@@ -103,7 +103,7 @@ def test_missing_node(project: Project) -> None:
     project.policy("a", daemonsets={"labels": {"never": "seen"}})
     broken = project.write("node", "#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
-    caches = (str(project.cache), str(project.folder / "new"))
+    caches = (str(project.cache), str(project.folder.parent / "new"))
     for value, cache in itertools.product(("/no/such/node", str(broken)), caches):
         done = project.spawn("render", env={"JSII_NODE": value, "GPUSTACK_CACHE": cache})
         assert (done.code, done.out) == (5, "")
