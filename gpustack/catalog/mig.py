@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpustack.catalog import _data
+from gpustack.catalog import _data, plugin_config
 from gpustack.catalog._lookup import UnknownName, nearest
 
 POSITIVE = ("gfx", "me", "me.all")
@@ -195,12 +195,17 @@ class Placement:
     compute: int
 
 
-def resource_name(profile: str | ProfileName) -> str:
+def resource_name(profile: str | ProfileName, plugin: str = "") -> str:
     """The extended resource of a profile under the strategy `mixed`: 1g.10gb+me is nvidia.com/mig-1g.10gb.me.
 
-    IllegalProfile for a part of an instance (1c.3g.40gb), which the device plugin does not offer.
+    PLUGIN is the version of the device plugin, "" for the newest. Before v0.20.0 its patterns fit parts of names, and
+    the plain profile's comes first: 1g.10gb+me and 1c.1g.10gb count as nvidia.com/mig-1g.10gb there.
+
+    IllegalProfile for a part of an instance (1c.3g.40gb), which the device plugin does not offer from v0.20.0 on.
     """
     name = _parsed(profile)
+    if plugin_config.before(plugin, plugin_config.NAMES_ANCHORED):
+        return f"nvidia.com/mig-{name.slices}g.{name.memory_gb}gb"
     if not name.exposed:
         raise IllegalProfile(
             f"{name} is a part of an instance, and those are no resources of the device plugin; use {name.instance}"

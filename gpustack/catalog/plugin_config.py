@@ -14,6 +14,16 @@ from typing import Any
 
 from gpustack.catalog import _data, _versions
 
+MPS_FAILS_SETTABLE = "v0.20.0"
+"""The first plugin that heeds failRequestsGreaterThanOne under mps; before, it was always true."""
+NAMES_ANCHORED = "v0.20.0"
+"""The first plugin whose patterns for MIG profiles fit whole names; before, 1g.24gb fitted 1g.24gb+me as well."""
+INFINITE_SLEEP = "v0.19.0"
+"""The first plugin that knows an infinite sleepInterval."""
+
+
+_DISCOVERY_ALONE = {"flags.deviceDiscoveryStrategy": ("vfio",)}
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -60,6 +70,18 @@ def flags() -> Mapping[str, Flag]:
             for path, facts in _facts()["flags"].items()
         }
     )
+
+
+def before(plugin: str, version: str) -> bool:
+    """Whether the device plugin of the version PLUGIN is older than VERSION; no, where PLUGIN says no version (it is a
+    digest, or a tag of somebody's own)."""
+    have = _versions.numbers(plugin)
+    return bool(have) and have < _versions.numbers(version)
+
+
+def taken(flag: Flag) -> tuple[str, ...]:
+    """The values of an enumeration that the device plugin takes; GPU feature discovery takes all of `flag.values`."""
+    return tuple(value for value in flag.values if value not in _DISCOVERY_ALONE.get(flag.path, ()))
 
 
 def set_in_environment() -> Mapping[str, str]:

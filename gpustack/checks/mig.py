@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from ..catalog import gpus, mig_solver
 from ..catalog._lookup import nearest
 from ..catalog.mig import MigLayout, ProfileName, config_name
-from ..policy.mig_configs import strategies
-from ..policy.mig_layouts import Group, generated, groups, manager_runs, named, product_of, profiles_in, texts_of
+from ..policy.mig_layouts import Group, generated, groups, manager_runs, named, product_of, profiles_in
 from .mig_cuts import (
     ON_THE_NODE,
     Cut,
@@ -225,8 +224,8 @@ def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """A MIG strategy that can't offer the layout.
 
     With `single` all GPUs of a node must be cut into instances of one profile: otherwise the device plugin refuses
-    the node. With `none` instances are hidden, and a GPU that is cut still counts as one (bug-reports.md B37). A
-    strategy in a configuration of the device plugin has no effect: the environment, which has mig.strategy, wins.
+    the node. With `none` instances are hidden, and a GPU that is cut still counts as one (bug-reports.md B37). Of a
+    layout that no pool asks for, GPU310 says so.
 
     Bad:
         mig: {strategy: single}
@@ -242,7 +241,6 @@ def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
           os: ubuntu22.04
           sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
     """
-    yield from _overruled(spec)
     seen = subject(spec)
     if seen is None:
         return
@@ -251,28 +249,49 @@ def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
         text = seen.names.text if any(one.at for one in chosen.elements or ()) else None
         for reason, remedy in _misfit(spec, made or [], f"node pool {pool.name}"):
             yield Hit(chosen.path, reason, _why(spec) + (f"; see {text.path}" if text else ""), remedy)
-    for name, elements in idle_entries(seen).items() if seen.names.kind == "custom" and manager_runs(spec) else ():
+
+
+@rule("GPU310", "warning")
+def idle_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer.
+
+    It does no harm until somebody gives a node its name by the label nvidia.com/mig.config. Then it is GPU305: with
+    `single` the device plugin refuses the node, with `none` it hides the instances.
+
+    Bad:
+        mig: {strategy: single}
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  two-sizes:
+                  - devices: all
+                    mig-enabled: true
+                    mig-devices: {1g.10gb: 2, 2g.20gb: 1}
+
+    Good:
+        mig: {strategy: single}
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  one-size:
+                  - devices: all
+                    mig-enabled: true
+                    mig-devices: {1g.10gb: 7}
+    """
+    seen = subject(spec)
+    if seen is None or seen.names.kind != "custom" or not manager_runs(spec):
+        return
+    for name, elements in idle_entries(seen).items():
         text = seen.names.text
         for reason, remedy in _misfit(spec, _anywhere(spec, elements), f"the layout {name}"):
             place = seen.names.layouts.places.get(name) if seen.names.layouts else None
             yield Hit(text.path if text else "", reason, _why(spec), remedy, place)
-
-
-def _overruled(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """Strategies in the device plugin's configurations that are not the cluster's."""
-    strategy = spec.mig.strategy
-    if strategy is None or spec.gpuCluster is not None:
-        return
-    for text in texts_of(spec, spec.devicePlugin.config, "devicePlugin.config"):
-        for value, place in strategies(text.text or ""):
-            if value != strategy:
-                yield Hit(
-                    text.path,
-                    f"flags.migStrategy: {value} has no effect beside mig.strategy: {strategy}",
-                    "the device plugin takes MIG_STRATEGY of its environment, which has mig.strategy, before its file",
-                    f"set spec.mig.strategy: {value}, which is for all nodes, or leave out the flag",
-                    place,
-                )
 
 
 def _why(spec: ClusterPolicySpec) -> str:

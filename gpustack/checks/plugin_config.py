@@ -7,21 +7,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..catalog import _versions, plugin_config
+from ..catalog import plugin_config
 from ..catalog._lookup import nearest
-from ..catalog.mig import IllegalProfile, ProfileName
+from ..catalog.mig import IllegalProfile, ProfileName, resource_name
 from ..policy.mig_layouts import texts_of
-from ..policy.plugin_configs import PREFIX, PluginConfig, read_plugin_config
+from ..policy.plugin_configs import PluginConfig, read_plugin_config
+from ..policy.plugin_keys import PREFIX
+from ..policy.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
 from .rule import Hit, rule
 
 if TYPE_CHECKING:
     from ..policy.embedded import Problem
+    from ..policy.plugin_configs import Shared
     from ..policy.spec import ClusterPolicySpec
 
 GPU = f"{PREFIX}gpu"
 MIG = f"{PREFIX}mig-"
-MPS_FAILS_SETTABLE = "v0.20.0"
-"""The first plugin that heeds failRequestsGreaterThanOne under mps; before, it was always true."""
 
 
 class Named(NamedTuple):
@@ -86,7 +87,8 @@ def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """A configuration that the device plugin refuses.
 
     The plugin and GPU feature discovery exit, and nodes with this configuration offer no GPUs. Most often it is a
-    number of replicas below 2 (bug-reports.md B31): to share nothing, leave out `sharing`.
+    number of replicas below 2 (bug-reports.md B31): to share nothing, leave out `sharing`. A number that begins with
+    0 is refused here too: the plugin reads 010 as eight. So are variables and arguments that it exits for.
 
     Bad:
         devicePlugin:
@@ -109,6 +111,15 @@ def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     for found in configs(spec):
         yield from _problems(found, found.config.refused)
+        counting = [problem for path, problem in found.config.wrong.items() if environment(spec, path) is None]
+        yield from _problems(found, tuple(counting))
+    for wrong in wrong_settings(spec) if spec.gpuCluster is None and spec.devicePlugin.enabled is not False else ():
+        yield Hit(
+            wrong.path,
+            f"{wrong.name} is {wrong.value!r}",
+            "the device plugin exits, and the nodes offer no GPUs",
+            f"write {' or '.join(wrong.allowed[:4])}",
+        )
 
 
 @rule("GPU504", "error")
@@ -141,18 +152,19 @@ def nobody_offers(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     renameByDefault: true
                     resources: [{name: nvidia.com/gpu, replicas: 4}]
     """
+    version = spec.devicePlugin.version or ""
     for found in configs(spec):
-        strategy = spec.mig.strategy or found.config.flags.get("flags.migStrategy", ("", ()))[0]
         for shared in found.config.sharing.values():
             for entry in shared.entries:
-                reason = _not_offered(entry.name, strategy)
+                reason = _not_offered(entry.name, strategy(spec, found.config), version)
                 if reason:
                     why, remedy = reason
                     yield Hit(found.path, f"{found.name}: no node has {entry.name}", why, remedy, entry.place)
 
 
-def _not_offered(name: str, strategy: str) -> tuple[str, str] | None:
-    """Why no node offers NAME, and what to write; None where one may."""
+def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | None:
+    """Why no node offers NAME by the MIG strategy COUNTS_BY and the device plugin of VERSION, and what to write; None
+    where one may."""
     if name == GPU:
         return None
     why = "the entry shares nothing: the device plugin knows the resources nvidia.com/gpu and nvidia.com/mig-<profile>"
@@ -167,19 +179,24 @@ def _not_offered(name: str, strategy: str) -> tuple[str, str] | None:
         return f"{why}; {error}", "write nvidia.com/mig- and a profile that `gpustack mig list PRODUCT` prints"
     if not profile.exposed:
         return f"{why}, and parts of instances are none of them", f"write {MIG}{profile.instance}"
-    if strategy == "mixed":
+    right = resource_name(profile, version)
+    if right != name:
+        why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"
+        return why, f"write {right}"
+    if counts_by == "mixed":
         return None
-    why = f"the entry shares nothing: with mig.strategy {strategy or 'none'}, nodes offer nvidia.com/gpu alone"
+    why = f"the entry shares nothing: with mig.strategy {counts_by}, nodes offer nvidia.com/gpu alone"
     return why, f"set spec.mig.strategy: mixed, or write {GPU}"
 
 
 @rule("GPU509", "warning")
 def overruled_flag(spec: ClusterPolicySpec) -> Iterator[Hit]:
-    """A flag, or a switch of MPS, that something stronger overrules.
+    """A flag, an entry, or a switch of MPS, that something stronger overrules.
 
-    The environment wins over the file, and the stack's pods set much of it. (What `flags.migStrategy` says beside
-    mig.strategy is GPU305.) Device plugins before v0.20.0 refuse requests for more than one share of MPS, whatever
-    `failRequestsGreaterThanOne` says (bug-reports.md B32).
+    The environment wins over the file, and the stack's pods set much of it: `flags.migStrategy` has no effect beside
+    mig.strategy, for all nodes. Of two entries for one resource the larger counts on the node, and GPU feature
+    discovery writes the first one's number into nvidia.com/gpu.replicas. Device plugins before v0.20.0 refuse requests
+    for more than one share of MPS, whatever `failRequestsGreaterThanOne` says (bug-reports.md B32).
 
     Bad:
         devicePlugin:
@@ -201,50 +218,51 @@ def overruled_flag(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 flags: {failOnInitError: false}
     """
     for found in configs(spec):
-        for path, (value, place) in found.config.flags.items():
-            name = plugin_config.flags()[path].env
-            wins = environment(spec, path, name)
-            if wins is not None and _same(value) != _same(wins):
-                section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
-                yield Hit(
-                    found.path,
-                    f"{found.name}: {path}: {value} has no effect",
-                    f"the environment variable {name} wins, and it is {wins!r}",
-                    f"set {name} in spec.{section}.env, or leave out the flag",
-                    place,
-                )
+        yield from _flags(spec, found)
+        for shared in found.config.sharing.values():
+            yield from _entries(found, shared)
         mps = found.config.sharing.get("mps")
-        if mps and mps.fails is False and _before(spec.devicePlugin.version or "", MPS_FAILS_SETTABLE):
+        if mps and mps.fails is False and fails_always(spec):
+            first = plugin_config.MPS_FAILS_SETTABLE
             yield Hit(
                 found.path,
                 f"{found.name}: failRequestsGreaterThanOne: false has no effect under mps",
-                f"the device plugin {spec.devicePlugin.version} takes it as true; {MPS_FAILS_SETTABLE} is the first "
-                "that heeds it",
+                f"the device plugin {spec.devicePlugin.version} takes it as true; {first} is the first that heeds it",
                 "leave it out, or take a newer device plugin",
                 mps.fails_place,
             )
 
 
-def environment(spec: ClusterPolicySpec, path: str, name: str) -> str | None:
-    """What the variable NAME of the flag PATH is in the stack's pods, None where it isn't set."""
-    section = spec.gfd if path.startswith("flags.gfd.") else spec.devicePlugin
-    given = [entry.value or "" for entry in section.env or () if entry.name == name]
-    if given:
-        return given[-1]
-    if path == "flags.plugin.deviceListStrategy":
-        return "cdi-annotations,cdi-cri" if spec.cdi.enabled else "envvar"
-    if path == "flags.mpsRoot" and spec.devicePlugin.mps.root:
-        return spec.devicePlugin.mps.root
-    return plugin_config.set_in_environment().get(path)
+def _flags(spec: ClusterPolicySpec, found: Named) -> Iterator[Hit]:
+    for path, (value, place) in found.config.flags.items():
+        wins = environment(spec, path)
+        if wins is None or _same(value) == _same(wins):
+            continue
+        name = plugin_config.flags()[path].env
+        why = f"the environment variable {name} wins, and it is {wins!r}"
+        section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
+        remedy = f"set {name} in spec.{section}.env, or leave out the flag"
+        if path == STRATEGY and spec.mig.strategy == wins:
+            why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
+            remedy = "leave out the flag"
+            if path not in found.config.wrong:
+                remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
+        yield Hit(found.path, f"{found.name}: {path}: {value} has no effect", why, remedy, place)
+
+
+def _entries(found: Named, shared: Shared) -> Iterator[Hit]:
+    for at, entry in enumerate(shared.entries):
+        most, first = shared.replicas(entry.name), shared.labelled(entry.name)
+        earlier = [other for other in shared.entries[:at] if other.name == entry.name]
+        if not earlier:
+            continue
+        why = f"nodes offer {most} shares of each, the larger number"
+        if first != most:
+            why += f", and GPU feature discovery writes {first}, the first one's, into gpu.replicas"
+        what = f"{found.name}: a second entry for {entry.name}"
+        yield Hit(found.path, what, why, f"keep one of them, with replicas: {most}", entry.place)
 
 
 def _same(value: str) -> frozenset[str]:
     words = {"yes": "true", "on": "true", "no": "false", "off": "false"}
     return frozenset(words.get(part.strip().lower(), part.strip().lower()) for part in value.split(","))
-
-
-def _before(version: str, other: str) -> bool:
-    try:
-        return _versions.key(version) < _versions.key(other)
-    except ValueError:  # a digest, or a tag of their own
-        return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import plugin_config
 from ..policy.mig_layouts import product_of
+from ..policy.plugin_sharing import STRATEGY, environment, strategy
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
 from .rule import Hit, rule
@@ -60,7 +61,7 @@ def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
     for index, pool in enumerate(spec.nodePools):
         if pool.sharing.mps and spec.gpuCluster is None:
             path = f"spec.nodePools[{index}].sharing.mps"
-            if spec.mig.strategy == "mixed":
+            if strategy(spec, None) == "mixed":
                 yield _mixed(path, f"node pool {pool.name} shares by MPS")
             most = _most_clients([pool])
             if pool.sharing.mps.replicas > most:
@@ -74,9 +75,9 @@ def choosers(spec: ClusterPolicySpec, name: str) -> list[NodePool]:
 
 
 def _mps(spec: ClusterPolicySpec, found: Named, mps: Shared) -> Iterator[Hit]:
-    strategy, place = found.config.flags.get("flags.migStrategy", ("", mps.place))
-    if (spec.mig.strategy or strategy) == "mixed":
-        yield _mixed(found.path, f"{found.name}: sharing by MPS", mps.place if spec.mig.strategy else place)
+    if strategy(spec, found.config) == "mixed":
+        own = None if environment(spec, STRATEGY) else found.config.flags.get(STRATEGY)
+        yield _mixed(found.path, f"{found.name}: sharing by MPS", own[1] if own else mps.place)
     most = _most_clients(choosers(spec, found.name))
     products = {pool.gpuProduct for pool in choosers(spec, found.name) if _most_clients([pool]) == most}
     for entry in mps.entries:
@@ -153,7 +154,7 @@ def what_sharing_isolates(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 part = "one MIG instance" if pool.sharing.mig else "one GPU"
                 yield _shares(f"spec.nodePools[{index}].sharing.{kind}", f"node pool {pool.name}", kind, part)
     for found in configs(spec):
-        kind = next((kind for kind in ("mps", "timeSlicing") if kind in found.config.sharing), "")
+        kind = found.config.kind
         if kind and found.config.sharing[kind].entries:
             place = found.config.sharing[kind].place
             yield _shares(found.path, f"nodes with {found.name}", kind, "one GPU", place)

@@ -159,7 +159,8 @@ def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
     for (key, index), container in tenant.containers:
         for name, (number, part) in asked(container).items():
             pools = [pool for pool in tenant.selected if pool.resources and name in pool.resources]
-            kinds = {(bool(pool.sharing.kind), pool.sharing.refuses_more) for pool in pools}
+            whole = name.removesuffix(SHARED)
+            kinds = {(pool.sharing.replicas(whole) > 1, pool.sharing.refuses_more) for pool in pools}
             if number > 1 and kinds == {(True, refused)}:
                 where = (key, index) if tenant.whole else ()
                 yield tenant.at(*where, "resources", part, name), name, number

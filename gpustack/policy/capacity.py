@@ -8,12 +8,13 @@ and what can't be known is said instead of guessed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import gpus, kubevirt, vgpu
-from ..catalog.mig import ProfileName, resource_name
-from .mig_layouts import Choice, Group, Source, choice, groups, product_of, source, texts_of
+from ..catalog.mig import IllegalProfile, resource_name
+from .mig_layouts import Choice, Group, Source, choice, groups, product_of, source
+from .plugin_sharing import PoolSharing, UnknownSharing, configuration, pool_sharing, strategy
 from .workloads import kata, offered_to_kubevirt, vgpu_set, vgpu_sets, workload
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
 
 GPU = "nvidia.com/gpu"
-PLUGIN_LABEL = "nvidia.com/device-plugin.config"
-"""The node's label that names its configuration of the device plugin."""
-
 Range = tuple[int, int]
 """The fewest and the most of something; equal where the number is fixed."""
 
@@ -63,15 +61,6 @@ class Total:
     without: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """How a node's resources are shared: entries by resource name. `kind` is timeSlicing, mps, or "" for exclusive."""
-
-    kind: str = ""
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    renamed: bool = False
-
-
 class _Unknown(Exception):  # noqa: N818  # the reason is the value
     """What nodes advertise isn't known; the text says why."""
 
@@ -87,7 +76,7 @@ def capacity(spec: ClusterPolicySpec) -> tuple[PoolCapacity, ...]:
         try:
             names = names or source(spec)
             per_node = _per_node(spec, pool, names)
-        except _Unknown as reason:
+        except (_Unknown, UnknownSharing) as reason:
             unknown.insert(0, str(reason))
         if None in per_node.values():
             unknown.insert(0, "gpusPerNode isn't said, so the number of GPUs isn't known")
@@ -118,12 +107,16 @@ def _per_node(spec: ClusterPolicySpec, pool: NodePool, names: Source) -> Counts:
         return _vgpus(spec, pool)
     if spec.devicePlugin.enabled is False:
         raise _Unknown("devicePlugin is off, so whatever else runs on the nodes decides")
-    unshared = _unshared(spec, pool, choice(spec, pool, names))
-    return _after_sharing(spec, unshared, _sharing(spec, pool, unshared))
+    own = pool.sharing.mps or pool.sharing.timeSlicing
+    counts_by = strategy(spec, None if own else configuration(spec, pool))
+    how = pool_sharing(spec, pool)
+    if how.kind == "mps" and counts_by == "mixed":
+        raise _Unknown("the device plugin refuses MPS with mig.strategy mixed")
+    return _after_sharing(_unshared(spec, pool, choice(spec, pool, names), counts_by), how)
 
 
-def _unshared(spec: ClusterPolicySpec, pool: NodePool, chosen: Choice | None) -> Counts:
-    """What a node offers before sharing, by the rules of the MIG strategy."""
+def _unshared(spec: ClusterPolicySpec, pool: NodePool, chosen: Choice | None, counts_by: str) -> Counts:
+    """What a node offers before sharing, by the rules of the MIG strategy COUNTS_BY."""
     product = product_of(pool)
     if chosen is None or (product is not None and not product.mig_capable):
         return {GPU: pool.gpusPerNode}
@@ -135,14 +128,14 @@ def _unshared(spec: ClusterPolicySpec, pool: NodePool, chosen: Choice | None) ->
     if product is not None and gpus.mig_profiles(product) and not all(_fits(product, group) for group in made):
         raise _Unknown(f"the MIG layout doesn't fit on {product.name}")
     cut = [group for group in made if group.layout is not None]
-    if not cut or spec.mig.strategy in (None, "none"):
+    if not cut or counts_by == "none":
         return {GPU: pool.gpusPerNode}
-    if spec.mig.strategy == "single":
+    if counts_by == "single":
         return _single(pool, made)
     counts: Counts = {}
     for group in made:
         number = _number(pool, group, made)
-        for name, count in _instances(group).items() if group.layout is not None else [(GPU, 1)]:
+        for name, count in _instances(spec, group).items() if group.layout is not None else [(GPU, 1)]:
             before = counts.get(name, 0)
             counts[name] = None if number is None or before is None else before + number * count
     return {name: count for name, count in counts.items() if count != 0}
@@ -157,7 +150,7 @@ def _single(pool: NodePool, made: list[Group]) -> Counts:
     total: int | None = 0
     for group in made:
         number = _number(pool, group, made)
-        count = sum(_instances(group).values()) if group.layout else 0
+        count = sum(group.layout.values()) if group.layout else 0
         total = None if number is None or total is None else total + number * count
     return {GPU: total}
 
@@ -169,10 +162,16 @@ def _number(pool: NodePool, group: Group, made: list[Group]) -> int | None:
     return pool.gpusPerNode if len(made) == 1 else None
 
 
-def _instances(group: Group) -> dict[str, int]:
-    """Resources of one GPU of GROUP, and how many of each; parts of instances are none."""
-    named = ((ProfileName.parse(name), count) for name, count in (group.layout or {}).items())
-    return {resource_name(name): count for name, count in named if name.exposed}
+def _instances(spec: ClusterPolicySpec, group: Group) -> dict[str, int]:
+    """Resources of one GPU of GROUP, and how many of each, as the device plugin of SPEC names them."""
+    found: dict[str, int] = {}
+    for profile, count in (group.layout or {}).items():
+        try:
+            name = resource_name(profile, spec.devicePlugin.version or "")
+        except IllegalProfile:
+            raise _Unknown(f"the device plugin has no name for {profile}, a part of an instance") from None
+        found[name] = found.get(name, 0) + count
+    return found
 
 
 def _fits(product: gpus.Product, group: Group) -> bool:
@@ -182,55 +181,8 @@ def _fits(product: gpus.Product, group: Group) -> bool:
         return False
 
 
-def _sharing(spec: ClusterPolicySpec, pool: NodePool, unshared: Counts) -> _Shared:
-    """How the device plugin shares the resources of nodes of POOL."""
-    for kind in ("mps", "timeSlicing"):
-        how = getattr(pool.sharing, kind)
-        if how is not None:
-            return _Shared(kind, dict.fromkeys(unshared, how.replicas), bool(how.renameByDefault))
-    config = spec.devicePlugin.config
-    shared = any(other.sharing.mps or other.sharing.timeSlicing for other in spec.nodePools)
-    if shared or not (config.name or config.data):
-        return _Shared()
-    texts = {text.key: text.text or "" for text in texts_of(spec, config, "devicePlugin.config")}
-    name = pool.nodeSelector.get(PLUGIN_LABEL) or config.default
-    if not name:
-        return _Shared()  # the config manager falls back to an empty configuration (operator.md 7.4)
-    if not texts:
-        raise _Unknown(f"the device plugin's configuration {name} isn't in the policy")
-    if name not in texts:
-        raise _Unknown(f"the device plugin has no configuration {name}, and waits for one")
-    return _of_text(texts[name])
-
-
-def _of_text(text: str) -> _Shared:
-    """The sharing that TEXT, a configuration file of the device plugin, asks for."""
-    import yaml
-
-    try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
-        sharing = data.get("sharing") or {} if isinstance(data, dict) else {}
-        kind = next((kind for kind in ("mps", "timeSlicing") if sharing.get(kind)), "")
-        entries = sharing[kind].get("resources") or [] if kind else []
-        replicas = {_prefixed(str(entry["name"])): int(entry["replicas"]) for entry in entries}
-        return _Shared(kind, replicas, bool(kind and sharing[kind].get("renameByDefault")))
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
-        raise _Unknown("the device plugin's configuration can't be read") from None
-
-
-def _prefixed(name: str) -> str:
-    return name if "/" in name else f"nvidia.com/{name}"
-
-
-def _after_sharing(spec: ClusterPolicySpec, unshared: Counts, how: _Shared) -> Counts:
-    if how.kind == "mps" and spec.mig.strategy == "mixed":
-        raise _Unknown("the device plugin refuses MPS with mig.strategy mixed")
-    counts: Counts = {}
-    for name, count in unshared.items():
-        replicas = how.replicas.get(name, 1)
-        shown = f"{name}.shared" if how.renamed and name in how.replicas else name
-        counts[shown] = None if count is None else count * replicas
-    return counts
+def _after_sharing(unshared: Counts, how: PoolSharing) -> Counts:
+    return {how.shown(name): None if count is None else count * how.replicas(name) for name, count in unshared.items()}
 
 
 def _passthrough(spec: ClusterPolicySpec, pool: NodePool) -> Counts:

@@ -83,9 +83,13 @@ class Reader:
             self.problem(START, "the text is empty", "write the file, or leave the key out")
             return None
         if len(nodes) > 1:
-            why = f"{self.program} reads the first one only"
-            self.problem(nodes[1], "the text holds a second document", "join the two, or delete one", why)
+            self.second_document(nodes[1])
         return nodes[0]
+
+    def second_document(self, node: Any) -> None:
+        """Say that NODE, the root of a second document, isn't read."""
+        why = f"{self.program} reads the first one only"
+        self.problem(node, "the text holds a second document", "join the two, or delete one", why)
 
     def mapping(self, node: Any, what: str, keys: tuple[str, ...] = (), unknown: str = "") -> Pairs:
         """Key nodes and value nodes of NODE by key, with those from `<<`.

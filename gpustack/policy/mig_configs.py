@@ -117,17 +117,6 @@ def read_clients(text: str) -> tuple[Problem, ...]:
     return tuple(reader.problems)
 
 
-@functools.lru_cache(maxsize=64)
-def strategies(text: str) -> tuple[tuple[str, Place], ...]:
-    """The MIG strategy that TEXT, a configuration of the device plugin, sets, and where; nothing where it doesn't."""
-    reader = Reader("the device plugin")
-    root = reader.document(text) if "migStrategy" in text else None
-    for key in ("flags", "migStrategy"):
-        pairs = reader.mapping(root, key) if isinstance(root, yaml.MappingNode) else {}
-        root = pairs[key][1] if key in pairs else None
-    return ((root.value, place_of(root)),) if isinstance(root, yaml.ScalarNode) else ()
-
-
 @functools.cache
 def of_release(release: str) -> Mapping[str, tuple[Element, ...]]:
     """The layouts of the ConfigMap that comes with RELEASE. UnknownRelease."""

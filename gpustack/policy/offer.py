@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..catalog import plugin_config
 from ..catalog.gpus import Product
-from .capacity import PLUGIN_LABEL, PoolCapacity, capacity
+from .capacity import GPU, PoolCapacity, capacity
 from .mig_layouts import LABEL as MIG_LABEL
-from .mig_layouts import choice, product_of, source, texts_of
-from .plugin_configs import read_plugin_config
+from .mig_layouts import choice, product_of, source
+from .plugin_sharing import PoolSharing, UnknownSharing, pool_sharing
 from .scheduling import labels_of
 from .workloads import kata, sandbox, workload
 
@@ -31,18 +30,11 @@ Values = frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
-    """How pods share: timeSlicing, mps or "", and whether a request for more than one share is refused."""
-
-    kind: str = ""
-    refuses_more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PoolOffer:
     """What nodes of a pool have. `resources` is None where it isn't known (`unknown` says why), a number None likewise.
 
-    `labels` are those that are known, and those of which it is known that programs set them.
+    `labels` are those that are known, and those of which it is known that programs set them. `sharing` says exclusive
+    where it isn't known how pods share.
     """
 
     name: str
@@ -50,7 +42,7 @@ class PoolOffer:
     unknown: str
     taints: tuple[Taint, ...]
     labels: Mapping[str, Values]
-    sharing: Sharing
+    sharing: PoolSharing
     mig: bool = False
     own_labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,38 +111,24 @@ def runtime_classes(spec: ClusterPolicySpec) -> list[str]:
 
 def _pool(spec: ClusterPolicySpec, pool: NodePool, has: PoolCapacity) -> PoolOffer:
     resources = dict(has.per_node) if has.per_node else None
-    sharing = _sharing(spec, pool)
+    try:
+        sharing, known = pool_sharing(spec, pool), True
+    except UnknownSharing:
+        sharing, known = PoolSharing(), False
     cut = spec.mig.strategy in {"single", "mixed"} and choice(spec, pool, source(spec)) is not None
     return PoolOffer(
         name=pool.name,
         resources=resources,
         unknown=has.unknown[0] if resources is None and has.unknown else "",
         taints=tuple(pool.taints),
-        labels=_labels(spec, pool, sharing, cut=cut),
+        labels=_labels(spec, pool, sharing if known else None, cut=cut),
         sharing=sharing,
         mig=cut,
         own_labels=dict(pool.nodeSelector),
     )
 
 
-def _sharing(spec: ClusterPolicySpec, pool: NodePool) -> Sharing:
-    if pool.sharing.mps is not None:
-        return Sharing("mps", pool.sharing.mps.failRequestsGreaterThanOne is not False)
-    if pool.sharing.timeSlicing is not None:
-        return Sharing("timeSlicing", bool(pool.sharing.timeSlicing.failRequestsGreaterThanOne))
-    config = spec.devicePlugin.config
-    name = pool.nodeSelector.get(PLUGIN_LABEL) or config.default
-    texts = {text.key: text.text or "" for text in texts_of(spec, config, "devicePlugin.config")}
-    shared = read_plugin_config(texts[name]).sharing if name and name in texts else {}
-    for kind in ("mps", "timeSlicing"):
-        if kind in shared:
-            fails = shared[kind].fails
-            default = bool(plugin_config.sharing()["mps_fail_requests_default"]) if kind == "mps" else False
-            return Sharing(kind, default if fails is None else fails)
-    return Sharing()
-
-
-def _labels(spec: ClusterPolicySpec, pool: NodePool, sharing: Sharing, *, cut: bool) -> dict[str, Values]:
+def _labels(spec: ClusterPolicySpec, pool: NodePool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What is known of the labels of nodes of POOL once the stack runs there."""
     product = product_of(pool)
     found: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool).items()}
@@ -163,19 +141,23 @@ def _labels(spec: ClusterPolicySpec, pool: NodePool, sharing: Sharing, *, cut: b
     return found
 
 
-def _discovered(pool: NodePool, product: Product | None, sharing: Sharing, *, cut: bool) -> dict[str, Values]:
-    """What GPU feature discovery says about nodes of POOL, as far as the policy tells (device-plugin-config.yaml)."""
-    found: dict[str, Values] = {
-        "nvidia.com/gpu.sharing-strategy": frozenset(
-            [{"mps": "mps", "timeSlicing": "time-slicing"}.get(sharing.kind, "none")]
-        ),
-        "nvidia.com/gpu.product": None,
-    }
-    if pool.gpuProduct and not cut:
-        # which of the two it is depends on renameByDefault
-        found["nvidia.com/gpu.product"] = frozenset(
-            [pool.gpuProduct, *([f"{pool.gpuProduct}-SHARED"] if sharing.kind else ())]
-        )
+def _discovered(
+    pool: NodePool, product: Product | None, sharing: PoolSharing | None, *, cut: bool
+) -> dict[str, Values]:
+    """What GPU feature discovery says about nodes of POOL, as far as the policy tells (device-plugin-config.yaml).
+
+    SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone, and the
+    product's ends with -SHARED where that is shared and keeps its name (seen on a GPU, tests/hardware).
+    """
+    found: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None, "nvidia.com/gpu.product": None}
+    if sharing is not None and not cut:
+        shared = sharing.replicas(GPU) > 1
+        strategy = {"mps": "mps", "timeSlicing": "time-slicing"}[sharing.kind] if shared else "none"
+        found["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
+        found["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(GPU))])
+        if pool.gpuProduct:
+            ending = "-SHARED" if shared and not sharing.renamed else ""
+            found["nvidia.com/gpu.product"] = frozenset([pool.gpuProduct + ending])
     if product is not None:
         major, _, minor = product.compute_capability.partition(".")
         found["nvidia.com/gpu.family"] = frozenset([product.family])

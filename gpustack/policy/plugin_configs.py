@@ -3,34 +3,35 @@
 Solves: the plugin takes any key and ignores those that it doesn't know, so that sharing which is misspelt or stands at
 the wrong level is off, and nobody says so; and it exits for a value that it refuses. Here the schema is closed. Keys
 and limits are the catalogue's (plugin_config.py), what is refused is NVIDIA/k8s-device-plugin's api/config/v1.
+
+This is the only reader of such a text: what a node offers and is labelled with is said by `plugin_sharing.py` on top of
+it. tests/hardware holds it against what the real programs did with some 250 texts.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from gpustack.catalog import _versions, plugin_config
-from gpustack.catalog._lookup import nearest
-from gpustack.policy.embedded import Pairs, Place, Problem, Reader, place_of
-from gpustack.policy.yaml12 import PLAIN
-
-PROGRAM = "the device plugin"
-PREFIX = "nvidia.com/"
-IGNORED = "the device plugin takes any key and ignores what it doesn't know, without a word"
+from gpustack.catalog import plugin_config
+from gpustack.policy.embedded import Pairs, Place, Problem, place_of
+from gpustack.policy.go_scalars import folded, is_null, octal, scalar, whole
+from gpustack.policy.plugin_keys import ITEMS, PREFIX, PROGRAM, KeyReader
 
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_DURATION = re.compile(r"infinite|0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|[0-9]+")
-_ITEMS = {"resources": ("gpus", "mig"), "imex": ("channelIDs", "required")}
-_MORE = (
-    *(f"resources.{kind}[].{key}" for kind in _ITEMS["resources"] for key in ("pattern", "name")),
-    *(f"imex.{key}" for key in _ITEMS["imex"]),
-)
+_UUID = r"(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32})"
+_DEVICE = re.compile(rf"[0-9]+(?::[0-9]+)?|(?:GPU|MIG)-{_UUID}|MIG-GPU-{_UUID}/[0-9]+/[0-9]+")
+_DIRECTIVE = re.compile(r"\ufeff?(?:[ \t]*(?:#.*)?\r?\n)*%YAML[ \t]+(?!1\.1\s)")
+_NOTHING = re.compile(r"\ufeff?(?:[ \t]*(?:---|\.\.\.)?[ \t]*(?:#.*)?(?:\r?\n|\Z))*")
+_BLANKS = r"(?:[ \t]*(?:#.*)?\r?\n)*"
+_EMPTY_FIRST = re.compile(rf"\ufeff?{_BLANKS}---[ \t]*(?:#.*)?\r?\n{_BLANKS}---(?=\s)")
+"""A first document without anything in it, which is the one that counts."""
+_START: Place = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Shared:
     """One way of sharing, timeSlicing or mps: its entries, and what it says about names and requests.
 
     `fails` (failRequestsGreaterThanOne) is None where it isn't said; `place` is that of the key, `fails_place` of it.
+    Of several entries for one resource the plugin makes as many shares as the largest says, whatever their order, and
+    GPU feature discovery writes the first one's number into gpu.replicas (seen on a GPU, tests/hardware).
     """
 
     place: Place
@@ -56,18 +59,37 @@ class Shared:
     fails: bool | None = None
     fails_place: Place | None = None
 
+    def replicas(self, name: str) -> int:
+        """How many shares of one device of the resource NAME a node offers; 1 where it isn't shared."""
+        return max((entry.replicas for entry in self.entries if entry.name == name), default=1)
+
+    def labelled(self, name: str) -> int:
+        """The number that GPU feature discovery writes for the resource NAME; 1 where it isn't shared."""
+        return next((entry.replicas for entry in self.entries if entry.name == name), 1)
+
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
     """What a text says. `refused` makes the plugin exit, `ignored` has no effect; what has a problem is left out.
 
     `sharing` has the kinds that are there, timeSlicing and mps; `flags` each flag's value as it stands, by its path.
+    `wrong` has the flags whose value makes the plugin exit, unless its environment or its arguments have another one.
+    `ambiguous`: a key stands twice, and which of the two counts depends on how they are spelt. `lacking`: a key that
+    has to be there isn't, though one is that is spelt like it (it is among the ignored), so that the plugin exits.
     """
 
     refused: tuple[Problem, ...] = ()
     ignored: tuple[Problem, ...] = ()
     sharing: Mapping[str, Shared] = field(default_factory=dict)
     flags: Mapping[str, tuple[str, Place]] = field(default_factory=dict)
+    wrong: Mapping[str, Problem] = field(default_factory=dict)
+    ambiguous: bool = False
+    lacking: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of sharing that counts: mps where it is there, else timeSlicing, "" for none."""
+        return next((kind for kind in ("mps", "timeSlicing") if kind in self.sharing), "")
 
 
 @functools.lru_cache(maxsize=128)
@@ -76,148 +98,68 @@ def read_plugin_config(text: str, version: str = "") -> PluginConfig:
     return _Config(version).read(text)
 
 
-@functools.cache
-def known_paths() -> tuple[str, ...]:
-    """Every key that the plugin knows, by its path from the root: sharing.timeSlicing.resources[].replicas."""
-    sharing = plugin_config.sharing()
-    paths = [*plugin_config.flags(), *_MORE]
-    for kind in sharing["strategies"]:
-        paths += [f"sharing.{kind}.{key}" for key in sharing["keys"]]
-        paths += [f"sharing.{kind}.resources[].{key}" for key in sharing["resource_keys"]]
-    return tuple(paths)
-
-
-class _Config(Reader):
-    """Reads the parts of a configuration. `problems` are those that are refused."""
-
-    def __init__(self, version: str) -> None:
-        super().__init__(PROGRAM)
-        self.refuses = "the device plugin exits, and the node offers no GPUs"
-        self.version_of_plugin = version
-        self.ignored: list[Problem] = []
-        self.flags: dict[str, tuple[str, Place]] = {}
+class _Config(KeyReader):
+    """Reads the parts of a configuration."""
 
     def read(self, text: str) -> PluginConfig:
-        if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+        if _NOTHING.fullmatch(text):
             return PluginConfig()  # as good as version: v1 alone
+        if first := _EMPTY_FIRST.match(text):
+            self.second_document((text.count("\n", 0, first.end()) + 1, 1))
+            return PluginConfig(ignored=tuple(self.ignored))
+        if _DIRECTIVE.match(text):
+            self.problem(_START, "the text isn't YAML 1.1", "delete the line that begins with %YAML")
         root = self.document(text)
-        top = self.section(root, "", plugin_config.top_level()) if root is not None else {}
-        if top:
+        top = self.section(root, "", plugin_config.top_level()) if root is not None and not is_null(root) else {}
+        if "version" in top and not (is_null(top["version"][1]) or getattr(top["version"][1], "value", None) == ""):
             self.version(top, "v1", required=False)
         for name in ("flags", "sharing", "resources", "imex"):
-            if name in top and not _null(top[name][1]):
+            if name in top and not is_null(top[name][1]):
                 getattr(self, f"read_{name}")(top[name][1])
         sharing = self.read_kinds(top["sharing"][1]) if "sharing" in top else {}
-        return PluginConfig(tuple(self.problems), tuple(self.ignored), sharing, self.flags)
+        return PluginConfig(
+            tuple(self.problems),
+            tuple(self.ignored),
+            sharing,
+            self.flags,
+            self.wrong,
+            ambiguous=self.ambiguous,
+            lacking=self.lacking,
+        )
 
-    def section(self, node: Any, path: str, keys: tuple[str, ...], *, exact: bool = False) -> Pairs:
-        """The pairs of the mapping NODE at PATH by their KEYS. Others are ignored, as the plugin does; so is the case
-        of a key's letters, unless EXACT.
-        """
-        if not isinstance(node, yaml.MappingNode):
-            self.problem(node, f"{path or 'the configuration'} is no mapping", "write key: value below it")
-            return {}
-        spelt = {key if exact else key.lower(): key for key in keys}
-        found: Pairs = {}
-        for key, value in self.pairs(node):
-            name = str(key.value)
-            known = spelt.get(name if exact else name.lower())
-            if known is None:
-                self.ignore(key, f"{path}.{name}" if path else name, keys)
-            elif known in found:
-                line = place_of(found[known][0])[0]
-                remedy = f"delete one of the two; the other is on line {line}"
-                self.ignored.append(Problem(place_of(key), f"{known} stands twice", "one of the two is lost", remedy))
-            else:
-                found[known] = key, value
-        return found
-
-    def pairs(self, node: Any) -> Iterator[tuple[Any, Any]]:
-        """The pairs of NODE, with those that it takes over by `<<` and has none of its own of."""
-        own = {str(key.value) for key, _ in node.value}
-        for key, value in node.value:
-            if key.tag == PLAIN and key.value == "<<":
-                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    inner = self.pairs(part) if isinstance(part, yaml.MappingNode) else ()
-                    yield from ((name, item) for name, item in inner if str(name.value) not in own)
-            else:
-                yield key, value
-
-    def ignore(self, key: Any, path: str, keys: tuple[str, ...]) -> None:
-        """Say that PATH is unknown, and what may have been meant."""
-        name = path.rpartition(".")[2]
-        parents = sorted({known.rpartition(".")[0] for known in known_paths() if known.rpartition(".")[2] == name})
-        near = nearest(name, keys, 1)
-        if parents:
-            where = " or ".join(parents[:1] if parents[0].startswith("flags") else _by_sharing(parents))
-            remedy = f"it belongs to {where}: move it there"
-        elif near:
-            remedy = f"did you mean {near[0]}?"
-        else:
-            close = nearest(name, [known.rpartition(".")[2] for known in known_paths()], 1)
-            others = [known for known in known_paths() if known.rpartition(".")[2] in close]
-            remedy = f"did you mean {others[0]}?" if others else f"known here are {', '.join(keys)}"
-        self.ignored.append(Problem(place_of(key), f"{path} is unknown", IGNORED, remedy))
-
-    def read_flags(self, node: Any, path: str = "flags") -> None:
-        """Flags, in their groups."""
-        inner = {known[len(path) + 1 :].partition(".")[0] for known in plugin_config.flags() if _below(known, path)}
-        for name, (key, value) in self.section(node, path, tuple(sorted(inner))).items():
-            where = f"{path}.{name}"
-            flag = plugin_config.flags().get(where)
-            if _null(value):
-                continue
-            if flag is None:
-                self.read_flags(value, where)
-                continue
-            if flag.since and self.version_of_plugin and _older(self.version_of_plugin, flag.since):
-                why = f"the device plugin {self.version_of_plugin} ignores it"
-                what, remedy = f"{where} is known from {flag.since} on", "leave it out, or take a newer device plugin"
-                self.ignored.append(Problem(place_of(key), what, why, remedy))
-            self.read_flag(where, flag, value)
-
-    def read_flag(self, path: str, flag: plugin_config.Flag, node: Any) -> None:
-        """One flag."""
-        items = node.value if flag.type == "list" and isinstance(node, yaml.SequenceNode) else [node]
-        self.flags[path] = ",".join(str(getattr(item, "value", "")) for item in items), place_of(node)
-        if flag.type == "list":
-            for item in items:
-                self.choice(path, flag, item)
-        elif not isinstance(node, yaml.ScalarNode):
-            self.problem(node, f"{path} is no {'text' if flag.type == 'string' else flag.type}", "write one value")
-        elif flag.type == "bool":
-            self.boolean(node, path)
-        elif flag.type == "enum":
-            self.choice(path, flag, node)
-        elif flag.type == "duration" and not _DURATION.fullmatch(node.value):
-            self.problem(node, f"{path} is {node.value!r}, which is no duration", "write a duration such as 60s")
-
-    def choice(self, path: str, flag: plugin_config.Flag, node: Any) -> None:
-        """A value that is one of several."""
-        value = str(getattr(node, "value", ""))
-        if not isinstance(node, yaml.ScalarNode) or value not in flag.values:
-            near = nearest(value, flag.values, 1) if isinstance(node, yaml.ScalarNode) else []
-            remedy = f"did you mean {near[0]}?" if near else f"write {' or '.join(flag.values)}"
-            if flag.type == "list" and "," in value:
-                remedy = f"write a list: [{', '.join(part.strip() for part in value.split(','))}]"
-            self.problem(node, f"{path} is {value!r}", remedy)
+    def second_document(self, node: Any) -> None:
+        """It has no effect."""
+        why = f"{PROGRAM} reads the first one only, without a word"
+        remedy = "join the two, or delete one"
+        place = node if isinstance(node, tuple) else place_of(node)
+        self.ignored.append(Problem(place, "the text holds a second document", why, remedy))
 
     def read_resources(self, node: Any) -> None:
-        """Names for resources, which nothing honours."""
-        for name, (key, value) in self.section(node, "resources", _ITEMS["resources"]).items():
-            if isinstance(value, yaml.SequenceNode) and value.value:
+        """Names for resources, which nothing honours, and which have to be right all the same."""
+        for name, (key, value) in self.section(node, "resources", ITEMS["resources"]).items():
+            items = [] if is_null(value) else self.items(value, f"resources.{name}", empty=True)
+            before = len(self.problems)
+            for item in items:
+                pairs = self.section(item, f"resources.{name}[]", ("pattern", "name"), exact=True)
+                for part in ("pattern", "name"):
+                    if isinstance(item, yaml.MappingNode) and part not in pairs:
+                        self.problem(item, f"an entry of resources.{name} has no {part}", "delete the section")
+                if "name" in pairs:
+                    self.resource(pairs["name"][1])
+                if "pattern" in pairs and not is_null(pairs["pattern"][1]):
+                    self.text(pairs["pattern"][1], f"resources.{name}[].pattern")
+            if items and len(self.problems) == before:
                 why = "the device plugin drops resource names of your own; nodes offer nvidia.com/gpu and MIG instances"
-                remedy = "leave it out"
-                self.ignored.append(Problem(place_of(key), f"resources.{name} is not honoured", why, remedy))
+                self.ignored.append(Problem(place_of(key), f"resources.{name} is not honoured", why, "leave it out"))
 
     def read_imex(self, node: Any) -> None:
         """Channels between nodes."""
-        found = self.section(node, "imex", _ITEMS["imex"])
+        found = self.section(node, "imex", ITEMS["imex"])
         if "required" in found:
             self.boolean(found["required"][1], "imex.required")
-        if "channelIDs" in found:
+        if "channelIDs" in found and not is_null(found["channelIDs"][1]):
             items = self.items(found["channelIDs"][1], "imex.channelIDs", empty=True)
-            if [getattr(item, "value", "") for item in items] not in ([], ["0"]):
+            if [whole(item) for item in items] not in ([], [0]):
                 self.problem(
                     found["channelIDs"][1], "imex.channelIDs is neither [] nor [0]", "write [0], or leave it out"
                 )
@@ -230,18 +172,18 @@ class _Config(Reader):
         """How resources are shared, by kind."""
         if not isinstance(node, yaml.MappingNode):
             return {}
-        kinds = {kind.lower(): kind for kind in plugin_config.sharing()["strategies"]}
+        kinds = {folded(kind): kind for kind in plugin_config.sharing()["strategies"]}
         found: dict[str, Shared] = {}
         for key, value in self.pairs(node):
-            kind = kinds.get(str(key.value).lower())
-            if kind and not (kind == "mps" and _null(value)):
+            kind = kinds.get(folded(str(key.value)))
+            if kind and not (kind == "mps" and is_null(value)):
                 found[kind] = self.shared(kind, key, value)
         return found
 
     def shared(self, kind: str, key: Any, node: Any) -> Shared:
         """One way of sharing."""
         path, place = f"sharing.{kind}", place_of(key)
-        if _null(node):
+        if is_null(node):
             self.problem(key, f"{path} is empty", f"add {path}.resources, or delete {kind}")
             return Shared(place)
         before = len(self.ignored)
@@ -254,36 +196,58 @@ class _Config(Reader):
         entries: list[Entry] = []
         if "resources" in pairs:
             items = self.items(pairs["resources"][1], f"{path}.resources")
-            entries = [entry for item in items if (entry := self.entry(path, item)) is not None]
-        elif len(self.ignored) == before:  # what is missing may only be misspelt
+            entries = [entry for item in items if (entry := self.entry(path, item, bool(renamed))) is not None]
+        elif len(self.ignored) != before:  # what is missing may only be misspelt
+            self.lacking = True
+        else:
             remedy = f"add {path}.resources: [{{name: nvidia.com/gpu, replicas: 4}}]"
             self.problem(key, f"{path} has no resources", remedy)
         return Shared(place, tuple(entries), bool(renamed), fails, fails_place)
 
-    def entry(self, path: str, node: Any) -> Entry | None:
+    def entry(self, path: str, node: Any, renamed: bool) -> Entry | None:
         """A resource that is shared."""
         before, path = len(self.ignored), f"{path}.resources[]"
         pairs = self.section(node, path, tuple(plugin_config.sharing()["resource_keys"]), exact=True)
-        self.ignored_keys(path, pairs)
         complete = len(self.ignored) == before and isinstance(node, yaml.MappingNode)
         for key, remedy in (("name", "add name: nvidia.com/gpu"), ("replicas", "add replicas: 2 or more")):
+            self.lacking = self.lacking or key not in pairs
             if complete and key not in pairs:
                 self.problem(node, f"an entry of {path.removesuffix('[]')} has no {key}", remedy)
         name = self.resource(pairs["name"][1]) if "name" in pairs else None
         number = self.replicas(pairs["replicas"][1]) if "replicas" in pairs else None
+        self.renaming(path, pairs, f"{name}.shared" if renamed else None)
+        self.devices(path, pairs)
         if name is None or number is None:
             return None
         return Entry(name, number, place_of(pairs["name"][1]), place_of(pairs["replicas"][1]))
 
-    def ignored_keys(self, path: str, pairs: Pairs) -> None:
-        """Keys that the plugin reads and then drops."""
-        for key, why, remedy in (
-            ("rename", "the device plugin drops names of your own", "leave it out; renameByDefault: true adds .shared"),
-            ("devices", "the device plugin shares all devices of the resource", "leave it out, or write devices: all"),
-        ):
-            value = getattr(pairs[key][1], "value", "") if key in pairs else "all"
-            if value != "all":
-                self.ignored.append(Problem(place_of(pairs[key][0]), f"{path}.{key} is not honoured", why, remedy))
+    def renaming(self, path: str, pairs: Pairs, default: str | None) -> None:
+        """A name for the shares, which is dropped, but where it is the one that renameByDefault gives: DEFAULT."""
+        name = self.resource(pairs["rename"][1]) if "rename" in pairs else None
+        if name is not None and name != default:
+            why, remedy = (
+                "the device plugin drops names of your own",
+                "leave it out; renameByDefault: true adds .shared",
+            )
+            self.ignored.append(Problem(place_of(pairs["rename"][0]), f"{path}.rename is not honoured", why, remedy))
+
+    def devices(self, path: str, pairs: Pairs) -> None:
+        """Which devices are shared: always all. What is neither all, nor a number, nor a list of devices is refused."""
+        if "devices" not in pairs:
+            return
+        key, node = pairs["devices"]
+        if isinstance(node, yaml.ScalarNode):
+            if scalar(node) == "all":
+                return
+            right = (whole(node) or 0) > 0
+        else:
+            right = isinstance(node, yaml.SequenceNode) and all(_device(item) for item in node.value)
+        remedy = "leave it out, or write devices: all"
+        if right:
+            why = "the device plugin shares all devices of the resource"
+            self.ignored.append(Problem(place_of(key), f"{path}.devices is not honoured", why, remedy))
+        else:
+            self.problem(node, f"{path}.devices is neither all nor a number nor a list of devices", remedy)
 
     def resource(self, node: Any) -> str | None:
         """The name of a resource, with its prefix."""
@@ -303,28 +267,23 @@ class _Config(Reader):
         if value.startswith("${"):
             self.problem(node, f"replicas is {value}, which nothing replaces", f"write a number, {least} or more")
             return None
-        number = -1 if value[:1] == "-" and value[1:].isdigit() else self.integer(node, "replicas")
-        if number is not None and number < least:
+        number = whole(node)
+        if number is None:
+            self.problem(node, "replicas is no whole number", f"write a number such as {least}, without quotes")
+        elif number < least:
             self.problem(node, f"replicas is {value}", f"write {least} or more; leave out sharing to turn it off")
-            return None
-        return number
+        elif octal(node):
+            why = f"the device plugin reads a number that begins with 0 by eights, and this one as {number}"
+            numbers = sorted({number, int(float(value.replace("_", "")))})
+            self.problem(node, f"replicas is {value}", f"write {' or '.join(map(str, numbers))}", why)
+        else:
+            return number
+        return None
 
 
-def _by_sharing(parents: list[str]) -> list[str]:
-    """Of the PARENTS in sharing those of time-slicing, which is what most mean; the other kind has the same keys."""
-    return [parent for parent in parents if "mps" not in parent] or parents
-
-
-def _below(path: str, group: str) -> bool:
-    return path.startswith(f"{group}.")
-
-
-def _older(version: str, than: str) -> bool:
-    try:
-        return _versions.key(version) < _versions.key(than)
-    except ValueError:  # a digest or a tag of their own
-        return False
-
-
-def _null(node: Any) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == PLAIN and node.value in {"", "~", "null", "Null", "NULL"}
+def _device(node: Any) -> bool:
+    """Whether NODE names a device: by an index, by that of a MIG instance, or by a UUID."""
+    value = scalar(node) if isinstance(node, yaml.ScalarNode) else None
+    if isinstance(value, str):
+        return _DEVICE.fullmatch(value) is not None
+    return (whole(node) if isinstance(node, yaml.ScalarNode) else -1) in range(2**63)

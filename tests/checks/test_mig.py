@@ -18,7 +18,7 @@ from gpustack.model import Finding
 from gpustack.policy.load import Loaded, load
 from gpustack.policy.place import place
 
-RULES = [rule for rule in all_rules() if rule.id.startswith("GPU30")]
+RULES = [rule for rule in all_rules() if rule.id.startswith(("GPU30", "GPU31"))]
 H100, H200, A100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200", "NVIDIA-A100-SXM4-40GB", "NVIDIA-L4"
 DEFAULTS = texts.mig_parted_config()
 
@@ -163,21 +163,16 @@ TRIGGERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         pools(gpusPerNode=1, mig={"devices": [{"indices": [0], "layout": {"1g.10gb": 7}}]}) | SINGLE,
     ),
     (
-        "GPU305",
+        "GPU310",
         pools() | SINGLE | config(two=[element(g1_10gb=2, g2_20gb=1)]),
         pools() | MIXED | config(two=[element(g1_10gb=2, g2_20gb=1)]),
     ),
     (
-        "GPU305",
+        "GPU310",
         pools() | SINGLE | config(half=[element([0, 1], g1_10gb=7), element([2, 3])]),
         pools() | SINGLE | config(half=[element([0, 1], g1_10gb=7), element([2, 3], g1_10gb=7)]),
     ),
     ("GPU305", pools(mig={"layout": {"1c.3g.40gb": 3}}), pools(mig={"layout": {"3g.40gb": 1}})),
-    (
-        "GPU305",
-        pools() | {"devicePlugin": {"config": {"data": {"a": "version: v1\nflags:\n  migStrategy: mixed\n"}}}},
-        pools() | {"devicePlugin": {"config": {"data": {"a": "version: v1\nflags:\n  migStrategy: single\n"}}}},
-    ),
     # B39: files that the manager refuses
     (
         "GPU306",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.catalog import gpus, texts
-from gpustack.policy.mig_configs import Element, of_release, read_clients, read_layouts, strategies
+from gpustack.policy.mig_configs import Element, of_release, read_clients, read_layouts
 
 HEAD = "version: v1\nmig-configs:\n"
 
@@ -123,7 +123,6 @@ def test_any_text_is_read(text: str) -> None:
     """Reading never raises, whatever the text is."""
     read_layouts(text)
     read_clients(text)
-    strategies(f"flags: {{migStrategy: mixed}}\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -141,10 +140,3 @@ def test_filters(filters: tuple[str, ...], product: str | None, matches: bool | 
     """A filter lets boards through by PCI id, in capitals or not; without a product nobody knows."""
     found = gpus.product(product) if product else None
     assert Element(None, True, {}, filters).matches(found) is matches
-
-
-def test_strategies() -> None:
-    """The strategy of a configuration of the device plugin, and where it stands."""
-    assert strategies("version: v1\nflags:\n  migStrategy: mixed\n") == (("mixed", (3, 16)),)
-    assert strategies("version: v1\nsharing: {}\n") == ()
-    assert strategies("migStrategy: [") == ()

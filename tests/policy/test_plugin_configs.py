@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.catalog import plugin_config
-from gpustack.policy.plugin_configs import PluginConfig, known_paths, read_plugin_config
+from gpustack.policy.plugin_configs import PluginConfig, read_plugin_config
+from gpustack.policy.plugin_keys import known_paths
 
 HEAD = "version: v1\n"
 
@@ -53,14 +54,8 @@ def test_plain_configurations(text: str) -> None:
         (HEAD + "sharing: {timeSlicing: {}}\n", (2, 11), "sharing.timeSlicing has no resources"),
         (HEAD + "sharing: {timeSlicing: }\n", (2, 11), "sharing.timeSlicing is empty"),
         ("version: v2\n", (1, 10), "version is not v1"),
-        (HEAD + "flags: {migStrategy: both}\n", (2, 22), "flags.migStrategy is 'both'"),
         (HEAD + 'flags: {failOnInitError: "true"}\n', (2, 26), "flags.failOnInitError is neither true nor false"),
         (HEAD + "flags: {gfd: {sleepInterval: soon}}\n", (2, 30), "flags.gfd.sleepInterval is 'soon'"),
-        (
-            HEAD + "flags: {plugin: {deviceListStrategy: 'envvar,cdi-cri'}}\n",
-            (2, 38),
-            "flags.plugin.deviceListStrategy is",
-        ),
         (HEAD + "imex: {channelIDs: [1]}\n", (2, 20), "imex.channelIDs is neither [] nor [0]"),
         (HEAD + "\tflags: {}\n", (2, 1), "line 2 is indented with a tab"),
         ("- a\n", (1, 1), "the configuration is no mapping"),

@@ -86,7 +86,13 @@ MPS_WINS = yaml.safe_dump(
         ),
         ({"nodeSelector": {"nvidia.com/mig.config": "all-1g.10gb"}}, {}, {"nvidia.com/gpu": 56}),
         ({"nodeSelector": {"nvidia.com/mig.config": "all-disabled"}}, {}, {"nvidia.com/gpu": 8}),
-        (mig({"1c.3g.40gb": 3, "1g.10gb": 1}), {}, {"nvidia.com/mig-1g.10gb": 8}),
+        # before v0.20.0 patterns fit parts of names, and in order
+        (
+            mig({"1c.3g.40gb": 3, "1g.10gb+me": 1}),
+            {"devicePlugin": {"version": "v0.19.0"}, "mig": {"strategy": "mixed"}},
+            {"nvidia.com/mig-3g.40gb": 24, "nvidia.com/mig-1g.10gb": 8},
+        ),
+        (mig({"1g.10gb+me": 1}), {"mig": {"strategy": "mixed"}}, {"nvidia.com/mig-1g.10gb.me": 8}),
         # sharing in the text of a configuration
         ({}, {"devicePlugin": {"config": {"default": "a", "data": {"a": PLUGIN}}}}, {"nvidia.com/gpu": 24}),
         ({}, {"devicePlugin": {"config": {"data": {"a": PLUGIN}}}}, {"nvidia.com/gpu": 8}),
@@ -131,8 +137,13 @@ def test_per_node(pool: dict[str, Any], sections: dict[str, Any], per_node: dict
         (mig(mig={"config": "ours"}), {"migManager": {"config": {"name": "others"}}}, "layout ours"),
         ({}, {"devicePlugin": {"config": {"name": "others", "default": "x"}}}, "x isn't in the policy"),
         ({}, {"devicePlugin": {"config": {"default": "b", "data": {"a": PLUGIN}}}}, "no configuration b"),
-        ({}, {"devicePlugin": {"config": {"default": "a", "data": {"a": "sharing: ["}}}}, "can't be read"),
+        (
+            {},
+            {"devicePlugin": {"config": {"default": "a", "data": {"a": "sharing: ["}}}},
+            "refuses its configuration a",
+        ),
         ({"sharing": {"mps": {"replicas": 2}}}, {"mig": {"strategy": "mixed"}}, "refuses MPS"),
+        (mig({"1c.3g.40gb": 3}), {"mig": {"strategy": "mixed"}}, "no name for 1c.3g.40gb"),
         (
             {"workload": "vm-vgpu", "gpuProduct": None},
             {"sandboxWorkloads": {"enabled": True}},

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...catalog import gpus, mig
+from ...catalog import gpus, mig, plugin_config
 from ...compiler.emit import emit_value
 from ...model import Finding, FindingsError
 from ...policy import mig_layouts
@@ -127,14 +127,19 @@ def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
     """Names of the extended resources that a node of POOL advertises before sharing.
 
     A layout that depends on a board which is not known counts with every element that may be for it. Parts of
-    instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource).
+    instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource); before
+    v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's.
     """
     layouts = layouts_of(spec, pool)
     if spec.mig.strategy != "mixed" or not any(layouts):
         return ["nvidia.com/gpu"]
-    profiles = {profile for layout in layouts for profile in layout or () if mig.ProfileName.parse(profile).exposed}
+    version = spec.devicePlugin.version or ""
+    anchored = not plugin_config.before(version, plugin_config.NAMES_ANCHORED)
+    profiles = {profile for layout in layouts for profile in layout or ()}
+    if anchored:
+        profiles = {profile for profile in profiles if mig.ProfileName.parse(profile).exposed}
     whole = {"nvidia.com/gpu"} if not all(layout is not None for layout in layouts) else set()
-    return sorted({mig.resource_name(profile) for profile in profiles} | whole)
+    return sorted({mig.resource_name(profile, version) for profile in profiles} | whole)
 
 
 def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[Mapping[str, int] | None]:
