@@ -14,6 +14,7 @@ RULE_MODULES = (
     "pools",
     "openshift",
     "drivers",
+    "carried",
     "driver_fields",
     "sandbox",
     "kubevirt",

@@ -6,12 +6,11 @@ annotations are applied here and nowhere else.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Literal
 
 from ..model import Body
+from .carried import carry, template_hash
 from .inputs.common import Common
 from .kube import metadata
 from .pod import Pod, Volume, sparse
@@ -80,7 +79,8 @@ def daemonset(
         }
     if pod.config_digest:
         pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
-    extra = {key: value for key, value in common.labels.items() if key not in {*OWN_LABELS, select_by}}
+    fixed = {*OWN_LABELS, select_by, *(selector or {})}
+    extra = {key: value for key, value in common.labels.items() if key not in fixed}
     spec = pod.body() | sparse(
         priorityClassName=common.priority_class,
         runtimeClassName=common.operand_runtime_class if gpu_container else None,
@@ -92,7 +92,7 @@ def daemonset(
         labels={**chosen, **(pod_labels or {}), **extra},
         annotations={**(pod_annotations or {}), **common.annotations},
     )
-    return {
+    body = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": metadata(
@@ -107,6 +107,7 @@ def daemonset(
             "updateStrategy": update_strategy(common, update),
         },
     }
+    return carry(common, body)
 
 
 def set_host_root(common: Common, pod: Pod) -> None:
@@ -125,7 +126,7 @@ def update_strategy(common: Common, update: Literal["rolling", "on-delete"]) -> 
 
 def revision(body: Body) -> str:
     """Names the pod template of the DaemonSet BODY."""
-    return hashlib.sha256(json.dumps(body["spec"]["template"], sort_keys=True).encode()).hexdigest()[:16]
+    return template_hash(body["spec"]["template"])
 
 
 def with_revision(body: Body) -> Body:

@@ -41,9 +41,11 @@ def objects(inputs: DraValidatorInputs) -> Iterator[Body]:
     yield admin_claim(TEMPLATE, common.namespace, CLAIM, count=1)
     if common.openshift:
         yield scc(NAME, common.namespace)
-    body = daemonset(common, NAME, pod(inputs), deploy="dra-validator", labels=LABELS, pod_labels=LABELS)
+    of_pod = {**LABELS, **AWAITED}
+    body = daemonset(
+        common, NAME, pod(inputs), deploy="dra-validator", labels=LABELS, pod_labels=of_pod, selector=SELECTOR
+    )
     body["spec"]["selector"] = {"matchLabels": dict(SELECTOR)}
-    body["spec"]["template"]["metadata"]["labels"] |= {**AWAITED, **SELECTOR}
     yield body
 
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 
 from . import future, host, sandbox
 from .base import Section, items, section
+from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
 from .compute_domains import ComputeDomainsBesideThePlugin
 from .daemonsets import DaemonSets
@@ -115,6 +116,9 @@ class PolicySpec(Section):
     nodes."""
     guards: Guards = section()
     """What the API server refuses to the stack's own accounts, and who may reach its pods."""
+    carried: Annotated[list[Carried], AfterValidator(one_each)] = items()
+    """What DaemonSets that were there before gpustack keep of what they were, so that their pods go on running. Absent:
+    nothing."""
     gitops: GitOps | None = None
     """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
     alerts: future.Undecided | None = None

@@ -52,7 +52,7 @@ OF_OURS = {
         "gpuCluster",
         "computeDomains",
     ),
-    *("reconciler", "guards", "gitops", "alerts", "dashboards", "tenancy", "kubevirt"),
+    *("reconciler", "guards", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "carried"),
 }
 
 

@@ -12,6 +12,7 @@ from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...model import Finding, FindingsError
 from ...policy import cluster, images
+from ...policy.carried import Carried
 from ...policy.ownership import container_drivers
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Common(Inputs):
     driver: bool = True
     """Whether this render brings the driver, so that others must wait for its pod."""
     toolkit: bool = True
+    carried: tuple[Carried, ...] = ()
+    """What DaemonSets keep of what they were."""
     traits: Traits = Traits()
     """How objects of the release differ from those of others."""
     validation: Validation
@@ -102,6 +105,7 @@ class Common(Inputs):
             openshift=on_openshift(spec),
             driver=bool(container_drivers(spec)),
             toolkit=bool(spec.toolkit.enabled),
+            carried=tuple(spec.carried),
             traits=release(spec.release).traits,
             validation=Validation(
                 image=image(spec, validator, "validator"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...catalog.drivers import UnknownOS
 from ...catalog.releases import release
 from ...model import Finding, FindingsError
+from ...policy.carried import called
 from ...policy.ownership import OWNER, PRESENT, os_labels
 from .common import on_openshift
 from .driver_names import daemonset_name
@@ -72,7 +73,7 @@ def target_of(
     images = toolkits(spec)
     toolkit = DriverToolkit(rhcos=rhcos, image=images.get(rhcos, "")) if rhcos and images else None
     variant = kernel or rhcos or apart(spec, system)
-    name = daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant)
+    name = called(spec, daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant))
     return Target(name, name, selector, system, kernel, toolkit)
 
 

@@ -1,22 +1,26 @@
 // Applies folders of manifests as Flux's kustomize-controller does, one after the other, and tells what its library says
 // of each object: when it is applied, when it is applied again, and when it is compared.
 //
-//	flux KUBECONFIG NAME FOLDER...
+//	flux [-override MANAGER,...] KUBECONFIG NAME FOLDER...
 //
+// takes over the fields of each MANAGER, as kustomize-controller's --override-manager does, and
 // prints a JSON object a line: pass ("apply", "again", "diff"), subject, action, and for a difference both objects.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
 	"github.com/fluxcd/pkg/ssa"
 	"github.com/fluxcd/pkg/ssa/normalize"
 	"github.com/fluxcd/pkg/ssa/utils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,13 +37,26 @@ type verdict struct {
 }
 
 func main() {
-	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+	override := flag.String("override", "", "managers whose fields are taken over")
+	flag.Parse()
+	words := flag.Args()
+	if err := run(context.Background(), words[0], words[1], words[2:], options(*override)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, kubeconfig, name string, folders []string) error {
+// options are those of kustomize-controller, with the managers whose fields it takes over.
+func options(override string) ssa.ApplyOptions {
+	found := ssa.DefaultApplyOptions()
+	for _, name := range strings.FieldsFunc(override, func(r rune) bool { return r == ',' }) {
+		manager := ssa.FieldManager{Name: name, ExactMatch: true, OperationType: metav1.ManagedFieldsOperationUpdate}
+		found.Cleanup.FieldManagers = append(found.Cleanup.FieldManagers, manager)
+	}
+	return found
+}
+
+func run(ctx context.Context, kubeconfig, name string, folders []string, how ssa.ApplyOptions) error {
 	manager, err := newManager(kubeconfig)
 	if err != nil {
 		return err
@@ -56,7 +73,7 @@ func run(ctx context.Context, kubeconfig, name string, folders []string) error {
 	}
 	for _, pass := range []string{"apply", "again"} {
 		for _, objects := range stages {
-			changes, err := manager.ApplyAllStaged(ctx, objects, ssa.DefaultApplyOptions())
+			changes, err := manager.ApplyAllStaged(ctx, objects, how)
 			if err != nil {
 				return fmt.Errorf("%s: %w", pass, err)
 			}

@@ -1,0 +1,145 @@
+"""`carried`: what a DaemonSet that was there before keeps of what it was, so that its pods go on running.
+
+A pod template equals the operator's but for what can't be: texts of scripts, which are NVIDIA's and stand nowhere here,
+containers that gpustack adds, and names that end in a hash of an object which is gone. Whoever takes a cluster over
+carries these from its live DaemonSets into its policy, once; the render is then the template that runs.
+
+A name is kept as long as it stands here, because a DaemonSet of another name is another DaemonSet, and without the
+first all its drivers stop. Everything else is kept while the template is the one that was taken over: when it changes,
+its pods are replaced anyway, and what is carried has no purpose any more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator
+
+from .base import Section, items
+from .daemonsets import Toleration
+from .forms import Form, refuse
+from .types import DNS_SUBDOMAIN, DnsLabel, DnsSubdomain, Release, Text
+
+if TYPE_CHECKING:
+    from .spec import ClusterPolicySpec
+
+PLACE = Form(
+    "template_place",
+    "place of a text in a pod template",
+    "initContainers or containers, the container's name, args or command, and a number from 0 up, such as "
+    "initContainers.toolkit-validation.args.0",
+    r"(?:initContainers|containers)\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.(?:args|command)\.(?:0|[1-9][0-9]{0,2})",
+)
+TEMPLATE = Form(
+    "template_hash",
+    "name of a pod template",
+    "16 hex digits, as in the annotation gpustack.dev/revision",
+    r"[0-9a-f]{16}",
+)
+NAME = dataclasses.replace(DNS_SUBDOMAIN, longest=63)
+"""It is the value of a label too."""
+DIGEST = Form(
+    "driver_digest", "digest of a driver's configuration", "a decimal number of 32 bits, in quotes", r"[0-9]{1,10}"
+)
+
+
+class CarriedText(Section):
+    """A text of a pod template, word for word."""
+
+    at: Annotated[str, PLACE]
+    """Where it stands: `initContainers` or `containers`, the container's name, `args` or `command`, and which of them
+    from 0 up, joined by dots."""
+    release: Release | None = None
+    """Release of the GPU operator that has this text at this place, which is checked by its digest. Absent: nobody says
+    where it is from, and a review has to read it."""
+    text: Text
+    """The text. It runs on nodes, mostly as root."""
+
+
+def _once(texts: list[CarriedText]) -> list[CarriedText]:
+    for place, count in Counter(text.at for text in texts).items():
+        if count > 1:
+            raise refuse("carried_twice", f"two texts for {place}", "leave out all but one")
+    return texts
+
+
+class Carried(Section):
+    """What one DaemonSet keeps of what it was."""
+
+    daemonSet: DnsSubdomain
+    """What gpustack calls the DaemonSet by itself."""
+    origin: DnsSubdomain
+    """The ControllerRevision in the cluster that this was taken from, such as `nvidia-driver-daemonset-7d8f6c5b9`."""
+    template: Annotated[str, TEMPLATE] | None = None
+    """Hash of the pod template that this makes of the render, as in the annotation `gpustack.dev/revision`. When the
+    template becomes another, its pods are replaced anyway, and only the name is kept. Absent: all is kept until it is
+    taken out."""
+    name: Annotated[str, NAME] | None = None
+    """What the DaemonSet is called, of one of `drivers`. Absent: what gpustack calls it."""
+    without: list[DnsLabel] = items()
+    """Init containers of gpustack that its pods don't have. Absent: none."""
+    texts: Annotated[list[CarriedText], AfterValidator(_once)] = items()
+    """Texts in the place of gpustack's. Absent: none."""
+    tolerations: list[Toleration] | None = None
+    """Tolerations in the place of those that the policy gives. Absent: these."""
+    digest: Annotated[str, DIGEST] | None = None
+    """DRIVER_CONFIG_DIGEST of a driver, by which it tells whether it is installed already. Absent: what gpustack
+    computes."""
+    volumes: list[DnsLabel] = items()
+    """Names of volumes in their order; others follow. Absent: the operator's order."""
+
+
+def one_each(carried: list[Carried]) -> list[Carried]:
+    """CARRIED, or the refusal of a DaemonSet that stands in it twice or of a name that two are to have."""
+    for kind, names in (
+        ("DaemonSet", [each.daemonSet for each in carried]),
+        ("name", [each.name for each in carried if each.name]),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise refuse("carried_twice", f"two entries with the {kind} {name}", "put them together")
+    return carried
+
+
+def called(spec: ClusterPolicySpec, name: str) -> str:
+    """What the DaemonSet is called that gpustack by itself calls NAME."""
+    return next((each.name for each in spec.carried if each.daemonSet == name and each.name), name)
+
+
+def words(pod: dict[str, Any], at: str) -> tuple[list[str], int] | None:
+    """The list of words of the PodSpec POD in which the text AT stands, and its position; None where there is none."""
+    kind, name, field, position = re.split(r"\.", at)
+    container = next((each for each in pod.get(kind, []) if each["name"] == name), None)
+    found: list[str] = container.get(field, []) if container else []
+    return (found, int(position)) if int(position) < len(found) else None
+
+
+def misfits(carried: Carried, pod: dict[str, Any]) -> list[tuple[str, str]]:
+    """What of CARRIED has no place in the PodSpec POD: the field of it, and what is missing."""
+    names = {each["name"] for each in pod.get("initContainers", [])}
+    found = [
+        (f"without[{index}]", f"no init container {name}")
+        for index, name in enumerate(carried.without)
+        if name not in names or not name.startswith("gpustack-")
+    ]
+    found += [
+        (f"texts[{index}].at", f"no text at {text.at}")
+        for index, text in enumerate(carried.texts)
+        if words(pod, text.at) is None
+    ]
+    volumes = {each["name"] for each in pod.get("volumes", [])}
+    found += [
+        (f"volumes[{index}]", f"no volume {name}") for index, name in enumerate(carried.volumes) if name not in volumes
+    ]
+    if carried.digest and not any(True for _ in digests(pod)):
+        found.append(("digest", "no DRIVER_CONFIG_DIGEST, so it is not a driver that compares one"))
+    return found
+
+
+def digests(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """The variables of the PodSpec POD that hold a driver's digest."""
+    containers = [*pod.get("initContainers", []), *pod["containers"]]
+    return [entry for each in containers for entry in each.get("env", []) if entry["name"] == "DRIVER_CONFIG_DIGEST"]
