@@ -1,8 +1,7 @@
 """One list-and-watch loop, for every kind: a store that follows the cluster.
 
 Solves: watches end, are answered twice, late or not at all, and grow too old. The store is only ever a hint: whatever
-is written carries the version that it was decided on, so a store that lags costs a conflict and nothing else. Versions
-are compared for equality alone, as the API demands.
+is written carries the version that it was decided on, so a store that lags costs a conflict and nothing else.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from . import wire
 from .clock import Backoff, Clock
-from .cluster import Answer, ApiError, Change, Cluster, Forbidden, Gone, Kind, NotFound, Selection, TooMany
+from .cluster import Answer, ApiError, Change, Cluster, Forbidden, Gone, Kind, NotFound, Selection, TooMany, Unreachable
 from .log import Log
 from .objects import Object
 
@@ -69,13 +69,13 @@ class Watch(Generic[T]):
                 if not self._version:
                     await self.refresh()
                 began = self.clock.monotonic()
-                told = await self._follow()
+                told = await self._follow(backoff)
                 if told or self.clock.monotonic() - began > 1.0:
                     backoff.reset()
                 else:
                     pause = backoff.next()  # a server that ends watches at once is not asked at once
             except ApiError as error:
-                if isinstance(error, Gone):
+                if isinstance(error, Gone) or _unreadable(error):
                     self._version = ""
                 pause = backoff.next(error.retry_after if isinstance(error, TooMany) else 0.0)
                 self._tell(error, pause)
@@ -91,6 +91,8 @@ class Watch(Generic[T]):
             text = f"{text}: the API server doesn't know the kind; is its CustomResourceDefinition there?"
         now, (told, at) = self.clock.monotonic(), self._told
         ended = bool(self._version) or isinstance(error, Gone)
+        if _unreadable(error):
+            text = f"{text}; it is listed anew"
         loud = isinstance(error, Forbidden) or not ended
         if loud and (text != told or now - at >= self.again):
             self._told = text, now
@@ -122,28 +124,37 @@ class Watch(Generic[T]):
             listing = await self.cluster.list(self.kind, which)
             self._ours.pop((namespace, name), None)
             for each in listing.items:
+                self._ours[_key(each)] = (each.metadata.resourceVersion, self.clock.monotonic() + self.trust)
                 self._store(each)
             if not listing.items and self.items.pop((namespace, name), None):
                 self.changed()
 
     def learn(self, answer: Answer) -> None:
-        """What a write of ours made of an object, before the watch tells."""
+        """What a write of ours made of an object, before the watch tells.
+
+        Another's write may have been told of meanwhile, since our own answer takes as long as any: the newer one stays.
+        """
         with contextlib.suppress(msgspec.MsgspecError):
-            made = msgspec.convert(answer.body, type=self.kind.model)
+            made = msgspec.convert(wire.present(answer.body), type=self.kind.model)
             old = self.items.get(_key(made))
-            if old is not None and old.metadata.resourceVersion == made.metadata.resourceVersion:
+            version = made.metadata.resourceVersion
+            if old is not None and old.uid == made.uid and not newer(version, old.metadata.resourceVersion):
                 return
-            self._ours[_key(made)] = (made.metadata.resourceVersion, self.clock.monotonic() + self.trust)
+            self._ours[_key(made)] = (version, self.clock.monotonic() + self.trust)
             self._store(made)
 
-    async def _follow(self) -> bool:
-        """Watch until that ends. Whether anything was told, or there is a newer list to watch from."""
+    async def _follow(self, backoff: Backoff) -> bool:
+        """Watch until that ends. Whether anything was told, or there is a newer list to watch from.
+
+        A line is a sign that all is well, whatever the watch ends in after it: BACKOFF begins anew.
+        """
         epoch, told = self._epoch, False
         async with aclosing(self.cluster.watch(self.kind, self.which, self._version)) as changes:
             async for change in changes:
                 if epoch != self._epoch:
                     return True
                 told = True
+                backoff.reset()
                 self._version = change.object.metadata.resourceVersion or self._version
                 if change.type != "BOOKMARK":
                     self._apply(change)
@@ -152,7 +163,7 @@ class Watch(Generic[T]):
     def _apply(self, change: Change[T]) -> None:
         key, version = _key(change.object), change.object.metadata.resourceVersion
         ours, until = self._ours.get(key, ("", 0.0))
-        if change.type != "DELETED" and ours and until > self.clock.monotonic() and version != ours:
+        if change.type != "DELETED" and ours and until > self.clock.monotonic() and newer(ours, version):
             return  # older than what we wrote
         self._ours.pop(key, None)
         if change.type != "DELETED":
@@ -168,6 +179,20 @@ class Watch(Generic[T]):
         self.items[_key(made)] = made
         if old is None or _news(old, made):
             self.changed()
+
+
+def newer(version: str, other: str) -> bool:
+    """Whether VERSION comes after OTHER. Those of one kind are numbers that grow, which the API has promised since
+    Kubernetes 1.35 and has kept before; where a server's are something else, a different one is newer."""
+    if version.isdecimal() and other.isdecimal():
+        return int(version) > int(other)
+    return version != other
+
+
+def _unreadable(error: ApiError) -> bool:
+    """Whether an answer came and made no sense: the same watch would come to the same line again, so a list is read,
+    and if that can't be read either, everybody hears of it."""
+    return not error.status and not isinstance(error, Unreachable)
 
 
 def _key(of: Object) -> Key:

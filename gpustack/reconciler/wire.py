@@ -57,30 +57,57 @@ class Line(Slim, kw_only=True):
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _Version(Slim, kw_only=True):
+    resourceVersion: str = ""
+
+
+class _Mark(Slim, kw_only=True):
+    metadata: _Version = msgspec.field(default_factory=_Version)
+
+
 def change(text: bytes, kind: Kind[T]) -> Change[T]:
     """A line of a watch. Raises the error that it stands for."""
     line = decode(text, Line, kind)
     if line.type == "ERROR":
         found = decode(bytes(line.object), Refusal, kind)
         raise _mapped(found.code, found, 0.0)
-    if line.type not in {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}:
+    if line.type == "BOOKMARK":  # an object of the kind with nothing in it, null lists where the kind has lists
+        version = decode(bytes(line.object), _Mark, kind).metadata.resourceVersion
+        return Change(line.type, kind.model(metadata=Metadata(resourceVersion=version)))
+    if line.type not in {"ADDED", "MODIFIED", "DELETED"}:
         raise ApiError(f"{kind.plural}: a watch said {line.type!r}")
     return Change(line.type, decode(bytes(line.object), kind.model, kind))
 
 
 def decode(text: bytes | bytearray, of: type[Any], kind: Kind[Any]) -> Any:
-    """TEXT as OF. What can't be read is an error, not a hole in a list."""
+    """TEXT as OF. What can't be read is an error, not a hole in a list.
+
+    Go's programs write null for a list or map that has nothing: that is as if it were absent, wherever it stands.
+    """
     try:
         return msgspec.json.decode(text, type=of)
+    except msgspec.ValidationError:
+        pass
     except UNREADABLE as error:
         raise ApiError(f"{kind.plural}: the answer can't be read: {error}") from None
+    try:
+        return msgspec.convert(present(msgspec.json.decode(text)), type=of)
+    except UNREADABLE as error:
+        raise ApiError(f"{kind.plural}: the answer can't be read: {error}") from None
+
+
+def present(value: Any) -> Any:
+    """VALUE, plain data, without what is null."""
+    if isinstance(value, dict):
+        return {key: present(item) for key, item in value.items() if item is not None}
+    return [present(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def answer(response: httpx2.Response) -> Answer:
     """The answer to a write."""
     try:
         body = msgspec.json.decode(response.content, type=dict[str, Any])
-        metadata = msgspec.convert(body.get("metadata") or {}, Metadata)
+        metadata = msgspec.convert(present(body.get("metadata") or {}), Metadata)
     except UNREADABLE:
         raise Unreachable("the answer to a write can't be read: whether it happened is not known") from None
     return Answer(metadata.resourceVersion, metadata.uid, date(response), body)

@@ -97,6 +97,8 @@ class Front:
         async with aclosing(self.fake.watch(kind, which, version)) as changes:
             async for change in changes:
                 found = msgspec.to_builtins(change.object)
+                if change.type == "BOOKMARK":  # as kube-apiserver writes an empty pod or DaemonSet
+                    found = {**found, "spec": {"containers": None, "template": {"spec": {"containers": None}}}}
                 line = json.dumps({"type": change.type, "object": found}).encode() + b"\n"
                 writer.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
                 await writer.drain()

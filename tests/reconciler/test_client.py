@@ -16,9 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
+from gpustack.reconciler import wire
 from gpustack.reconciler.client import Client, Timeouts, configuration
 from gpustack.reconciler.cluster import (
     CLAIMS,
+    DAEMONSETS,
     LEASES,
     NODES,
     PODS,
@@ -504,3 +506,45 @@ def test_a_kubeconfig(tmp_path: Path) -> None:
     path.write_text("just text")
     with pytest.raises(Unreachable):
         configuration(str(path))
+
+
+EMPTY = {"metadata": {"resourceVersion": "9", "creationTimestamp": None}}
+"""What is in every bookmark."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (PODS, {"kind": "Pod", "spec": {"containers": None}, "status": {}}),
+        (DAEMONSETS, {"spec": {"selector": None, "template": {"metadata": {}, "spec": {"containers": None}}}}),
+        (NODES, {"spec": {}, "status": {"nodeInfo": {"machineID": ""}, "conditions": None}}),
+        (POLICIES, {"spec": 5}),
+    ],
+    ids=lambda value: value.plural if isinstance(value, Kind) else "",
+)
+def test_of_a_bookmark_only_the_version_is_read(kind: Kind[Any], found: dict[str, Any]) -> None:
+    """Bookmarks carry an empty object, in which Go writes null for lists that an object must have."""
+    line = json.dumps({"type": "BOOKMARK", "object": {**EMPTY, **found}}).encode()
+    made = wire.change(line, kind)
+    assert (made.type, made.object.metadata.resourceVersion, made.object.name) == ("BOOKMARK", "9", "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"items": None, "metadata": {"resourceVersion": "7"}},
+        {"items": None, "metadata": None},
+        {"metadata": {"resourceVersion": "7"}},
+        {},
+        {"items": [{"metadata": None, "spec": None, "status": None}], "metadata": {}},
+        {"items": [{"metadata": {"labels": None, "ownerReferences": None}, "spec": {"containers": None}}]},
+        {"items": [{"spec": {"containers": [{"env": None, "resources": {"limits": None}}], "volumes": [None]}}]},
+        {"items": [{"status": {"conditions": None, "containerStatuses": [{"state": None}]}}]},
+    ],
+)
+def test_null_is_as_if_it_were_absent(body: dict[str, Any]) -> None:
+    """Wherever it stands in a list of pods."""
+    listing, _ = ask(lambda _: Reply(body=body), lambda client: client.list(PODS))
+    assert len(listing.items) == len(body.get("items") or [])
+    for each in listing.items:
+        assert (each.name, each.labels, each.metadata.controller, each.ready, each.claims) == ("", {}, None, False, [])

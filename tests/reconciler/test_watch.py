@@ -23,7 +23,7 @@ from gpustack.reconciler.cluster import (
 )
 from gpustack.reconciler.objects import Node
 from gpustack.reconciler.testing import Request, drive
-from gpustack.reconciler.watch import Watch
+from gpustack.reconciler.watch import Watch, newer
 from tests.reconciler.shell import World, fail
 
 
@@ -278,3 +278,63 @@ def test_watches_that_end_are_nothing_to_tell(world: World) -> None:
     world.cluster.fault = fail(Unreachable("x"), "before", lambda request: request.verb == "watch")
     Follower(world).during(lambda: world.tick(1))
     assert world.logged() == []
+
+
+def test_a_line_ends_the_trouble(world: World) -> None:
+    """Watches that tell something and then break, minute after minute: each is a new trouble, and none is waited for
+    longer than the first (a roll-out waited 55 s for its watch after some quiet minutes)."""
+    follower = Follower(world)
+    lines = 8
+
+    def tamper(_: Kind[Any], changes: Sequence[Change[Any]]) -> Sequence[Change[Any]]:
+        return changes
+
+    def fault(request: Request, when: str) -> None:
+        nonlocal lines
+        if request.verb == "watch" and when == "after" and lines:
+            lines -= 1
+            raise Unreachable("it broke")
+
+    world.cluster.tamper, world.cluster.fault = tamper, fault
+    follower.during(*[put(world, "a", str(number)) for number in range(20)])
+    assert lines == 0
+    assert max(follower.pauses) <= 1.0
+
+
+def test_a_line_that_can_not_be_read_is_listed_over(world: World) -> None:
+    """The same watch would come to it again and again, and the store would stay as it was: a list is read instead."""
+    follower = Follower(world)
+    broken = True
+
+    def tamper(_: Kind[Any], changes: Sequence[Change[Any]]) -> Sequence[Change[Any]]:
+        nonlocal broken
+        if broken and changes:
+            broken = False
+            raise ApiError("nodes: the answer can't be read")
+        return changes
+
+    world.cluster.tamper = tamper
+    follower.during(put(world, "a", "1"), put(world, "b", "2"))
+    assert world.cluster.requests["list", "nodes"] == 2
+    assert follower.labels() == {"a": "1", "b": "2"}
+
+
+def test_our_own_write_is_no_news_where_another_came_after_it(world: World) -> None:
+    """The watch has told of a controller's write on top of ours before our own answer came: the newer one stays."""
+    follower = Follower(world)
+    drive(follower.watch.refresh())
+    answer = drive(world.cluster.patch(NODES, "a", {"metadata": {"labels": {"x": "ours"}}}))
+    world.server.edit(NODES, "a", {"metadata": {"labels": {"x": "theirs"}}})
+    follower.watch._apply(Change("MODIFIED", world.server.read(NODES, "a")))
+    follower.watch.learn(answer)
+    assert follower.labels()["a"] == "theirs"
+    assert follower.watch.get("a") == world.server.read(NODES, "a")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "after"),
+    [("10", "9", True), ("9", "10", False), ("9", "9", False), ("b", "a", True), ("a", "a", False), ("7", "", True)],
+)
+def test_versions_are_compared_as_numbers(one: str, other: str, after: bool) -> None:
+    """Where they are numbers; whatever else a server says may only be told apart."""
+    assert newer(one, other) is after

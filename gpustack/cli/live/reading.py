@@ -65,7 +65,7 @@ class Reader:
             remedy = "sync dist/CLUSTER, which holds it once spec.reconciler is set; or name another --context"
             raise InputError(Finding("GPU933", "error", what, remedy=remedy)) from None
         except Forbidden as error:
-            if kind is PODS and which.fields:
+            if kind.plural == PODS.plural and which.fields:
                 self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None
             raise
 

@@ -6,13 +6,27 @@ import asyncio
 import http.client
 import json
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from gpustack.reconciler import refusals
-from gpustack.reconciler.client import Client, configuration
-from gpustack.reconciler.cluster import NODES, PODS, ApiError, Conflict, Forbidden, NotFound, Selection, TooMany
+from gpustack.reconciler.client import Client, Timeouts, configuration
+from gpustack.reconciler.cluster import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    POLICIES,
+    REVISIONS,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Kind,
+    NotFound,
+    Selection,
+    TooMany,
+)
 from gpustack.reconciler.objects import Pod
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.objects import budget, pod
@@ -117,6 +131,27 @@ def test_evictions(stack: Stack) -> None:
     assert evict(loose) is None
     wait_for(lambda: stack.api.find("Pod", "loose", "default") is None, "it is gone")
     assert isinstance(evict(loose), NotFound)
+
+
+def test_bookmarks(stack: Stack) -> None:
+    """A bookmark of each kind that is watched, as the API server writes it two seconds before a watch ends: it is read,
+    and so is all that comes with it."""
+    (machine,) = stack.add(1, "free")
+    stack.api.create(pod("marked", NS, nodeSelector={"kubernetes.io/hostname": machine.name}))
+
+    async def watched(client: Client) -> dict[str, list[str]]:
+        async def one(kind: Kind[Any]) -> list[str]:
+            space = Selection(NS if kind.namespaced else "")
+            version = (await client.list(kind, space)).resource_version
+            return [change.type async for change in client.watch(kind, space, version)]
+
+        client.timeouts = Timeouts(watch=8)
+        kinds: tuple[Kind[Any], ...] = (PODS, NODES, DAEMONSETS, REVISIONS, DEPLOYMENTS, POLICIES)
+        found = await asyncio.gather(*(one(kind) for kind in kinds))
+        return {kind.plural: types for kind, types in zip(kinds, found, strict=True)}
+
+    found = ask(stack, watched)
+    assert {plural for plural, types in found.items() if "BOOKMARK" in types} == set(found)
 
 
 def test_replaced_pod_is_not_deleted(stack: Stack) -> None:
