@@ -29,6 +29,8 @@ class PatchNode:
     unschedulable: bool | None = None
     taints: Sequence[NodeTaint] | None = None
     admits: str = ""
+    install: bool = False
+    """Whether it admits a new node, which no budget counts."""
 
     def body(self) -> dict[str, Any]:
         """The merge patch."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import whole
 from . import keys
 from .policy import IntOrPercent, Limits, NodePolicy
+from .snapshot import Announced
 from .view import View
 
 ZONE = "topology.kubernetes.io/zone"
 NO_LIMIT = 1_000_000_000
+Admitting = Mapping[str, Announced]
 
 
 def absolute(limit: IntOrPercent, total: int) -> int:
@@ -31,14 +33,20 @@ def absolute(limit: IntOrPercent, total: int) -> int:
     return math.ceil(number * total / 100) if text.endswith("%") else number
 
 
-def unavailable(view: View, admitting: frozenset[str]) -> bool:
+def announced(view: View, admitting: Admitting) -> bool:
+    """Whether the node was announced to be taken, and is not seen to be: the watch may lag behind the write."""
+    found = admitting.get(view.node.uid)
+    return found is not None and not found.install and (view.operation is None or not view.operation.disruptive)
+
+
+def unavailable(view: View, admitting: Admitting) -> bool:
     """Whether the node is out of service, or about to be."""
     operation = view.operation
     return (
         view.node.spec.unschedulable
         or not view.node.ready
         or (operation is not None and not operation.install)
-        or view.node.uid in admitting
+        or announced(view, admitting)
         or (view.unreadable != "" and keys.OPERATION in view.annotations)
     )
 
@@ -54,7 +62,7 @@ class Share:
     down: set[str]
 
     @classmethod
-    def of(cls, name: str, limits: Limits, views: Sequence[View], admitting: frozenset[str]) -> Share:
+    def of(cls, name: str, limits: Limits, views: Sequence[View], admitting: Admitting) -> Share:
         """The share of VIEWS, whose nodes LIMITS is for. Nodes on hold are no part of the total (reconciler.md 6.3)."""
         total = sum(1 for view in views if not view.held)
         operations = [view.operation for view in views if view.operation]
@@ -62,7 +70,7 @@ class Share:
             name,
             limits.maxParallel or NO_LIMIT,
             absolute(limits.maxUnavailable, total),
-            sum(1 for each in operations if each.disruptive),
+            sum(1 for each in operations if each.disruptive) + sum(1 for view in views if announced(view, admitting)),
             {view.node.uid for view in views if unavailable(view, admitting)},
         )
 
@@ -84,7 +92,7 @@ class Share:
 class Budget:
     """All limits that an admission must keep: of the pool, of its zones, and of the fleet; the smallest wins."""
 
-    def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: frozenset[str]) -> None:
+    def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: Admitting) -> None:
         members: dict[str, list[View]] = {}
         policies = list(policies)
         uids = {policy.uid for policy in policies}
@@ -106,7 +114,7 @@ class Budget:
             self._installs[policy.uid] = (policy.spec.install.maxParallel or NO_LIMIT) - opened
             self._add_zones(policy, of, admitting)
 
-    def _add_zones(self, policy: NodePolicy, views: Sequence[View], admitting: frozenset[str]) -> None:
+    def _add_zones(self, policy: NodePolicy, views: Sequence[View], admitting: Admitting) -> None:
         limit = policy.spec.upgrade.zoneMaxUnavailable
         if limit is None:
             return

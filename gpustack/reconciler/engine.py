@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from . import keys, labeller, phases, pods, status, takeover
-from .actions import Action, Decision, PatchNode, PatchStatus, Wait
+from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
@@ -139,8 +139,27 @@ def outlook(known: Snapshot) -> Outlook:
     for candidate in begins:
         found.actions.append(admit(known, candidate))
         found.again = min(found.again, 5.0)
+    _leave_refused(found)
     names = frozenset(candidate.view.name for candidate in begins)
     return Outlook(_end(found), found.views, found.statuses, found.candidates, names)
+
+
+def _leave_refused(found: Pass) -> None:
+    """Leave nodes alone for a while that the API server lets nobody change, and say so in its words."""
+    if not (refused := found.known.refused):
+        return
+    told = {wait.node for wait in found.waits if wait.kind == "refused"}
+    left = {action.node for action in found.actions if isinstance(action, PatchNode) and action.uid in refused}
+    for view in found.views:
+        if view.name in left:
+            found.wait(view, "refused", refused[view.node.uid])
+    found.actions = [action for action in found.actions if not (isinstance(action, PatchNode) and action.node in left)]
+    found.tells = [tell for tell in found.tells if tell.node not in left]
+    found.tells += [
+        Tell(view.name, "ChangeRefused", refused[view.node.uid], warning=True)
+        for view in found.views
+        if view.name in left | told
+    ]
 
 
 def _begin(known: Snapshot) -> Pass:
@@ -361,5 +380,5 @@ def _end(found: Pass) -> Decision:
 
 def _again(waits: Iterable[Wait], again: float) -> float:
     """Look again soon where time alone changes something."""
-    timed = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked"}
+    timed = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked", "refused"}
     return min(again, 60.0) if any(wait.kind in timed for wait in waits) else again

@@ -2,11 +2,14 @@
 
 Solves: a rollout over 1,000 nodes, or a node that fails in a loop, must not fill etcd (reconciler.md T22). The same
 text on the same node is told once in `again` seconds, and all together are bounded by a bucket that refills. What is
-dropped is counted, and is in the log anyway.
+dropped is counted, and is in the log anyway. They are sent beside the passes: an API server that has no time for Events
+holds up nothing else.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -41,24 +44,42 @@ class Events:
     burst: int = 50
     refill: float = 2.0
     """Events a second, in the long run."""
+    most: int = 200
+    """Events that wait to be sent."""
+    _queue: deque[dict[str, object]] = field(default_factory=deque)
+    _waiting: asyncio.Event = field(default_factory=asyncio.Event)
     _told: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
     _left: float = field(default=-1.0)
     _at: float = 0.0
 
-    async def tell(self, tells: Iterable[Tell]) -> None:
-        """Send TELLS. One that can't be sent is lost: nothing depends on it."""
+    def tell(self, tells: Iterable[Tell]) -> None:
+        """Have TELLS sent by and by: nobody waits for it."""
         for each in tells:
             if not self._new(each):
                 continue
             say = self.log.warning if each.warning else self.log.info
             say(each.message, node=each.node, reason=each.reason)
-            if not self._take():
+            if len(self._queue) < self.most and self._take():
+                self._queue.append(self._body(each))
+                self._waiting.set()
+            else:
                 self.metrics.events_dropped.add()
-                continue
+
+    async def run(self) -> None:
+        """Send what is told, until cancelled."""
+        while True:
+            await self._waiting.wait()
+            await self.send()
+
+    async def send(self) -> None:
+        """Send what has been told so far. One that can't be sent is lost: nothing depends on it."""
+        self._waiting.clear()
+        while self._queue:
+            body = self._queue.popleft()
             try:
-                await self.cluster.create(EVENTS, self._body(each), namespace=NAMESPACE)
+                await self.cluster.create(EVENTS, body, namespace=NAMESPACE)
             except ApiError as error:
-                self.log.debug("an Event was not sent", node=each.node, error=str(error))
+                self.log.debug("an Event was not sent", reason=str(body["reason"]), error=str(error))
                 self.metrics.events_dropped.add()
 
     def _new(self, tell: Tell) -> bool:

@@ -28,7 +28,6 @@ from .cluster import (
     Kind,
     NotFound,
     Selection,
-    TooMany,
     Unreachable,
 )
 from .engine import Wanted
@@ -36,8 +35,8 @@ from .lean import Interest, free_claims, interest
 from .log import Log
 from .objects import ControllerRevision, DaemonSet, Deployment, Node, Pod
 from .policy import NodePolicy
-from .refusals import Refusals, evict, why
-from .snapshot import DriverSet, Precheck, Seen, Snapshot
+from .refusals import Refusals, busy, evict, why
+from .snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
 from .view import operations, view
 from .watch import Sleep, Watch
 
@@ -117,7 +116,7 @@ class Sources:
         for watch in self.watches:
             await watch.refresh()
 
-    def base(self, *, admitting: Iterable[str] = (), paused: str = "") -> Snapshot:
+    def base(self, *, admitting: Mapping[str, Announced] | None = None, paused: str = "") -> Snapshot:
         """What is known without a request. The prechecks are those that are not to be repeated yet."""
         now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
         self.refusals.forget(now)
@@ -133,7 +132,9 @@ class Sources:
             sandbox_validators=by_node(pod for pod in validators if pod.labels.get("app") == OTHER_VALIDATOR),
             mig_managers=by_node(self.mig_managers.all()),
             prechecks={name: precheck for name, precheck in remembered if precheck is not None},
-            admitting=frozenset(admitting),
+            admitting=dict(admitting or {}),
+            refused=self.refusals.refused(now),
+            setbacks=self.refusals.setbacks(),
             paused=paused,
             foreign=foreign(self.deployments.all()),
             seen=self.seen,
@@ -146,17 +147,20 @@ class Sources:
         nodes = tuple(dict.fromkeys((*wanted.pods, *wanted.candidates)))
         of = looked_at(known).pods()
         lists = await self._each(nodes, lambda node: self._pods(of, node))
-        pods = {node: found for node, found in zip(nodes, lists, strict=True) if found is not None}
-        known = replace(known, pods=pods)
+        found = dict(zip(nodes, lists, strict=True))
+        pods = {node: each for node, each in found.items() if not isinstance(each, str)}
+        unread = {node: each for node, each in found.items() if isinstance(each, str)}
+        known = replace(known, pods=pods, unread=unread)
         known = replace(known, claims=await self._held(pods.values()))
         return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
 
-    async def _pods(self, kind: Kind[Pod], node: str) -> tuple[Pod, ...] | None:
+    async def _pods(self, kind: Kind[Pod], node: str) -> tuple[Pod, ...] | str:
+        """The pods of NODE, or why they could not be read."""
         try:
             listing = await self.cluster.list(kind, Selection(fields=f"spec.nodeName={node}"))
         except ApiError as error:
             self.log.warning("pods of a node could not be read", node=node, error=str(error))
-            return None
+            return str(error)
         self.clock.observe(listing.date)
         return listing.items
 
@@ -187,27 +191,31 @@ class Sources:
         return set()
 
     async def _try(self, known: Snapshot, candidates: Sequence[str]) -> dict[str, Precheck]:
-        """Try the evictions of CANDIDATES, without evicting. A node that was not asked to the end is not in it."""
+        """Try the evictions of CANDIDATES, without evicting. A node that had no turn is not in it."""
         found: dict[str, Precheck] = {}
-        names, left = set(candidates) & known.pods.keys() - known.prechecks.keys(), self.bounds.trials
+        names, left = set(candidates) - known.prechecks.keys(), self.bounds.trials
         nodes = {node.name: node for node in known.nodes if node.name in names}
         todo: list[tuple[str, Sequence[Pod]]] = []
         for name in (name for name in dict.fromkeys(candidates) if name in nodes):
+            if name not in known.pods:
+                unknown = f"its pods could not be read: {known.unread.get(name, 'nobody has asked')}"
+                found[name] = self.refusals.block(nodes[name].uid, Precheck(unknown=unknown), known.now)
+                continue
             pods, obstacles = engine.trial(known, view(known, nodes[name]))
             if obstacles:
-                found[name] = self.refusals.block(nodes[name].uid, tuple(obstacles), known.now)
+                found[name] = self.refusals.block(nodes[name].uid, Precheck(tuple(obstacles)), known.now)
             elif not todo or len(pods) <= left:
                 left -= len(pods)
                 todo.append((name, pods))
-        for (name, _), blockers in zip(todo, await self._each(todo, self._blockers), strict=True):
-            if blockers:
-                found[name] = self.refusals.block(nodes[name].uid, blockers, known.now)
-            elif blockers is not None:
+        for (name, _), check in zip(todo, await self._each(todo, self._blockers), strict=True):
+            if check.blockers or check.unknown:
+                found[name] = self.refusals.block(nodes[name].uid, check, known.now)
+            else:
                 self.refusals.clear(nodes[name].uid)
-                found[name] = Precheck()
+                found[name] = check
         return found
 
-    async def _blockers(self, of: tuple[str, Sequence[Pod]]) -> tuple[str, ...] | None:
+    async def _blockers(self, of: tuple[str, Sequence[Pod]]) -> Precheck:
         blockers: list[str] = []
         for pod in of[1]:
             if len(blockers) >= self.bounds.blockers:
@@ -216,13 +224,11 @@ class Sources:
                 await evict(self.cluster, pod, dry_run=True)
             except NotFound:
                 continue
-            except Unreachable:
-                return None
             except ApiError as error:
-                if isinstance(error, TooMany) and not error.causes:
-                    return None  # the API server is busy, no budget spoke
+                if isinstance(error, Unreachable) or busy(error):  # nobody has looked at it
+                    return Precheck(unknown=f"whether {pod.key} can be evicted is not known: {error}")
                 blockers.append(f"{pod.key}: {why(error)}")
-        return tuple(blockers)
+        return Precheck(tuple(blockers))
 
     async def _each(self, of: Sequence[Any], call: Callable[[Any], Awaitable[A]]) -> list[A]:
         """CALL for each, several at a time."""

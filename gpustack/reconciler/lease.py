@@ -25,8 +25,12 @@ from .clock import Clock
 from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
 from .log import Log
 from .objects import Lease
+from .snapshot import Announced
 
 NAME = "gpustack-reconciler"
+LOOSE_FOR = 60.0
+"""Seconds after which an admission counts no more that can't be fenced: the API server ends a request by then, and what
+it answers us it answers a late one."""
 
 A = TypeVar("A")
 
@@ -36,10 +40,22 @@ class NotLeadingError(ApiError):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """An announced admission: the node by name, and the operation that is to begin there."""
+    """An announced admission: the node by name, and the operation that is to begin there; the version of the node that
+    the write carries, and whether it sets up a new node."""
 
     node: str
     op: str
+    version: str = ""
+    install: bool = False
+
+
+@dataclass
+class Loose:
+    """An admission that nobody is at: since when, when it was last looked at, and why it could not be settled."""
+
+    since: float
+    tried: float = float("-inf")
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,8 @@ class Elector:
     """Whether it isn't known what became of our last write."""
     _admitting: dict[str, Admission] = field(default_factory=dict)
     _under_way: set[str] = field(default_factory=set)
+    _loose: dict[str, Loose] = field(default_factory=dict)
+    """Admissions that nobody is at and that could not be settled, by node UID."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -95,6 +113,14 @@ class Elector:
     def admitting(self) -> Mapping[str, Admission]:
         """Announced admissions by node UID, as last seen in the Lease."""
         return self._admitting
+
+    @property
+    def announced(self) -> Mapping[str, Announced]:
+        """The same, as a pass takes them."""
+        return {
+            uid: Announced(each.install, self._loose[uid].trouble if uid in self._loose else "")
+            for uid, each in self._admitting.items()
+        }
 
     @property
     def paused(self) -> str:
@@ -259,37 +285,59 @@ class Elector:
         self._unanswered = False
         self._until = began + self.terms.deadline
 
-    async def _soon(self, request: Awaitable[A]) -> A:
+    async def _soon(self, request: Awaitable[A], seconds: float = 0.0) -> A:
         """A request that must not take as long as others may."""
         try:
-            async with asyncio.timeout(self.terms.deadline / 2):
+            async with asyncio.timeout(seconds or self.terms.deadline / 2):
                 return await request
         except TimeoutError:
             raise Unreachable("the Lease: no answer in time") from None
 
     async def _settle(self) -> None:
-        """See to the admissions that nobody is at: of a former leader, or of ours that got no answer."""
-        loose = {uid: each for uid, each in self._admitting.items() if uid not in self._under_way}
+        """See to the admissions that nobody is at: of a former leader, or of ours that got no answer.
+
+        Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other.
+        """
+        now = self.clock.monotonic()
+        waiting = {uid: each for uid, each in self._admitting.items() if uid not in self._under_way}
+        self._loose = {uid: self._loose.get(uid, Loose(now)) for uid in waiting}
         settled = set()
-        for uid, admission in loose.items():
+        for uid, loose in sorted(self._loose.items(), key=lambda each: each[1].tried):
             if self.remaining < self.terms.deadline / 2:
-                return  # renew first
-            if await self._fence(uid, admission):
+                break  # renew first
+            loose.tried = self.clock.monotonic()
+            if await self._over(uid, waiting[uid], loose):
                 settled.add(uid)
         if settled:
+            self._loose = {uid: each for uid, each in self._loose.items() if uid not in settled}
             await self.done(settled)
             self.changed()
 
+    async def _over(self, uid: str, admission: Admission, loose: Loose) -> bool:
+        """Whether the admission has come to pass, or can't any more; if that can't be found out, `loose` says why."""
+        try:
+            return await self._fence(uid, admission)
+        except ApiError as error:
+            self.log.warning("an admission that was announced can't be fenced", node=admission.node, error=str(error))
+            if loose.trouble != (text := f"its admission was announced, and it can't be fenced: {error}"):
+                loose.trouble = text
+                self.changed()
+            return self.clock.monotonic() - loose.since >= LOOSE_FOR
+
     async def _fence(self, uid: str, admission: Admission) -> bool:
         """Whether the admission has come to pass or can't any more."""
-        listing = await self._soon(self.cluster.list(NODES, Selection(fields=f"metadata.name={admission.node}")))
+        which = Selection(fields=f"metadata.name={admission.node}")
+        listing = await self._soon(self.cluster.list(NODES, which), self.terms.deadline / 4)
         node = next((each for each in listing.items if each.uid == uid), None)
         if node is None or begun(node.annotations.get(keys.OPERATION), admission.op):
             return True
+        if admission.version and node.metadata.resourceVersion != admission.version:
+            return True  # the late write carries a version that is no more
         fence = f"{self.identity} {self._time()} {secrets.token_hex(4)}"
         metadata = {"uid": uid, "annotations": {keys.FENCE: fence}}  # on whatever version there is now
         try:
-            await self._soon(self.cluster.patch(NODES, admission.node, {"metadata": metadata}))
+            request = self.cluster.patch(NODES, admission.node, {"metadata": metadata})
+            await self._soon(request, self.terms.deadline / 4)
         except NotFound:
             return True
         except Conflict:

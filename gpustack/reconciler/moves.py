@@ -51,4 +51,5 @@ def move(
         },
         unschedulable=True if made.cordon and not view.node.spec.unschedulable else None,
         admits=admits,
+        install=bool(admits) and operation.install,
     )

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from .actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus
-from .cluster import NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection, TooMany
+from .cluster import NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
 from .cluster import Unreachable as NoAnswer
 from .events import Events
 from .gather import Sources
 from .lease import Admission, Elector, NotLeadingError
 from .log import Log
-from .refusals import evict, why
+from .refusals import busy, evict, why
 
 A = TypeVar("A")
 
@@ -34,6 +34,11 @@ class Outcome:
     """By node, or "NodePolicy/NAME"."""
     refused: int = 0
     """Evictions that the API server refused."""
+
+    @property
+    def trouble(self) -> bool:
+        """Whether something failed that says nothing about one object: the next pass is to wait a little."""
+        return any(isinstance(each, NoAnswer) or busy(each) or each.status >= 500 for each in self.failed.values())
 
 
 @dataclass
@@ -70,7 +75,7 @@ class Performer:
             await self.elector.done({uid for uid, each in admissions.items() if self._known(each, outcome)})
         if not self.elector.leading:
             raise NotLeadingError("the Lease was lost during a pass")
-        await self.events.tell(tell for tell in decision.tells if tell.node not in outcome.failed)
+        self.events.tell(tell for tell in decision.tells if tell.node not in outcome.failed)
         return outcome
 
     async def _announce(self, lanes: dict[str, list[Action]], outcome: Outcome) -> Mapping[str, Admission]:
@@ -81,7 +86,10 @@ class Performer:
             for action in actions
             if isinstance(action, PatchNode) and action.admits
         ]
-        admissions = {action.uid: Admission(action.node, action.admits) for action in firsts}
+        admissions = {
+            action.uid: Admission(action.node, action.admits, action.resource_version, action.install)
+            for action in firsts
+        }
         if not admissions:
             return {}
         try:
@@ -107,6 +115,8 @@ class Performer:
                     await self._do(action, outcome)
                 except ApiError as error:
                     outcome.failed[lane] = error
+                    if isinstance(action, PatchNode) and not isinstance(error, (NotLeadingError, NotFound)):
+                        self.sources.refusals.fail(action.uid, error, self.sources.clock.now())
                     level = self.log.debug if isinstance(error, (Conflict, NotFound)) else self.log.warning
                     level("not done", on=lane, action=type(action).__name__, error=str(error), status=error.status)
                     return
@@ -129,6 +139,7 @@ class Performer:
             await self.sources.nodes.reread(action.node)
             raise
         self.sources.nodes.learn(answer)
+        self.sources.refusals.written(action.uid)
         self.log.info(action.why, node=action.node, **_changes(action))
         self.finished(action)
 
@@ -144,8 +155,7 @@ class Performer:
         except (NotFound, Conflict):
             return  # it is gone
         except ApiError as error:
-            busy = isinstance(error, TooMany) and not error.causes
-            if busy or isinstance(error, NoAnswer | NotLeadingError):
+            if busy(error) or isinstance(error, NoAnswer | NotLeadingError):
                 raise
             refused = self.sources.refusals.refuse(pod.uid, error, self.sources.clock.now())
             outcome.refused += 1

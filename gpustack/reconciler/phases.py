@@ -86,11 +86,16 @@ def _listed(known: Snapshot, view: View) -> Sequence[Pod] | None:
     return known.pods.get(view.name)
 
 
+def _unread(known: Snapshot, view: View) -> str:
+    why = known.unread.get(view.name)
+    return f"its pods could not be read: {why}" if why else "its pods could not be read"
+
+
 def _held(known: Snapshot, view: View, operation: Operation) -> Step:
     """Wait for the pods that the policy says to wait for."""
     listed = _listed(known, view)
     if listed is None:
-        return Step(reason="its pods could not be read", again=5)
+        return Step(reason=_unread(known, view), again=5)
     wait = operation.finish.wait
     left = pods.awaited(listed, wait.podSelector)
     waited = max(known.now - operation.since, timedelta(0))
@@ -110,7 +115,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
     """Evict what uses the GPUs; where that does not free them in time and a drain is allowed, drain."""
     listed = _listed(known, view)
     if listed is None:
-        return Step(reason="its pods could not be read", again=5)
+        return Step(reason=_unread(known, view), again=5)
     uses = uses_of(known, view)
     finish = operation.finish
     draining = operation.step == "drain"

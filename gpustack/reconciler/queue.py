@@ -52,13 +52,14 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     for view in found.taken_over:
         budget.take(view)
     taken: list[Candidate] = []
-    found.candidates.sort(key=lambda each: _order(budget, each))
+    found.candidates.sort(key=lambda each: _order(known, budget, each))
     for candidate in found.candidates:
         view = candidate.view
         switch = found.breakers[candidate.policy.uid]
-        why = gate(known, candidate, switch.message if switch.open else "")
+        refused = known.refused.get(view.node.uid)
+        why = ("refused", refused) if refused else gate(known, candidate, switch.message if switch.open else "")
         if why is None and view.node.uid in known.admitting and view.operation is None:
-            why = ("admitting", "its admission is under way")
+            why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
         if why is None and candidate.due.install:
             why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
         elif why is None:
@@ -75,9 +76,12 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     return taken
 
 
-def _order(budget: Budget, candidate: Candidate) -> tuple[bool, int, str]:
-    """Broken nodes first, then where the fewest are out of service, then by name."""
-    return ("repair" not in candidate.due.acts, budget.down_nearby(candidate.view), candidate.view.name)
+def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, int, str]:
+    """Last those that could not be changed when they had their turn; broken nodes first, then where the fewest are out
+    of service, then by name."""
+    view = candidate.view
+    setbacks = known.setbacks.get(view.node.uid, 0)
+    return setbacks, "repair" not in candidate.due.acts, budget.down_nearby(view), view.name
 
 
 def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, str] | None:
@@ -87,4 +91,6 @@ def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, s
     check = known.prechecks.get(candidate.view.name)
     if check is None:
         return None if trials else ("checking", "it is being tried whether its pods can be evicted")
-    return ("blocked", check.blockers[0]) if check.blockers else None
+    if check.blockers:
+        return "blocked", check.blockers[0]
+    return ("checking", check.unknown) if check.unknown else None

@@ -13,9 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from .clock import span
-from .cluster import PODS, ApiError, Cluster, TooMany
+from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable
 from .objects import Pod
 from .snapshot import Precheck
+
+PASSING = 2
+"""How often a change of a node is tried again at once that met somebody else's, or got no answer."""
+DENIED = "denied the request"
+"""What the API server says of a webhook or policy that refuses."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Refusals:
     chance: Callable[[], float] = random.random
     pods: dict[str, Refused] = field(default_factory=dict)
     nodes: dict[str, Refused] = field(default_factory=dict)
+    writes: dict[str, Refused] = field(default_factory=dict)
+    """Of changes of nodes that failed."""
 
     def refuse(self, pod: str, error: ApiError, now: datetime) -> Refused:
         """The pod with UID POD was not evicted."""
@@ -44,11 +51,36 @@ class Refusals:
         self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds))
         return self.pods[pod]
 
-    def block(self, node: str, blockers: tuple[str, ...], now: datetime) -> Precheck:
-        """Trying the evictions of the node with UID NODE found BLOCKERS."""
+    def block(self, node: str, found: Precheck, now: datetime) -> Precheck:
+        """Trying the evictions of the node with UID NODE came to FOUND."""
         tries, until = self._next(self.nodes.get(node), now, 0.0)
-        self.nodes[node] = Refused("; ".join(blockers), tries, until, Precheck(blockers))
-        return self.nodes[node].precheck
+        self.nodes[node] = Refused("; ".join(found.blockers) or found.unknown, tries, until, found)
+        return found
+
+    def fail(self, node: str, error: ApiError, now: datetime) -> None:
+        """A change of the node with UID NODE was not made.
+
+        What somebody else wrote at the same moment, or a connection that broke, is tried again at once, twice: it says
+        nothing about the node. Whatever else the API server answers is its word on it.
+        """
+        before = self.writes.get(node)
+        tries, until = self._next(before, now, 0.0)
+        passing = isinstance(error, (Conflict, Unreachable)) or busy(error)
+        if passing and tries <= PASSING:
+            until = now
+        self.writes[node] = Refused(f"the API server does not let the node be changed: {why(error)}", tries, until)
+
+    def written(self, node: str) -> None:
+        """The node with UID NODE was changed."""
+        self.writes.pop(node, None)
+
+    def setbacks(self) -> Mapping[str, int]:
+        """How often in a row changes of nodes, by UID, have failed."""
+        return {uid: each.tries for uid, each in self.writes.items()}
+
+    def refused(self, now: datetime) -> Mapping[str, str]:
+        """Nodes, by UID, that are not to be changed now, and why."""
+        return {uid: each.text for uid, each in self.writes.items() if each.until > now}
 
     def clear(self, uid: str) -> None:
         """It was not refused."""
@@ -70,7 +102,7 @@ class Refusals:
 
     def forget(self, now: datetime) -> None:
         """Drop what has not been asked for in an hour."""
-        for of in (self.pods, self.nodes):
+        for of in (self.pods, self.nodes, self.writes):
             for uid in [uid for uid, each in of.items() if now - each.until > timedelta(hours=1)]:
                 del of[uid]
 
@@ -78,6 +110,12 @@ class Refusals:
         tries = before.tries + 1 if before else 1
         seconds = min(self.least * 2.0 ** min(tries - 1, 20), self.most) * (0.5 + 0.5 * self.chance())
         return tries, now + span(max(seconds, at_least))
+
+
+def busy(error: ApiError) -> bool:
+    """Whether the API server has no time, and nobody has looked at the request. A webhook that refuses answers 429,
+    too, as KubeVirt's does for its virtual machines: it denies the request, and says why."""
+    return isinstance(error, TooMany) and not error.causes and DENIED not in str(error)
 
 
 def why(error: ApiError) -> str:

@@ -7,12 +7,13 @@ will change something. It runs in the leader only, and is cut off the moment tha
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from . import engine, report
 from .actions import Decision, PatchNode
-from .clock import Backoff, Clock
+from .clock import Backoff, Clock, Steady
 from .cluster import ApiError, Cluster
 from .events import Events
 from .gather import Sources
@@ -37,6 +38,8 @@ class Runner:
     settle: float = 0.5
     beat: float = 30.0
     """The longest time without a sign of life from the loop."""
+    work: Steady = time.process_time
+    """Seconds that this process has worked."""
     _again: float = field(default=300.0, init=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +68,7 @@ class Runner:
                 for watch in self.sources.watches:
                     group.create_task(watch.run())
                 group.create_task(self.elector.run())
+                group.create_task(self.events.run())
                 group.create_task(self._loop())
         finally:
             await self.elector.give_up()
@@ -95,7 +99,7 @@ class Runner:
     # --- within -------------------------------------------------------------------------------------------------------
 
     def _base(self) -> Snapshot:
-        return self.sources.base(admitting=self.elector.admitting, paused=self.elector.paused)
+        return self.sources.base(admitting=self.elector.announced, paused=self.elector.paused)
 
     async def _closer(self, known: Snapshot) -> Snapshot:
         return await self.sources.closer(known, engine.survey(known))
@@ -116,13 +120,13 @@ class Runner:
                 report.clear(self.metrics)
                 pause = 2.0
                 continue
-            began = self.clock.monotonic()
+            began = self.work()
             failed = await self._guarded()
             pause = min(failures.next(), self._again) if failed else self._again
             if not failed:
                 failures.reset()
-            # Never more than a third of a core, however much changes.
-            await asyncio.sleep(max(self.settle, 2 * (self.clock.monotonic() - began)))
+            # Never more than a third of a core, however much changes. What a pass waits for is no work.
+            await asyncio.sleep(max(self.settle, 2 * (self.work() - began)))
 
     async def _guarded(self) -> bool:
         """A pass that ends with our leadership. Whether anything failed."""
@@ -144,7 +148,7 @@ class Runner:
             return True
         if error is not None:
             raise error
-        return bool(task.result().failed)
+        return task.result().trouble
 
     async def _wait(self, pause: float) -> None:
         """Until something has changed, or PAUSE seconds; with signs of life."""

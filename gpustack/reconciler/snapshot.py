@@ -50,6 +50,17 @@ class Precheck:
     """What stands against evicting the pods of a candidate: empty where nothing does."""
 
     blockers: tuple[str, ...] = ()
+    unknown: str = ""
+    """Why it could not be found out; such a node makes room for others."""
+
+
+@dataclass(frozen=True)
+class Announced:
+    """An admission that stands in the Lease, and perhaps not on the node yet."""
+
+    install: bool = False
+    trouble: str = ""
+    """Why it can't be settled."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +83,14 @@ class Snapshot:
     claims: frozenset[str] = frozenset()
     """namespace/name of ResourceClaims that hold a GPU; claims that couldn't be read count as held."""
     prechecks: Mapping[str, Precheck] = field(default_factory=dict)
-    admitting: frozenset[str] = frozenset()
-    """UIDs of nodes whose admission is announced in the Lease and perhaps not seen on the node yet."""
+    admitting: Mapping[str, Announced] = field(default_factory=dict)
+    """By UID, nodes whose admission is announced in the Lease and perhaps not seen on the node yet."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why the pods of a node could not be read."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """By UID, nodes that the API server does not let us change, in its words, while they are left alone for that."""
+    setbacks: Mapping[str, int] = field(default_factory=dict)
+    """By UID, how often in a row changes of a node have failed: those without have their turn first."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""

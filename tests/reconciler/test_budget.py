@@ -11,7 +11,7 @@ from gpustack.reconciler.budget import Budget, absolute
 from gpustack.reconciler.objects import Condition, Metadata, Node, NodeSpec, NodeStatus
 from gpustack.reconciler.policy import Limits, NodePolicy, Spec, Upgrade
 from gpustack.reconciler.record import Operation, write
-from gpustack.reconciler.snapshot import Snapshot
+from gpustack.reconciler.snapshot import Announced, Snapshot
 from gpustack.reconciler.view import View, views
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -65,7 +65,7 @@ def budget(*nodes: Node, fleet: Limits | None = None, admitting: tuple[str, ...]
     policy = NodePolicy(metadata=Metadata(name="a", uid="p"), spec=spec)
     found = views(Snapshot(NOW, "gpu-operator", nodes, (policy,)))
     by_name: dict[str, View] = {view.name: view for view in found}
-    return Budget(found, (policy,), frozenset(admitting)), by_name
+    return Budget(found, (policy,), dict.fromkeys(admitting, Announced())), by_name
 
 
 def test_one_node() -> None:
@@ -136,3 +136,18 @@ def test_an_operation_that_cannot_be_read_makes_its_node_unavailable() -> None:
     spoilt.metadata.annotations["gpustack.dev/op"] = "{"
     made, of = budget(spoilt, node("b"), maxUnavailable=1)
     assert made.refuses(of["b"]) is not None
+
+
+def test_announced_nodes_are_operations_too() -> None:
+    """A node that was taken a moment ago and is not seen to be holds its slot: one more would be one too many. So does
+    a quarantined one that is tried again; a new node that is set up holds none."""
+    nodes = [node("a"), node("b"), node("q", "Quarantine"), node("o", "Held")]
+    made, of = budget(*nodes, maxParallel=2, admitting=("b",))
+    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way")
+    made, of = budget(*nodes, maxParallel=2, admitting=("q",))
+    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way")
+    made, of = budget(*nodes, maxParallel=2, admitting=("o",))
+    assert made.refuses(of["a"]) is None, "it is seen, and counts once"
+    views = [of[name] for name in "abqo"]
+    policy = NodePolicy(metadata=Metadata(name="a", uid="p"), spec=Spec(upgrade=Upgrade(maxParallel=2)))
+    assert Budget(views, (policy,), {"b": Announced(install=True)}).shares[0].busy == 1

@@ -13,7 +13,7 @@ from gpustack.reconciler.engine import Wanted
 from gpustack.reconciler.gather import Bounds, Sources, driver_sets, foreign
 from gpustack.reconciler.objects import Claim, Pod
 from gpustack.reconciler.pods import Uses
-from gpustack.reconciler.snapshot import Precheck, Snapshot
+from gpustack.reconciler.snapshot import Announced, Precheck, Snapshot
 from gpustack.reconciler.testing import BUDGETS, drive, settle_budgets
 from gpustack.reconciler.view import View
 from tests.reconciler.shell import NAMESPACE, World, fail
@@ -64,7 +64,7 @@ def test_the_base_costs_no_request(world: World) -> None:
     for name, found in labels.items():
         world.pod(name, "a", NAMESPACE, labels=found)
         world.pod(name, "a", "elsewhere", labels=found)
-    known = sources(world).base(admitting=["u"], paused="why")
+    known = sources(world).base(admitting={"u": Announced()}, paused="why")
     assert world.cluster.count == 0
     assert [node.name for node in known.nodes] == ["a", "b"]
     for of, name in ((known.driver_pods, "drv"), (known.validators, "val"), (known.mig_managers, "mig")):
@@ -227,10 +227,23 @@ def test_requests_of_trials_are_bounded(world: World) -> None:
 
 @pytest.mark.parametrize("error", [Unreachable("x"), TooMany("busy", 1.0)])
 def test_a_trial_without_an_answer_says_nothing(world: World, error: ApiError) -> None:
-    """Neither that it may go on nor that something stands against it."""
+    """Neither that it may go on nor that something stands against it: why it isn't known is what its node waits for."""
     world.pod("x", "a")
     world.cluster.fault = fail(error, "before", lambda request: request.subresource == "eviction")
-    assert closer(sources(world), [], ["a"]).prechecks == {}
+    of = sources(world)
+    unknown = f"whether work/x can be evicted is not known: {error}"
+    assert closer(of, [], ["a"]).prechecks == {"a": Precheck(unknown=unknown)}
+    assert of.base().prechecks == {"a": Precheck(unknown=unknown)}, "and meanwhile others have their turn"
+
+
+def test_a_webhook_that_denies_stands_against_it(world: World) -> None:
+    """KubeVirt's answers 429 without a cause, as a server that has no time does: what it says is what stands against
+    it."""
+    world.pod("x", "a")
+    error = TooMany('admission webhook "virt" denied the request: Eviction triggered evacuation of VMI "work/vm"')
+    world.cluster.fault = fail(error, "before", lambda request: request.subresource == "eviction")
+    (blocker,) = closer(sources(world), [], ["a"]).prechecks["a"].blockers
+    assert blocker == f"work/x: {error}"
 
 
 def test_what_is_known_without_a_trial_blocks_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpustack.reconciler import keys
-from gpustack.reconciler.cluster import LEASES, NODES, ApiError, Conflict, Unreachable
+from gpustack.reconciler.cluster import LEASES, NODES, ApiError, Conflict, Forbidden, Unreachable
 from gpustack.reconciler.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
 from gpustack.reconciler.record import Operation, write
 from gpustack.reconciler.testing import drive
@@ -260,7 +260,7 @@ def test_the_late_patch_of_a_former_leader_conflicts(world: World) -> None:
 
 
 def test_a_new_leader_counts_what_is_announced_until_it_is_fenced(world: World) -> None:
-    """While the node can't be read or written, the announcement stays in the budget."""
+    """While the node can't be read or written, the announcement stays in the budget, and says why; for a minute."""
     a, b = elector(world, "a"), elector(world, "b")
     drive(a.step())
     drive(b.step())
@@ -268,10 +268,10 @@ def test_a_new_leader_counts_what_is_announced_until_it_is_fenced(world: World) 
     drive(b.step())
     world.tick(31)
     b.cluster.fault = fail(Unreachable("x"), "before", lambda request: request.kind == "nodes")  # type: ignore[attr-defined]
-    with pytest.raises(Unreachable):
-        drive(b.step())
+    drive(b.step())
     assert b.leading
     assert set(b.admitting) == {uid(world)}
+    assert b.announced[uid(world)].trouble == "its admission was announced, and it can't be fenced: x"
     b.cluster.fault = None  # type: ignore[attr-defined]
     drive(b.step())
     assert not b.admitting
@@ -327,3 +327,39 @@ def test_a_fence_is_fresh_each_time(world: World) -> None:
         drive(a.step())
         values.add(world.server.read(NODES, "n").annotations[keys.FENCE])
     assert len(values) == 3
+
+
+@pytest.mark.parametrize("error", [Forbidden("a policy denies it", 403), ApiError("webhook", 500), Unreachable("none")])
+def test_a_node_that_can_not_be_fenced_holds_up_no_other(world: World, error: ApiError) -> None:
+    """Each admission is settled by itself, whichever comes first; the one that can't be counts for a minute more."""
+    for name in ("a1", "z1"):
+        world.node(name)
+    a = elector(world, "a")
+    drive(a.step())
+    uids = {name: world.server.read(NODES, name).uid for name in ("a1", "n", "z1")}
+    drive(a.admit({uids[name]: Admission(name, f"op-{name}") for name in uids}))
+    a.leave(uids.values())
+    a.cluster.fault = fail(error, "before", lambda each: (each.verb, each.name) == ("patch", "n"))  # type: ignore[attr-defined]
+    drive(a.step())
+    assert set(a.admitting) == {uids["n"]}
+    assert str(error) in a.announced[uids["n"]].trouble
+    for _ in range(13):
+        world.tick(5)
+        drive(a.step())
+    assert a.leading
+    assert not a.admitting
+
+
+def test_a_node_that_has_changed_needs_no_fence(world: World) -> None:
+    """The late patch carries the version that it was decided on: where that is no more, nothing has to be written."""
+    a = elector(world, "a")
+    drive(a.step())
+    version = world.server.read(NODES, "n").metadata.resourceVersion
+    drive(a.admit({uid(world): Admission("n", "op1", version)}))
+    world.server.edit(NODES, "n", {"metadata": {"labels": {"x": "y"}}})
+    a.leave({uid(world)})
+    drive(a.step())
+    assert not a.admitting
+    assert keys.FENCE not in world.server.read(NODES, "n").annotations
+    with pytest.raises(Conflict):
+        begin(world, version)

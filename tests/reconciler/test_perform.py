@@ -237,6 +237,7 @@ def test_events_are_of_what_was_done(stage: Stage) -> None:
     stage.fault(Conflict("x", 409), "before", lambda request: request.name == "a")
     tells = (Tell("a", "Held", "x"), Tell("b", "Held", "x"))
     stage.do(label(stage.world, "a", x="1"), label(stage.world, "b", x="1"), tells=tells)
+    drive(stage.performer.events.send())
     assert [each["regarding"]["name"] for each in stage.world.server.all(EVENTS)] == ["b"]
 
 

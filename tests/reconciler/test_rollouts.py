@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpustack.reconciler.closing import pause_before
-from gpustack.reconciler.cluster import PODS, POLICIES
+from gpustack.reconciler.cluster import (
+    PODS,
+    POLICIES,
+    ApiError,
+    Conflict,
+    Forbidden,
+    TooMany,
+    Unreachable,
+)
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History
@@ -223,6 +233,61 @@ def test_a_validator_that_ran_before_the_takeover_counts() -> None:
     go(history, 6)
     assert phases(history) == {}
     assert not history.world.cordoned("n0")
+
+
+def deny(history: History, *nodes: str, error: ApiError | None = None) -> None:
+    """A policy or a webhook refuses every change of these nodes; of others nothing."""
+    history.watcher.denied = {name: error or Forbidden(DENIAL, 403) for name in nodes}
+
+
+DENIAL = 'admission webhook "nodes.example.com" denied the request: n0 is pinned'
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden(DENIAL, 403),
+        ApiError(DENIAL, 400),
+        ApiError("Internal error occurred: failed calling webhook", 500),
+        Conflict("the object has been modified", 409),
+        TooMany(DENIAL),
+        Unreachable("no answer within 30 s"),
+    ],
+    ids=["403", "400", "500", "409", "429", "none"],
+)
+def test_a_refused_change_of_one_node_stops_no_other(error: ApiError) -> None:
+    """Whatever the API server answers to each change of a node: the others have their turn, the node says why it waits,
+    in the server's words, and has it when it may."""
+    history = History(3)
+    deny(history, "n0", error=error)
+    history.want.version = "2"
+    history.sync(0)
+    told = set()
+    for _ in range(150):
+        go(history, 1)
+        told |= {(tell.node, tell.reason) for tell in history.replica.decided.tells}
+    assert [history.world.machines[name].loaded for name in ("n0", "n1", "n2")] == ["digest-1", "digest-2", "digest-2"]
+    assert not history.world.cordoned("n0")
+    (waiting,) = status(history)["waiting"]
+    assert (waiting["reason"], waiting["nodes"]) == ("refused", ["n0"])
+    assert str(error) in waiting["message"]
+    assert ("n0", "ChangeRefused") in told
+    history.watcher.denied = {}
+    go(history, 100, 15)
+    assert history.problems() == []
+
+
+def test_a_node_whose_pods_can_not_be_read_makes_room() -> None:
+    """The trial of its evictions gets no answer, pass after pass: the others have their turn, and the node says why."""
+    history = History(3)
+    history.watcher.unlisted = {"n0": ApiError("there are more than 3000 pods")}
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 150)
+    assert [history.world.machines[name].loaded for name in ("n0", "n1", "n2")] == ["digest-1", "digest-2", "digest-2"]
+    (waiting,) = status(history)["waiting"]
+    assert (waiting["reason"], waiting["nodes"]) == ("checking", ["n0"])
+    assert "there are more than 3000 pods" in waiting["message"]
 
 
 def test_the_pause_after_a_failure_doubles() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gpustack.reconciler import engine, keys
-from gpustack.reconciler.actions import Decision, PatchNode
+from gpustack.reconciler.actions import Decision, PatchNode, Tell
 from gpustack.reconciler.clock import Clock
 from gpustack.reconciler.cluster import LEASES, NODES, Unreachable
 from gpustack.reconciler.engine import Wanted
@@ -263,3 +264,47 @@ def test_a_defect_is_not_hidden(world: World, passes: Passes) -> None:
         asyncio.run(scenario())
     assert isinstance(error.value.exceptions[0], ZeroDivisionError)
     assert world.server.read(LEASES, NAME, NAMESPACE).spec.holderIdentity == ""
+
+
+def test_events_hold_up_no_pass(world: World) -> None:
+    """The API server takes for ever over an Event: passes go on meanwhile."""
+
+    def decide(known: Snapshot) -> Decision:
+        return Decision(mark(known).actions, (Tell("a", "Reason", "text"),))
+
+    async def fault(request: Request, when: str) -> None:
+        if request.kind == "events" and when == "before":
+            await asyncio.sleep(3600)
+
+    made = runner(world)
+    made.cluster.fault = fault  # type: ignore[attr-defined]
+
+    def add() -> bool:
+        world.node("c")
+        return True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "survey", lambda known: Wanted())
+        patch.setattr(engine, "decide", decide)
+        running(made, labelled(world, "a", "b"), add, labelled(world, "c"))
+
+
+def test_the_loop_paces_itself_by_its_work(world: World, passes: Passes) -> None:
+    """A pass that waited long for the API server has not worked long: the next begins when there is something new."""
+
+    async def fault(request: Request, when: str) -> None:
+        if request.kind == "nodes" and request.verb == "patch" and when == "before":
+            await asyncio.sleep(0.3)
+
+    made = runner(world)
+    made.cluster.fault = fault  # type: ignore[attr-defined]
+    began = 0.0
+
+    def add() -> bool:
+        nonlocal began
+        world.node("c")
+        began = time.monotonic()
+        return True
+
+    running(made, labelled(world, "a", "b"), add, labelled(world, "c"))
+    assert time.monotonic() - began < 0.75, "the pass itself takes 0.3 s"

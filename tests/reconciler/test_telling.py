@@ -171,14 +171,20 @@ def events(world: World, **bounds: Any) -> Events:
     return Events(world.cluster, "me", world.clock, world.log, Metrics(), lambda node: f"uid-{node}", **bounds)
 
 
+def said(sender: Events, *tells: Tell) -> None:
+    """Tell and send."""
+    sender.tell(tells)
+    drive(sender.send())
+
+
 def test_events_are_told_once(world: World) -> None:
     """The same text on a node once in ten minutes; another text at once. Node Events are in `default`."""
     sender = events(world)
     tell = Tell("a", "Quarantined", "the driver failed", warning=True)
     for each in (tell, tell, Tell("a", "Quarantined", "again"), Tell("b", "Quarantined", "the driver failed")):
-        drive(sender.tell([each]))
+        said(sender, each)
     world.tick(601)
-    drive(sender.tell([Tell("a", "Quarantined", "again")]))
+    said(sender, Tell("a", "Quarantined", "again"))
     found = list(world.server.all(EVENTS))
     assert [(each["regarding"]["name"], each["note"]) for each in found] == [
         ("a", "the driver failed"),
@@ -194,18 +200,28 @@ def test_events_are_told_once(world: World) -> None:
 def test_events_are_bounded(world: World) -> None:
     """A thousand failing nodes send as many Events as the bucket holds; the rest is counted."""
     sender = events(world, burst=50)
-    drive(sender.tell(Tell(f"n{number}", "Quarantined", "x") for number in range(1000)))
+    said(sender, *(Tell(f"n{number}", "Quarantined", "x") for number in range(1000)))
     assert len(list(world.server.all(EVENTS))) == 50
     assert sender.metrics.events_dropped.values == {(): 950}
     world.tick(5)
-    drive(sender.tell(Tell(f"m{number}", "Quarantined", "x") for number in range(20)))
+    said(sender, *(Tell(f"m{number}", "Quarantined", "x") for number in range(20)))
     assert len(list(world.server.all(EVENTS))) == 60
+
+
+def test_events_wait_in_a_queue_that_is_bounded(world: World) -> None:
+    """Telling sends nothing, and so waits for nothing; what no longer fits is dropped and counted."""
+    sender = events(world, burst=50, most=20)
+    sender.tell(Tell(f"n{number}", "Quarantined", "x") for number in range(30))
+    assert world.cluster.count == 0
+    assert sender.metrics.events_dropped.values == {(): 10}
+    drive(sender.send())
+    assert len(list(world.server.all(EVENTS))) == 20
 
 
 def test_events_that_fail_stop_nothing(world: World) -> None:
     """Nothing depends on an Event."""
     world.cluster.fault = fail(Forbidden("no"), "before", lambda request: request.kind == "events")
-    drive(events(world).tell([Tell("a", "x", "y")]))
+    said(events(world), Tell("a", "x", "y"))
 
 
 # --- HTTP -------------------------------------------------------------------------------------------------------------
@@ -336,7 +352,7 @@ def test_event_about_a_node_with_a_long_dotted_name(world: World) -> None:
     takes no dot before the dash, to refuse the Event.
     """
     sender = events(world)
-    drive(sender.tell([Tell(f"{'a' * 199}.{'b' * 53}", "Reason", "text")]))
+    said(sender, Tell(f"{'a' * 199}.{'b' * 53}", "Reason", "text"))
     (event,) = world.server.all(EVENTS)
     assert event["metadata"]["name"].startswith(f"{'a' * 199}-")
     assert not sender.metrics.events_dropped.values
@@ -345,7 +361,7 @@ def test_event_about_a_node_with_a_long_dotted_name(world: World) -> None:
 @pytest.mark.parametrize(("text", "kept"), [("x" * 1024, 1024), ("x" * 1025, 1024), ("ä" * 1000, 1023), ("ä" * 9, 18)])
 def test_notes_of_events_are_measured_in_bytes(world: World, text: str, kept: int) -> None:
     """As the API server measures them: a reason may be in any language."""
-    drive(events(world).tell([Tell("a", "OperationReleased", text, warning=True)]))
+    said(events(world), Tell("a", "OperationReleased", text, warning=True))
     (event,) = world.server.all(EVENTS)
     assert len(event["note"].encode()) == kept
 

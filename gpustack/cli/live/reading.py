@@ -164,7 +164,7 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -
         await elector.look()
     except Forbidden as error:
         reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
-    base = sources.base(admitting=elector.admitting, paused=elector.paused)
+    base = sources.base(admitting=elector.announced, paused=elector.paused)
     base, first = engine.foreseen(base), base
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from gpustack.reconciler import keys
 from tests.control_plane.actors.surroundings import cordon
+from tests.control_plane.api import Api, ApiError
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import Machine
 from tests.control_plane.objects import budget
-from tests.control_plane.reconciler.stack import NS, Stack
+from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack
 from tests.control_plane.reconciler.witness import Witness
 
 OTHER = {"key": "example.com/other", "effect": "NoSchedule"}
@@ -139,3 +140,52 @@ def test_outage_of_node_feature_discovery(stack: Stack, witness: Witness) -> Non
 
 def _deploys(labels: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key.startswith((keys.DEPLOY, keys.PRESENT))}
+
+
+def test_a_node_that_a_policy_pins(stack: Stack, upgraded: Path) -> None:
+    """An admission policy of somebody's refuses each change of one node to the program: all others are rolled, the
+    node waits with the words of the policy in status and Event, and is rolled once it may be changed.
+    """
+    stack.start()
+    nodes = stack.add(3, "free")
+    pinned, *others = nodes
+    stack.all_done(*nodes)
+    account = f"system:serviceaccount:{NS}:{ACCOUNT}"
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
+            ]
+        },
+        "matchConditions": [{"name": "program", "expression": f"request.userInfo.username == '{account}'"}],
+        "validations": [{"expression": f"object.metadata.name != '{pinned.name}'", "message": "it is pinned"}],
+    }
+    kind = "admissionregistration.k8s.io/v1"
+    head = {"apiVersion": kind, "metadata": {"name": "pinned"}}
+    stack.api.create({**head, "kind": "ValidatingAdmissionPolicy", "spec": spec})
+    binding = {"policyName": "pinned", "validationActions": ["Deny"]}
+    stack.api.create({**head, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding})
+    try:
+        program = stack.api.as_user(stack.api.token_for(ACCOUNT, NS))
+        wait_for(lambda: refused(program, pinned.name), "the policy is in force", 60)
+        stack.apply(upgraded)
+        stack.all_done(*others)
+        found = stack.wait_reason("free", "refused")
+        assert found["nodes"] == [pinned.name]
+        assert "it is pinned" in found["message"]
+        told = [one for one in stack.api.list("events.k8s.io/v1/Event", "default") if one["reason"] == "ChangeRefused"]
+        assert pinned.name in {one["regarding"]["name"] for one in told}
+        assert not stack.node(pinned)["spec"].get("unschedulable")
+    finally:
+        for one in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+            stack.api.delete(f"{kind}/{one}", "pinned")
+    stack.all_done(*nodes)
+
+
+def refused(program: Api, node: str) -> bool:
+    """Whether the program may not change a node."""
+    try:
+        program.patch("Node", node, {"metadata": {"annotations": {f"{keys.DOMAIN}/tried": "yes"}}})
+    except ApiError as error:
+        return error.status in {403, 422}
+    return False

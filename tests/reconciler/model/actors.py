@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from gpustack.reconciler.cluster import LEASES, NODES, POLICIES
+from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden
 from gpustack.reconciler.lease import NAME
 from gpustack.reconciler.testing.stack import COMPONENTS, NAMESPACE, STARTUP
 from gpustack.reconciler.testing.workloads import Workload, add_workload, start
@@ -22,6 +22,11 @@ LAYOUTS = ("", "halves", "small", "all-disabled")
 FAULTS = ("driver", "mig", "validator", "stuck")
 FOREIGN = ("false", "custom", "pre-installed", "paused-for-driver-upgrade", "")
 PARTS = ("driver", "device-plugin", "mig-manager", "operator-validator")
+DENIALS = (
+    Forbidden("a policy refuses it", 403),
+    ApiError("failed calling webhook", 500),
+    Conflict("the object has been modified", 409),
+)
 LIMITS: Sequence[tuple[int, int | str]] = ((1, 1), (2, 1), (2, "50%"), (1, 3), (3, 2), (1, 0))
 
 
@@ -199,6 +204,16 @@ class Actors:
         if node := self._node(number):
             part = PARTS[1:][number % 3]
             self.world.annotate(node, {"gpustack.dev/optout": part if number % 2 else None})
+
+    def deny(self, number: int) -> None:
+        """The API server refuses each change of a node to the program, in one of its ways, or no longer does."""
+        if (node := self._node(number)) and self.watcher.denied.pop(node, None) is None:
+            self.watcher.denied[node] = DENIALS[number // 4 % len(DENIALS)]
+
+    def unlist(self, number: int) -> None:
+        """The pods of a node can't be listed, or can again."""
+        if (node := self._node(number)) and self.watcher.unlisted.pop(node, None) is None:
+            self.watcher.unlisted[node] = ApiError("internal error", 500)
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 

@@ -131,6 +131,8 @@ class History(Upheavals):
     def settle(self) -> None:
         """Everybody cooperates from now on. Raises `ViolationError` where a node does not come to be as wanted."""
         self.watcher.kill.clear()
+        self.watcher.denied.clear()
+        self.watcher.unlisted.clear()
         self.want.window, self.replica.lag = False, 0
         self.fleet(paused=False)
         self.calm()
@@ -219,7 +221,7 @@ STEPS: dict[str, Step] = {
     for name in (
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record opt_out works nfd replace foreign taint fault workload bind operator "
-        "everything labelling manager parts startup rename pool driver_gone register lies rival uninstall"
+        "everything labelling manager parts startup rename pool driver_gone register lies rival uninstall deny unlist"
     ).split()
 }
 """By name; the number goes to the step."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from gpustack.reconciler.cluster import ApiError
 from gpustack.reconciler.snapshot import Snapshot
 from gpustack.reconciler.testing import FakeCluster, Request
 from gpustack.reconciler.testing.server import Event
@@ -51,6 +52,10 @@ class Watcher:
     """How often a request was made in this pass, by what it is about."""
     evictions: dict[tuple[str, str], tuple[datetime, float]] = field(default_factory=dict)
     """By writer and pod: when its eviction was asked for."""
+    denied: dict[str, ApiError] = field(default_factory=dict)
+    """Nodes that the API server lets the program not change, and what it says."""
+    unlisted: dict[str, ApiError] = field(default_factory=dict)
+    """Nodes whose pods it does not list, and what it says."""
     _request: tuple[str, Request] | None = None
     _dead: dict[str, list[bool]] = field(default_factory=dict)
     _gates: dict[str, tuple[int, asyncio.Event]] = field(default_factory=dict)
@@ -76,6 +81,7 @@ class Watcher:
                         await gate.wait()
                 self._request = actor, request
                 self._again(actor, request)
+                self._refuse(request)
                 return
             self._request = None
             if not counts:
@@ -90,6 +96,14 @@ class Watcher:
 
         cluster.fault = fault
         return cluster
+
+    def _refuse(self, request: Request) -> None:
+        """Answer with what stands against it."""
+        node = request.which.fields.removeprefix("spec.nodeName=")
+        error = self.denied.get(request.name) if (request.verb, request.kind) == ("patch", "nodes") else None
+        if error := error or (self.unlisted.get(node) if request.kind == "pods" else None):
+            self._request = None
+            raise error
 
     def killed(self, actor: str) -> bool:
         """Whether the present process of ACTOR was killed."""
