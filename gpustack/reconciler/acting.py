@@ -16,6 +16,7 @@ from typing import Any
 from . import keys, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
+from .images import crashed, pulls, unanswered
 from .moves import move
 from .objects import Pod
 from .record import Act, Operation
@@ -42,6 +43,8 @@ class Progress:
     deletions: Sequence[DeletePod] = ()
     patch: PatchNode | None = None
     again: float = 30.0
+    unanswered: bool = False
+    """Whether it waits for a registry that gives no answer: that is no failure, however long it takes."""
 
 
 DONE = Progress(done=True)
@@ -181,7 +184,9 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
     current = [pod for pod in pods if pod not in old and not pod.terminating]
     if not deletions and any(pod.ready for pod in current) and len(current) == len(pods):
         return DONE
-    return Progress(deletions=deletions, reason=_driver_reason(pods, current))
+    if not deletions and (why := next((text for pod in current if (text := crashed(pod))), "")):
+        return Progress(failed=True, reason=why)
+    return Progress(deletions=deletions, reason=_driver_reason(pods, current), unanswered=unanswered(current))
 
 
 def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
@@ -190,6 +195,8 @@ def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
         return f"waits for {ending[0].key} to end"
     if not current:
         return "waits for the new driver pod"
+    if why := pulls(current[0]):
+        return why
     for status in (*current[0].status.initContainerStatuses, *current[0].status.containerStatuses):
         if status.state.waiting and status.state.waiting.reason not in {"", "PodInitializing", "ContainerCreating"}:
             return f"{current[0].key}: {status.name} is in {status.state.waiting.reason}"
@@ -283,7 +290,10 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
         if view.driver is None:
             return Progress(reason=f"DaemonSet {operation.finish.daemonSet} is not there")
         if not any(pod.ready and not pod.terminating for pod in pods):
-            return Progress(reason=_driver_reason(pods, [pod for pod in pods if not pod.terminating]))
+            current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
+            if why := next((text for pod in current if (text := crashed(pod))), ""):
+                return Progress(failed=True, reason=why)
+            return Progress(reason=_driver_reason(pods, current), unanswered=unanswered(current))
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

@@ -137,6 +137,7 @@ def admit(known: Snapshot, candidate: Candidate) -> PatchNode:
     else:
         operation.cordon = True
         operation.acted = before.acted if before else None
+        operation.failures = before.failures if before and before.target == operation.target else 0
         operation.annotated = [
             key for key in keys.AUTOSCALERS if key not in view.annotations or (before and key in before.annotated)
         ]
@@ -152,6 +153,11 @@ def retarget(known: Snapshot, candidate: Candidate, operation: Operation) -> Pat
     what = candidate.due
     made = operation_for(known, candidate.view, candidate.policy, what)
     changed = msgspec.structs.replace(
-        operation, acts=made.acts, target=made.target, restartOnly=made.restartOnly, finish=made.finish
+        operation,
+        acts=made.acts,
+        target=made.target,
+        restartOnly=made.restartOnly,
+        finish=made.finish,
+        failures=operation.failures if made.target == operation.target else 0,
     )
     return move(known, candidate.view, changed, f"new target: {what.target}")

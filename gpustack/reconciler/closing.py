@@ -66,7 +66,7 @@ def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, fail
     A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
     """
     if operation.acted is not None and not operation.install:
-        return quarantine(known, view, operation, why)
+        return quarantine(known, view, operation, why, again=True)
     return release(known, view, operation, why, failed=failed)
 
 
@@ -86,8 +86,9 @@ def release(known: Snapshot, view: View, operation: Operation, why: str, *, fail
     return _end(view, operation, last, {}, None)
 
 
-def quarantine(known: Snapshot, view: View, operation: Operation, why: str) -> PatchNode:
-    """The operation failed past the point of no return: the node stays cordoned, and its slot goes back."""
+def quarantine(known: Snapshot, view: View, operation: Operation, why: str, *, again: bool = False) -> PatchNode:
+    """The operation failed past the point of no return: the node stays cordoned, and its slot goes back. AGAIN: it had
+    failed before, and another attempt was given up before it did anything."""
     more = operation.attempt < operation.finish.maxAttempts
     return move(
         known,
@@ -96,6 +97,7 @@ def quarantine(known: Snapshot, view: View, operation: Operation, why: str) -> P
         why,
         phase="Quarantine",
         step=operation.step,
+        failures=operation.failures if again else operation.failures + 1,
         notBefore=known.now + pause_before(operation.attempt) if more else None,
     )
 

@@ -15,6 +15,7 @@ import msgspec
 from . import keys, labeller, phases, pods, status, takeover
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
+from .breaker import breaker, failures
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
 from .objects import Node, Pod
@@ -164,31 +165,11 @@ def _leave_refused(found: Pass) -> None:
 
 def _begin(known: Snapshot) -> Pass:
     every = views(known)
-    by_policy: dict[str, list[View]] = {}
-    for view in every:
-        if view.operation:
-            by_policy.setdefault(view.operation.policy, []).append(view)
-    switches = {
-        policy.uid: status.breaker(
-            known,
-            policy,
-            by_policy.get(policy.uid, ()),
-            policy.annotations.get(keys.RESET_BREAKER, ""),
-            _rollout_key(known, policy),
-        )
-        for policy in known.policies
-    }
+    failed = failures(every)
+    switches = {policy.uid: breaker(known, policy, failed) for policy in known.policies}
     found = Pass(known, every, switches)
     found.tallies = {policy.uid: status.Tally() for policy in known.policies}
     return found
-
-
-def _rollout_key(known: Snapshot, policy: NodePolicy) -> str:
-    """Names what a rollout brings: the newest driver templates and the MIG layout."""
-    names = {each.name for each in policy.spec.driver.daemonSets} if policy.spec.driver else set()
-    newest = sorted(each.newest for each in known.driver_sets if each.object.name in names and each.newest)
-    mig = policy.spec.mig
-    return "/".join([*newest, f"{mig.config}@{mig.digest}" if mig else ""])
 
 
 def _count(found: Pass, view: View) -> None:

@@ -219,11 +219,20 @@ class Waiting(Slim, kw_only=True):
     message: str = ""
 
 
+class Terminated(Slim, kw_only=True):
+    """A container that has ended; what it said, where it wrote that down."""
+
+    exitCode: int = 0
+    reason: str = ""
+    message: str = ""
+
+
 class ContainerState(Slim, kw_only=True):
     """What a container does."""
 
     running: Running | None = None
     waiting: Waiting | None = None
+    terminated: Terminated | None = None
 
 
 class ContainerStatus(Slim, kw_only=True):
@@ -233,6 +242,7 @@ class ContainerStatus(Slim, kw_only=True):
     ready: bool = False
     restartCount: int = 0
     state: ContainerState = msgspec.field(default_factory=ContainerState)
+    lastState: ContainerState = msgspec.field(default_factory=ContainerState)
 
 
 class ClaimStatus(Slim, kw_only=True):

@@ -164,7 +164,7 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
             return Step([acting.enter(known, view, operation, following)])
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
-    if _past(known.now, operation):
+    if _past(known.now, operation) and not made.unanswered:
         why = f"{operation.step or operation.kind} did not end in time: {made.reason}"
         return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
     return Step([*made.deletions], reason=made.reason, again=made.again)

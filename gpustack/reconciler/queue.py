@@ -12,6 +12,7 @@ from . import status
 from .actions import Action, Tell, Wait
 from .admission import Candidate, gate
 from .budget import Budget
+from .images import image_trouble
 from .policy import Breaker, Status
 from .snapshot import Snapshot
 from .view import View
@@ -55,9 +56,7 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     found.candidates.sort(key=lambda each: _order(known, budget, each))
     for candidate in found.candidates:
         view = candidate.view
-        switch = found.breakers[candidate.policy.uid]
-        refused = known.refused.get(view.node.uid)
-        why = ("refused", refused) if refused else gate(known, candidate, switch.message if switch.open else "")
+        why = _gates(found, candidate)
         if why is None and view.node.uid in known.admitting and view.operation is None:
             why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
         if why is None and candidate.due.install:
@@ -74,6 +73,23 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
         else:
             found.wait(view, *why)
     return taken
+
+
+def _gates(found: Pass, candidate: Candidate) -> tuple[str, str] | None:
+    """Why the operation may not begin now, whatever the budget."""
+    known, what = found.known, candidate.due
+    if refused := known.refused.get(candidate.view.node.uid):
+        return "refused", refused
+    switch = found.breakers[candidate.policy.uid]
+    if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
+        return why
+    if (
+        not what.install
+        and {"driver", "repair"} & set(what.acts)
+        and (text := image_trouble(known, what.target.revision))
+    ):
+        return "image", f"the driver's image can't be pulled elsewhere: {text}"
+    return None
 
 
 def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, int, str]:

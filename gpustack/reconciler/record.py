@@ -87,6 +87,8 @@ class Operation(Slim, kw_only=True):
     """When the node was first touched beyond a cordon: validators must have started later."""
     deadline: Time | None = None
     attempt: int = 1
+    failures: int = 0
+    """How often it has failed at its target past the point of no return."""
     notBefore: Time | None = None
     cordon: bool = False
     """Whether the cordon is ours."""

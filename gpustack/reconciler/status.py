@@ -8,7 +8,7 @@ policy wants, for those who want to wait for it. Stalled says that nothing will 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,7 +16,6 @@ from .actions import Wait
 from .objects import Condition
 from .policy import Breaker, NodePolicy, Status, Waiting
 from .snapshot import Snapshot
-from .view import View
 from .words import brief
 
 NAMES = 20
@@ -38,30 +37,6 @@ class Tally:
     lost: list[str] = field(default_factory=list)
     """Nodes that belonged to the policy and match none any more: their labels are gone."""
     waits: list[Wait] = field(default_factory=list)
-
-
-def breaker(known: Snapshot, policy: NodePolicy, views: Iterable[View], reset: str, key: str) -> Breaker:
-    """Whether failures stop the rollout: enough nodes in quarantine, none of them forgiven.
-
-    A new target (KEY) or a new value of the RESET annotation closes it, and forgives what is quarantined by then.
-    """
-    before = policy.status.breaker
-    failed = sorted(
-        view.operation.id
-        for view in views
-        if view.operation and view.operation.phase == "Quarantine" and view.operation.policy == policy.uid
-    )
-    forgiven = [each for each in before.forgiven if each in failed]
-    if (before.target and before.target != key) or (reset and reset != before.reset):
-        return Breaker(target=key, reset=reset or before.reset, forgiven=failed)
-    limit = policy.spec.upgrade.breakerFailures
-    counted = [each for each in failed if each not in forgiven]
-    if before.open:
-        return before
-    if limit and len(counted) >= limit:
-        message = f"{len(counted)} nodes are in quarantine, and {limit} stop the rollout"
-        return Breaker(open=True, target=key, message=message, since=known.now, reset=before.reset, forgiven=forgiven)
-    return Breaker(target=key, reset=before.reset, forgiven=forgiven)
 
 
 def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
@@ -96,6 +71,7 @@ def _conditions(
     known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, waiting: Sequence[Waiting]
 ) -> list[Condition]:
     stalled = _stalled(known, tally)
+    stopped = stalled or (switch.message if switch.open else "")
     missing = _missing(policy, tally)
     done = tally.current == tally.nodes and not missing
     reason, message = ("NoNodes", missing) if missing else _rollout(tally, switch, waiting)
@@ -105,9 +81,9 @@ def _conditions(
         _condition("Ready", not stalled, "Stalled" if stalled else "Accepted", stalled or message, generation),
         _condition(
             "Stalled",
-            bool(stalled),
-            "Stalled" if stalled else "Working",
-            stalled or "nothing is in the way",
+            bool(stopped),
+            "Stalled" if stalled else "BreakerOpen" if switch.open else "Working",
+            stopped or "nothing is in the way",
             generation,
         ),
         _condition("RolledOut", done and not stalled, reason, message, generation),

@@ -191,7 +191,12 @@ def _recorded(known: Snapshot, operation: Operation | None) -> list[DriverSet]:
 def outdated(view: View, pods: Sequence[Pod]) -> list[Pod]:
     """The driver pods of the node that are not made from the newest template."""
     newest = view.driver.newest if view.driver else ""
-    return [pod for pod in pods if newest and pod.labels.get(keys.HASH) != newest]
+    return [pod for pod in pods if outdated_by(pod, newest)]
+
+
+def outdated_by(pod: Pod, newest: str) -> bool:
+    """Whether a driver pod is made from another template than the NEWEST, where that is known."""
+    return newest != "" and pod.labels.get(keys.HASH) != newest
 
 
 def digest(pod_or_set: Pod | DaemonSet) -> str:

@@ -213,7 +213,7 @@ def test_quarantine_says_what_to_do(cluster: Live) -> None:
     ran = cluster.run("rollout", "status")
     assert ran.code == 0, ran.err
     assert "gpus: 3 nodes: 0 as wanted, 0 worked on, 1 in quarantine\n" in ran.out
-    assert "the breaker is open: 1 nodes are in quarantine, and 1 stop the rollout\n" in ran.out
+    assert "the breaker is open: node-0 failed, and 1 failed nodes stop the rollout\n" in ran.out
     assert "gpustack rollout reset-breaker gpus" in ran.out
     assert "  node-0: driver to driver " in ran.out
     assert "Quarantine (" in ran.out or "Quarantine since" in ran.out

@@ -8,6 +8,7 @@ import pytest
 
 from gpustack.reconciler.closing import pause_before
 from gpustack.reconciler.cluster import (
+    DAEMONSETS,
     PODS,
     POLICIES,
     ApiError,
@@ -16,6 +17,8 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
+from gpustack.reconciler.testing.stack import DRIVER, NAMESPACE
+from gpustack.reconciler.testing.stack import POOL as KEY
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History
@@ -233,6 +236,110 @@ def test_a_validator_that_ran_before_the_takeover_counts() -> None:
     go(history, 6)
     assert phases(history) == {}
     assert not history.world.cordoned("n0")
+
+
+def test_the_breaker_stays_open_while_nobody_knows_the_revision() -> None:
+    """The DaemonSet controller is away, or the DaemonSet is made anew: that is no new target, and closes nothing
+    (I23)."""
+    history = History(4, limits=3)
+    for machine in history.world.machines.values():
+        machine.faults.add("driver")
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 100)
+    assert status(history)["breaker"]["open"] is True
+    found = history.world.server.get(DAEMONSETS, DRIVER, NAMESPACE)
+    for gone in (False, True):
+        if gone:
+            history.world.server.remove(DAEMONSETS, DRIVER, NAMESPACE)
+        else:
+            history.world.server.edit(DAEMONSETS, DRIVER, {"status": {"observedGeneration": 0}}, NAMESPACE)
+        history.once()
+        assert status(history)["breaker"]["open"] is True
+        assert len(phases(history)) == 2
+    history.world.server.put(DAEMONSETS, {key: found[key] for key in ("metadata", "spec")})
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in status(history)["conditions"]}
+    assert conditions["Stalled"] == ("True", "BreakerOpen")
+    assert conditions["Ready"][0] == "True"
+
+
+def test_new_nodes_neither_open_the_breaker_nor_wait_for_it() -> None:
+    """Their driver fails, two of them, which is the limit: nodes that work are rolled all the same; and where those
+    have failed, good new nodes are set up."""
+    history = History(1, limits=3)
+    for name in ("bad-0", "bad-1"):
+        history.world.add_node(name).faults.add("driver")
+    go(history, 60)
+    assert phases(history) == {"bad-0": "Quarantine", "bad-1": "Quarantine"}
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 60)
+    assert history.world.machines["n0"].loaded == "digest-2"
+    assert not status(history)["breaker"].get("open")
+    history.world.add_node("good")
+    go(history, 30)
+    assert history.world.machines["good"].loaded == "digest-2"
+
+
+def test_a_node_that_is_tried_again_has_failed_nevertheless() -> None:
+    """One at a time, each fails and waits for its next attempt: the second opens the breaker, whatever the first is at
+    by then; in three pools it takes two nodes, and not two of each."""
+    history, one = History(3), {"maxParallel": 1, "maxUnavailable": "100%"}
+    for number, machine in enumerate(history.world.machines.values()):
+        machine.faults.add("driver")
+        history.world.label(machine.name, {KEY: f"pool-{number}"})
+        history.world.set_policy(f"pool-{number}", **history.want.options(), fleet=one)
+    history.world.server.remove(POLICIES, POOL)
+    go(history, 4)
+    history.world.set_driver("2")
+    history.want.version = "2"
+    for number in range(3):
+        history.world.set_policy(f"pool-{number}", **history.want.options(), fleet=one)
+    fallen: set[str] = set()
+    for _ in range(600):
+        go(history, 1)
+        fallen |= {name for name, phase in phases(history).items() if phase == "Quarantine"}
+    states = [history.world.server.get(POLICIES, f"pool-{number}")["status"]["breaker"] for number in range(3)]
+    assert [each.get("open") for each in states] == [True, True, True]
+    assert len(fallen) == 2
+    assert all("2 failed nodes stop the rollout" in each["message"] for each in states)
+
+
+def test_a_driver_that_crashes_fails_at_once_in_its_own_words() -> None:
+    """Long before the deadline of a quarter of an hour; the reason names pod, container and restarts."""
+    history = History(2)
+    history.world.machines["n0"].faults.add("driver")
+    history.want.version = "2"
+    history.sync(0)
+    before = history.world.elapsed
+    while phases(history).get("n0") != "Quarantine":
+        go(history, 1)
+        assert history.world.elapsed - before < 500
+    reason = m.operation(history.world.node("n0"))["reason"]
+    assert "nvidia-driver-daemonset is in CrashLoopBackOff after 3 restarts" in reason
+
+
+def test_a_registry_that_gives_no_answer_pauses_the_rollout() -> None:
+    """The node that waits for its image waits on, past its deadline, and is no failure; no other one is emptied
+    meanwhile. The registry is back, and all go on."""
+    history = History(3, limits=3)
+    history.want.version = "2"
+    for machine in history.world.machines.values():
+        machine.faults.add("registry")
+    history.want.limits = 0
+    history.sync(0)
+    go(history, 30)
+    history.want.limits = 3
+    history.sync(0)
+    go(history, 150)
+    assert phases(history) == {"n0": "Acting"}
+    waits = {wait.kind: wait.message for wait in history.replica.decided.waits}
+    assert "ImagePullBackOff" in waits["acting"]
+    assert "i/o timeout" in waits["image"]
+    for machine in history.world.machines.values():
+        machine.faults.clear()
+    go(history, 150)
+    assert history.problems() == []
 
 
 def deny(history: History, *nodes: str, error: ApiError | None = None) -> None:

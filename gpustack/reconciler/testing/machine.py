@@ -55,7 +55,8 @@ class Machine:
     """The MIG layout and the digest of its content."""
     faults: set[str] = field(default_factory=set)
     """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13.
-    "count": a GPU less is offered than there is. "silent": none is, as with DRA."""
+    "count": a GPU less is offered than there is. "silent": none is, as with DRA. "registry":
+    the one that has the driver's image gives no answer."""
     driver: Task = field(default_factory=Task)
     mig: Task = field(default_factory=Task)
 
@@ -66,7 +67,9 @@ def run_driver(world: World, machine: Machine, pod: Document) -> None:
     if task.pod != uid:
         machine.driver = task = Task(uid, "start", world.elapsed)
     digest = _digest(pod)
-    if task.stage == "start":
+    if "registry" in machine.faults and task.stage == "start":
+        world.set_status(pod, init="ImagePullBackOff")
+    elif task.stage == "start":
         if machine.loaded and machine.loaded != digest:
             pause(world, machine.name, BY_DRIVER, keys.PAUSED_FOR_DRIVER, over_absent=False)
             task.stage, task.since = "pausing", world.elapsed
@@ -224,7 +227,10 @@ def status_of(name: str, *, init: str, main: str, ready: bool, now: Any) -> Docu
     """The status of a pod of an operand."""
 
     def state(text: str) -> Document:
-        return {"waiting": {"reason": text}} if text[:1].isupper() else {"running": {"startedAt": stamp(now)}}
+        if not text[:1].isupper():
+            return {"running": {"startedAt": stamp(now)}}
+        silent = {"message": "failed to pull: dial tcp 192.0.2.1:443: i/o timeout"} if "Pull" in text else {}
+        return {"waiting": {"reason": text, **silent}}
 
     made: Document = {
         "phase": "Running" if ready or main else "Pending",

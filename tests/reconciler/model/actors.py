@@ -19,7 +19,7 @@ from .watcher import Watcher
 POOL = "gpus"
 SECONDS = (1, 5, 15, 60, 300, 900, 3600)
 LAYOUTS = ("", "halves", "small", "all-disabled")
-FAULTS = ("driver", "mig", "validator", "stuck")
+FAULTS = ("driver", "mig", "validator", "stuck", "registry")
 FOREIGN = ("false", "custom", "pre-installed", "paused-for-driver-upgrade", "")
 PARTS = ("driver", "device-plugin", "mig-manager", "operator-validator")
 DENIALS = (
@@ -262,9 +262,9 @@ class Actors:
         """Something no longer works on a machine or on all, or works again."""
         if number >= 9:
             for machine in self.world.machines.values():
-                machine.faults ^= {FAULTS[number % 4]}
+                machine.faults ^= {FAULTS[number % 5]}
         elif node := self._node(number):
-            self.world.machines[node].faults ^= {FAULTS[number % 4]}
+            self.world.machines[node].faults ^= {FAULTS[number % 5]}
 
     def workload(self, number: int) -> None:
         """The workload grows, shrinks, ends slowly, gets a strict budget or none."""
