@@ -58,12 +58,14 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     if act == "mig":
         seconds = operation.finish.migSeconds
         labels, changes["restarted"] = _command(known, view, operation)
+        changes |= {"heard": "", "heardAt": known.now}
     elif act == "mode":
         labels = _swap(view, operation)
     elif act == "install":
         labels = _first_labels(view, operation)
         if operation.target.mig:
             command, changes["restarted"] = _command(known, view, operation)
+            changes |= {"heard": "", "heardAt": known.now}
             labels |= command
             seconds += operation.finish.migSeconds
     if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
@@ -204,7 +206,7 @@ def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
 
 
 def _delete(view: View, pod: Pod, why: str) -> DeletePod:
-    return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, why)
+    return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, why, pod.metadata.resourceVersion)
 
 
 def _older(pod: Pod, moment: datetime | None) -> bool:
@@ -243,7 +245,10 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
     state = view.labels.get(keys.MIG_STATE, "")
     if state == "success":
         return DONE
-    silent = known.seen.since(view.node.uid, f"mig {operation.id} {operation.restarts} {state}", known.now)
+    if state != operation.heard or operation.heardAt is None:
+        why = f"the MIG manager says {state or 'nothing yet'}"
+        return Progress(patch=move(known, view, operation, why, heard=state, heardAt=known.now))
+    silent = known.now - operation.heardAt
     if state == "failed" or (state != "rebooting" and silent >= MIG_SILENT_FOR):
         if operation.restarts >= MIG_RESTARTS:
             return Progress(
@@ -252,6 +257,7 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
         labels: dict[str, str | None] = {keys.MIG_STATE: None} if state else {}
         why = f"the MIG manager says {state or 'nothing'}; it is restarted"
         changes: dict[str, Any] = {"restarts": operation.restarts + 1, "restarted": known.now}
+        changes |= {"heard": "", "heardAt": known.now}
         return Progress(patch=move(known, view, operation, why, labels=labels, **changes))
     if not managers:
         return Progress(reason="waits for a MIG manager on the node")

@@ -60,13 +60,14 @@ class Evict:
 
 @dataclass(frozen=True)
 class DeletePod:
-    """Delete a pod of our own: a driver's or a MIG manager's."""
+    """Delete a pod of our own: a driver's or a MIG manager's, as it was when that was decided."""
 
     node: str
     namespace: str
     name: str
     uid: str
     why: str
+    version: str = ""
 
 
 @dataclass(frozen=True)

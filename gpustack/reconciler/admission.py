@@ -39,10 +39,8 @@ class Candidate:
 def gate(known: Snapshot, candidate: Candidate, breaker: str) -> tuple[str, str] | None:
     """Why the operation may not begin now, whatever the budget: kind and text."""
     view, policy, what = candidate.view, candidate.policy, candidate.due
-    if known.paused:
-        return "paused", f"the fleet is paused: {known.paused}"
-    if keys.PAUSED in policy.annotations:
-        return "paused", f"the pool is paused: {policy.annotations[keys.PAUSED] or 'no reason given'}"
+    if why := stopped(known, policy):
+        return "paused", why
     if view.held:
         return "hold", view.held
     if breaker:
@@ -64,9 +62,24 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> tuple[str, str]
             )
         if view.node.spec.unschedulable and not view.owns_cordon:
             return "cordoned", "somebody else cordoned the node"
-        if taint := untolerated(view):
-            return "taint", f"the driver does not tolerate the taint {taint.key}: its pod would not come back"
+        if why := untolerable(view):
+            return "taint", why
     return _backoff(known, candidate)
+
+
+def stopped(known: Snapshot, policy: NodePolicy) -> str:
+    """Why nothing goes on that has not passed the point of no return: somebody has paused it."""
+    if known.paused:
+        return f"the fleet is paused: {known.paused}"
+    if keys.PAUSED in policy.annotations:
+        return f"the pool is paused: {policy.annotations[keys.PAUSED] or 'no reason given'}"
+    return ""
+
+
+def untolerable(view: View) -> str:
+    """Why a driver pod that was deleted would not come back; "" where it would."""
+    taint = untolerated(view)
+    return f"the driver does not tolerate the taint {taint.key}: its pod would not come back" if taint else ""
 
 
 def _backoff(known: Snapshot, candidate: Candidate) -> tuple[str, str] | None:

@@ -238,9 +238,10 @@ class Client:
         sent = {**head, **body}
         return wire.answer(await self._request("create", "POST", kind, namespace, asked, path=path, body=sent))
 
-    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete the object that has UID."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": {"uid": uid}} if uid else {})}
+    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
+        """Delete the object that has UID, in that version."""
+        wanted = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": wanted} if wanted else {})}
         await self._request("delete", "DELETE", kind, namespace, {}, path=(name,), body=body)
 
     # --- requests -----------------------------------------------------------------------------------------------------

@@ -60,18 +60,18 @@ def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | N
     return left if len(left) < len(view.node.spec.taints) else None
 
 
-def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
+def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
     """Give up before the point of no return.
 
     A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
     """
     if operation.acted is not None and not operation.install:
         return quarantine(known, view, operation, why, again=True)
-    return release(known, view, operation, why, failed=failed)
+    return release(known, view, operation, why, failed=failed, whose=whose)
 
 
-def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool) -> PatchNode:
-    """Give the node back as it was; after a FAILED attempt the next waits."""
+def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
+    """Give the node back as it was; after a FAILED attempt the next waits. WHOSE pod was in the way."""
     attempt = operation.attempt if failed else operation.attempt - 1
     last = Last(
         id=operation.id,
@@ -82,6 +82,7 @@ def release(known: Snapshot, view: View, operation: Operation, why: str, *, fail
         attempt=attempt,
         notBefore=known.now + pause_before(attempt) if failed else None,
         reason=why,
+        inTheWay=whose,
     )
     return _end(view, operation, last, {}, None)
 

@@ -193,6 +193,6 @@ class Cluster(Protocol):
         """Create an object, or post BODY to the SUBRESOURCE of the object OF: `eviction` of a pod."""
         ...
 
-    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete the object that has UID: another one of that name is a `Conflict`."""
+    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
+        """Delete the object that has UID, in that version: another one of that name or a later one is a `Conflict`."""
         ...

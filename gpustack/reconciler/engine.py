@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from . import keys, labeller, phases, pods, status, takeover
+from . import evictions, keys, labeller, phases, pods, status, takeover
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .breaker import breaker, failures
@@ -65,7 +65,8 @@ def survey(known: Snapshot) -> Wanted:
         if view.unreadable:
             continue
         operation = view.operation
-        if operation and (operation.returnable or operation.phase == "Quarantine"):
+        guarded = operation is not None and operation.phase == "Acting" and not operation.install
+        if operation and (operation.returnable or operation.phase == "Quarantine" or guarded):
             wanted.append(view.name)
         elif operation is None and view.policy and _needs_pods(known, view, view.policy):
             fresh += 1
@@ -90,7 +91,10 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     finish = operation_for(known, view, policy, Due(("driver",), Target())).finish
     listed = known.pods.get(view.name, ())
     found = pods.obstacles(listed, uses_of(known, view), finish)
-    using = [pod for pod in pods.to_evict(listed, uses_of(known, view)) if not pod.terminating]
+    using = pods.to_evict(listed, uses_of(known, view))
+    text = pods.ending(using, known.now) or evictions.too_long(known, policy, using)
+    text = text or evictions.in_vain(view, using)
+    found = found or ([text] if text else [])
     return ([] if found else using), found
 
 

@@ -166,9 +166,10 @@ class Performer:
 
     async def _delete(self, action: DeletePod) -> None:
         try:
-            await self._send(self.cluster.delete(PODS, action.name, namespace=action.namespace, uid=action.uid))
+            where = {"namespace": action.namespace, "uid": action.uid, "version": action.version}
+            await self._send(self.cluster.delete(PODS, action.name, **where))
         except (NotFound, Conflict):
-            return  # it is gone, perhaps another one is there
+            return  # it is gone, another one is there, or it has changed: the next pass looks
         self.log.info("deleted", node=action.node, pod=f"{action.namespace}/{action.name}", why=action.why)
 
     async def _status(self, action: PatchStatus) -> None:

@@ -19,14 +19,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from . import acting, pods, verify
+from . import acting, evictions, pods, verify, windows
 from .actions import Action, Evict, Tell
+from .admission import stopped, untolerable
 from .closing import abandon, close, quarantine
 from .moves import move
 from .objects import Pod
+from .policy import NodePolicy
 from .record import Operation
 from .snapshot import Snapshot
-from .view import View, uses_of
+from .view import View, leaving, uses_of
 
 EMPTY_FOR = timedelta(seconds=5)
 """How long nothing may have used a GPU before the point of no return: a pod can be bound to a cordoned node (I7)."""
@@ -64,11 +66,15 @@ def _before(known: Snapshot, view: View, operation: Operation) -> Step:
 
 
 def _give_up(known: Snapshot, view: View, operation: Operation) -> Step | None:
-    """Release what has not been touched and no longer should be: on hold, or its policy is gone."""
+    """Release what has not been touched and no longer should be: every gate that stands against going on is asked again
+    until the point of no return. A window that has closed is none, once pods were evicted: nobody gets those back."""
+    policy = view.policy
     if view.held:
         return Step([abandon(known, view, operation, view.held, failed=False)])
-    if view.policy is None or view.policy.uid != operation.policy:
+    if policy is None or policy.uid != operation.policy:
         return Step([abandon(known, view, operation, "the node no longer belongs to the policy", failed=False)])
+    if why := stopped(known, policy) or leaving(view) or untolerable(view):
+        return Step([abandon(known, view, operation, why, failed=False)])
     return None
 
 
@@ -107,8 +113,16 @@ def _held(known: Snapshot, view: View, operation: Operation) -> Step:
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
     if operation.restartOnly:
         return Step([acting.enter(known, view, operation, operation.acts[0])])
+    using = pods.to_evict(listed, uses_of(known, view))
+    if view.policy and (why := _outside(known, view.policy) or evictions.too_long(known, view.policy, using)):
+        return Step([abandon(known, view, operation, why, failed=False)])
     limit = operation.finish.podDeletion.timeoutSeconds
     return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=limit)])
+
+
+def _outside(known: Snapshot, policy: NodePolicy) -> str:
+    """Why nobody is evicted now: the window has closed while pods were waited for."""
+    return "" if windows.is_open(policy.spec.upgrade.windows, known.now) else "the window closed before it was emptied"
 
 
 def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
@@ -121,38 +135,43 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
     draining = operation.step == "drain"
     how: Any = finish.drain if draining else finish.podDeletion
     left = pods.to_drain(listed, uses, finish.drain) if draining else pods.to_evict(listed, uses)
-    empty = known.seen.since(view.node.uid, "gpu-free", known.now, holds=not left)
     if not left:
-        if empty >= EMPTY_FOR:
-            return Step([acting.enter(known, view, operation, operation.acts[0])])
-        return Step(reason="nothing uses the GPUs; looking once more", again=EMPTY_FOR.total_seconds())
+        return _empty(known, view, operation)
+    if operation.emptySince is not None:
+        return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
     stuck = [text for pod in left if (text := pods.obstacle(pod, how))]
-    if stuck or _past(known.now, operation):
-        why = stuck[0] if stuck else _remains(known, left)
+    if stuck or evictions.over(known, operation, left):
+        why = stuck[0] if stuck else evictions.leaves(known, left)
         if finish.drain.enable and not draining:
             limit = finish.drain.timeoutSeconds
             return Step([move(known, view, operation, f"drain: {why}", phase="Evicting", step="drain", seconds=limit)])
-        return Step([abandon(known, view, operation, why, failed=True)], [_blocked(view, why)])
-    evictions = [
+        named = evictions.in_the_way(known, left)
+        return Step([abandon(known, view, operation, why, failed=True, whose=named)], [_blocked(view, why)])
+    asked = [
         Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, f"uses a GPU of {view.name}")
-        for pod in left
-        if not pod.terminating and known.backoff.get(pod.uid, known.now) <= known.now
+        for pod in evictions.now_due(known, left)
     ]
-    return Step([*evictions], reason=_remains(known, left), again=5)
+    return Step([*asked], reason=evictions.leaves(known, left), again=5)
 
 
-def _remains(known: Snapshot, left: Sequence[Pod]) -> str:
-    """Why pods are still there: the disruption budget that refuses, or that one does not end."""
-    for pod in left:
-        if refusal := known.refusals.get(pod.uid):
-            return f"{pod.key}: {refusal}"
-    terminating = [pod for pod in left if pod.terminating]
-    text = f"{len(left)} pods still use its GPUs, the first is {(terminating or left)[0].key}"
-    return f"{text}, which was told to end" if terminating else text
+def _empty(known: Snapshot, view: View, operation: Operation) -> Step:
+    """Go on once nothing has used the GPUs for a while: since when is on the node, as leaders may change."""
+    if operation.emptySince is None:
+        return Step([move(known, view, operation, "nothing uses the GPUs", emptySince=known.now)])
+    if not view.node.ready:
+        if _past(known.now, operation):
+            return Step([abandon(known, view, operation, "the node is not Ready", failed=True)])
+        return Step(reason="nothing uses the GPUs, and the node is not Ready", again=30)
+    if known.now - operation.emptySince >= EMPTY_FOR:
+        return Step([acting.enter(known, view, operation, operation.acts[0])])
+    return Step(reason="nothing uses the GPUs; looking once more", again=EMPTY_FOR.total_seconds())
 
 
 def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
-    """Do it, and see that it was done."""
+    """Do it, and see that it was done. Until then the node is nobody's: its cordon is put back, and pods that were
+    bound to it nevertheless are evicted, since they keep the old driver in use."""
+    if operation.cordon and not view.node.spec.unschedulable:
+        return Step([move(known, view, operation, "cordoned again: somebody uncordoned it")])
     made = acting.act(known, view, operation)
     if made.failed:
         return Step([quarantine(known, view, operation, made.reason)], [_failed(view, operation, made.reason)])
@@ -167,7 +186,25 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
     if _past(known.now, operation) and not made.unanswered:
         why = f"{operation.step or operation.kind} did not end in time: {made.reason}"
         return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
-    return Step([*made.deletions], reason=made.reason, again=made.again)
+    evicted, why = _intruders(known, view, operation)
+    return Step([*made.deletions, *evicted], reason=why or made.reason, again=5 if why else made.again)
+
+
+def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[Evict], str]:
+    """Pods that use GPUs of a node that is worked on: their evictions, and which one it is."""
+    if operation.restartOnly or operation.install or (listed := _listed(known, view)) is None:
+        return [], ""
+    how = operation.finish.podDeletion
+    found = pods.to_evict(listed, uses_of(known, view))
+    asked = [
+        Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, f"uses a GPU of {view.name}, which is worked on")
+        for pod in found
+        if not pods.obstacle(pod, how) and not pod.terminating and known.backoff.get(pod.uid, known.now) <= known.now
+    ]
+    if not found:
+        return asked, ""
+    why = pods.obstacle(found[0], how) or known.refusals.get(found[0].uid, "") or "it is evicted"
+    return asked, f"{found[0].key} uses a GPU though the node is worked on: {why}"
 
 
 def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from . import keys, selectors
+from .clock import span
 from .objects import Pod
 from .policy import Drain, PodDeletion
 from .record import Finish
@@ -114,6 +116,40 @@ def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
     if found and finish.drain.enable:
         return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain))]
     return found
+
+
+DEFAULT_GRACE = timedelta(seconds=30)
+TOGETHER = timedelta(seconds=60)
+"""Pods whose times to end differ by no more are evicted together."""
+LATE = timedelta(minutes=5)
+"""How much longer than its own time a pod is waited for that was told to end."""
+
+
+def grace(pod: Pod) -> timedelta:
+    """How long POD may take to end once it is told to."""
+    seconds = pod.spec.terminationGracePeriodSeconds
+    return DEFAULT_GRACE if seconds is None else span(seconds)
+
+
+def ends(pod: Pod) -> datetime | None:
+    """When POD, which was told to end, has to have ended; None for one that was not told."""
+    return pod.metadata.deletionTimestamp
+
+
+def longest_first(pods: Sequence[Pod]) -> list[Pod]:
+    """Those of PODS that are to be evicted now: who takes longest to end goes first and alone, so that nobody else is
+    evicted before it is known that all can go."""
+    longest = max((grace(pod) for pod in pods), default=DEFAULT_GRACE)
+    return [pod for pod in pods if longest - grace(pod) <= TOGETHER]
+
+
+def ending(pods: Iterable[Pod], now: datetime) -> str:
+    """Which of PODS was told to end and has not, and what that means; "" where there is none."""
+    for pod in pods:
+        if (until := ends(pod)) is not None:
+            late = f"since {until:%Y-%m-%dT%H:%MZ} it should have: see why on the node" if now > until + LATE else ""
+            return f"{pod.key} was told to end and still runs; {late or f'it may take until {until:%Y-%m-%dT%H:%MZ}'}"
+    return ""
 
 
 def awaited(pods: Iterable[Pod], selector: str) -> list[Pod]:

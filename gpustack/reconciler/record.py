@@ -97,6 +97,11 @@ class Operation(Slim, kw_only=True):
     """How often the MIG manager's pod was restarted to make it try again."""
     restarted: Time | None = None
     """When it was last decided: pods of the MIG manager that are older are deleted."""
+    emptySince: Time | None = None
+    """Since when nothing uses the GPUs of a node that is emptied."""
+    heard: str = ""
+    heardAt: Time | None = None
+    """What the MIG manager last said, and when that was first seen."""
     recordons: int = 0
     """How often somebody took the cordon away."""
     annotated: list[str] = []
@@ -137,6 +142,8 @@ class Last(Slim, kw_only=True):
     """Failed attempts at this target so far."""
     notBefore: Time | None = None
     reason: str = ""
+    inTheWay: str = ""
+    """Names whose pod it was that could not be evicted."""
 
 
 class Memory(Slim, kw_only=True):

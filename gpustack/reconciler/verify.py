@@ -109,6 +109,5 @@ def nudges(known: Snapshot, view: View, operation: Operation) -> list[Evict]:
     return [
         Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, "to validate the node anew")
         for pod in stale
-        if known.seen.since(pod.uid, "validator-stale", known.now) >= STALE_FOR
-        and known.backoff.get(pod.uid, known.now) <= known.now
+        if known.now - operation.since >= STALE_FOR and known.backoff.get(pod.uid, known.now) <= known.now
     ]

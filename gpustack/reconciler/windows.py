@@ -27,6 +27,11 @@ def is_open(windows: Iterable[Window], now: datetime) -> bool:
     return not windows or any(start <= now < end for window in windows for start, end in _around(window, now))
 
 
+def closes(windows: Iterable[Window], now: datetime) -> datetime | None:
+    """When the windows that are open at NOW have all closed; None where there are none at all, or none is open."""
+    return max((end for window in windows for start, end in _around(window, now) if start <= now < end), default=None)
+
+
 def next_start(windows: Iterable[Window], now: datetime) -> datetime | None:
     """When the next window opens after NOW, within a fortnight; None for never."""
     starts = (start for window in windows for start, _ in _around(window, now, ahead=14) if start > now)

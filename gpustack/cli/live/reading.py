@@ -100,7 +100,7 @@ class Reader:
             self.notes[f"evictions can't be tried, so disruption budgets aren't known: {error}"] = None
             return Answer()
 
-    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
         """Refused."""
         raise ApiError(f"{kind.plural} {name} is not to be deleted here")
 

@@ -23,6 +23,7 @@ from ..cluster import (
     ApiError,
     Body,
     Change,
+    Conflict,
     Forbidden,
     Gone,
     Kind,
@@ -171,10 +172,12 @@ class FakeCluster:
         await self._call(request, "after")
         return self._answer(made)
 
-    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete the object that has UID."""
+    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
+        """Delete the object that has UID, in that version."""
         request = await self._begin("delete", kind, namespace, name, body={"uid": uid} if uid else {})
         old = self.server.get(kind, name, namespace)
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise Conflict("Precondition failed: ResourceVersion in precondition", 409, "Conflict")
         self.server.delete(kind, old, uid)
         self._log(request, old, self.server.find(kind, name, namespace))
         await self._call(request, "after")

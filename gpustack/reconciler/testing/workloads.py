@@ -24,6 +24,8 @@ class Workload:
     gpu: bool = True
     ends_after: float = 0.0
     """Seconds from being told to end to the end."""
+    grace: int | None = None
+    """What its pods say that they may take to end."""
     max_unavailable: int | None = None
     """Of its PodDisruptionBudget; None: it has none."""
     owned: bool = True
@@ -96,11 +98,14 @@ def start(world: World, workload: Workload, node: str) -> Document:
         metadata["ownerReferences"] = [
             {"kind": "ReplicaSet", "name": workload.name, "uid": workload.name, "controller": True}
         ]
+    spec: Document = {"nodeName": node, "containers": [container], "nodeSelector": workload.selector}
+    if workload.grace is not None:
+        spec["terminationGracePeriodSeconds"] = workload.grace
     return world.server.put(
         PODS,
         {
             "metadata": metadata,
-            "spec": {"nodeName": node, "containers": [container], "nodeSelector": workload.selector},
+            "spec": spec,
             "status": {
                 "phase": "Running",
                 "conditions": [{"type": "Ready", "status": "True"}],

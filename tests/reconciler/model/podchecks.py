@@ -54,12 +54,16 @@ def i9_which(now: Moment) -> Iterator[str]:
         if _app(now) != "nvidia-operator-validator":
             yield f"{now.name} of the stack was evicted"
         return
-    found = next((each for each in records if each.get("phase") == "Evicting"), None)
+    found = next((each for each in records if each.get("phase") in {"Evicting", "Acting"}), None)
     if found is None:
         yield f"{now.name} was evicted in {[each.get('phase') for each in records]}"
         return
     if seen.get("uses-gpu") != "true":
-        drains = found.get("step") == "drain" and seen.get("nvidia.com/gpu-driver-upgrade-drain.skip") != "true"
+        drains = (
+            found.get("phase") == "Evicting"
+            and found.get("step") == "drain"
+            and seen.get("nvidia.com/gpu-driver-upgrade-drain.skip") != "true"
+        )
         if not drains:
             yield f"{now.name} uses no GPU"
 

@@ -44,8 +44,8 @@ class Watcher:
     owners: dict[str, str] = field(default_factory=dict)
     gone: dict[str, tuple[datetime, float]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
-    empty: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By writer and node: how many lists in a row showed no pod that uses a GPU."""
+    empty: dict[str, int] = field(default_factory=dict)
+    """By node: how many lists in a row showed no pod that uses a GPU, to whoever led."""
     changes: int = 0
     """Of nodes and pods, by anybody."""
     asked: Counter[tuple[Any, ...]] = field(default_factory=Counter)
@@ -129,7 +129,7 @@ class Watcher:
         for node in self.world.machines:
             listed = known.pods.get(node)
             used = listed is None or any(pod.labels.get("uses-gpu") == "true" for pod in listed)
-            self.empty[actor, node] = 0 if used else self.empty.get((actor, node), 0) + 1
+            self.empty[node] = 0 if used else self.empty.get(node, 0) + 1
 
     def quiet(self) -> None:
         """The pass has ended, no request is under way: what comes now is by others."""
@@ -165,7 +165,7 @@ class Watcher:
             request,
             known,
             owner=self.owners.get(name, ""),
-            empty_lists=self.empty.get((actor, name), 0),
+            empty_lists=self.empty.get(name, 0),
             gone_since=self.gone.get(name),
         )
         if now.ours and event.kind in {"nodes", "pods"}:
