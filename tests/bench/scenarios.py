@@ -223,7 +223,7 @@ class Bench:
 
     def environment(self, project: Path) -> dict[str, str]:
         """The user's, with a cache of the project's own, and byte code as any installation has it."""
-        own = {"GPUSTACK_CACHE": str(project / ".cache"), "PYTHONPATH": str(REPOSITORY)}
+        own = {"GPUSTACK_CACHE": str(project.with_name(f"{project.name}-cache")), "PYTHONPATH": str(REPOSITORY)}
         return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | own
 
     def gpustack(
@@ -244,7 +244,7 @@ class Bench:
         cost, output = self.gpustack(project, "render", memory=memory)
         if changed is not None and f", {changed} changed" not in output:
             raise FailedError(f"{changed} clusters were to change:\n{output[-2000:]}")
-        found = len(list((project / ".cache").glob("*/stack/*/*")))
+        found = len(list(project.with_name(f"{project.name}-cache").glob("*/stack/*/*")))
         if stacks is not None and found != stacks:
             raise FailedError(f"{stacks} stacks were to be compiled, not {found}")
         return cost

@@ -136,7 +136,7 @@ def test_a_file_that_is_none(merged: Project, text: str) -> None:
         ("ci/review.sh", 1),
         (".github/workflows/a.yml", 1),
         ("requirements-ci.txt", 1),
-        ("waivers.yaml", 1),
+        ("CODEOWNERS", 1),
         ("GNUmakefile", 1),
     ],
 )
