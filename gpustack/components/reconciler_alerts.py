@@ -79,6 +79,15 @@ def found(inputs: ReconcilerInputs) -> list[Alert]:
             f"So many nodes of policy {policy} failed that no other one is begun until somebody resets the breaker;",
         ),
         Alert(
+            "RolloutStands",
+            "time() - max by (policy) (gpustack_reconciler_still_since_seconds) > 3600",
+            "5m",
+            "warning",
+            "A roll-out over GPU nodes is due, and nothing moves",
+            f"For an hour no node of policy {policy} has moved on, though something is due there and nobody has paused "
+            "it; gpustack rollout status says what each node waits for;",
+        ),
+        Alert(
             "NodeNotCovered",
             'max by (policy) (gpustack_reconciler_nodes{state="uncovered"}) > 0',
             "15m",

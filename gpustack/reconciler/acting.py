@@ -16,7 +16,7 @@ from typing import Any
 from . import keys, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
-from .images import crashed, pulls, unanswered
+from .images import crashed, had_by_another, pulls, unanswered
 from .moves import move
 from .objects import Pod
 from .record import Act, Operation
@@ -188,7 +188,15 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
         return DONE
     if not deletions and (why := next((text for pod in current if (text := crashed(pod))), "")):
         return Progress(failed=True, reason=why)
-    return Progress(deletions=deletions, reason=_driver_reason(pods, current), unanswered=unanswered(current))
+    return Progress(
+        deletions=deletions, reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current)
+    )
+
+
+def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
+    """Whether a registry gives no answer, to this node or any other."""
+    newest = view.driver.newest if view.driver else ""
+    return unanswered(current) and not had_by_another(known, newest, view.name)
 
 
 def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
@@ -299,7 +307,7 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
             current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
             if why := next((text for pod in current if (text := crashed(pod))), ""):
                 return Progress(failed=True, reason=why)
-            return Progress(reason=_driver_reason(pods, current), unanswered=unanswered(current))
+            return Progress(reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current))
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

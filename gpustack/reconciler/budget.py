@@ -21,6 +21,8 @@ from .view import View
 
 ZONE = "topology.kubernetes.io/zone"
 NO_LIMIT = 1_000_000_000
+NAMED = 3
+"""How many nodes a reason names."""
 Admitting = Mapping[str, Announced]
 
 
@@ -53,39 +55,48 @@ def unavailable(view: View, admitting: Admitting) -> bool:
 
 @dataclass
 class Share:
-    """What is left of one pair of limits. `down` are the unavailable nodes, `busy` counts open operations."""
+    """What is left of one pair of limits. `down` are the unavailable nodes, `working` those with open operations."""
 
     name: str
     parallel: int
     limit: int
-    busy: int
+    working: list[str]
     down: set[str]
 
     @classmethod
     def of(cls, name: str, limits: Limits, views: Sequence[View], admitting: Admitting) -> Share:
         """The share of VIEWS, whose nodes LIMITS is for. Nodes on hold are no part of the total (reconciler.md 6.3)."""
         total = sum(1 for view in views if not view.held)
-        operations = [view.operation for view in views if view.operation]
+        working = [
+            view.name for view in views if (view.operation and view.operation.disruptive) or announced(view, admitting)
+        ]
         return cls(
             name,
             limits.maxParallel or NO_LIMIT,
             absolute(limits.maxUnavailable, total),
-            sum(1 for each in operations if each.disruptive) + sum(1 for view in views if announced(view, admitting)),
+            working,
             {view.node.uid for view in views if unavailable(view, admitting)},
         )
 
+    @property
+    def busy(self) -> int:
+        """How many operations are open."""
+        return len(self.working)
+
     def refuses(self, view: View) -> tuple[str, str] | None:
-        """Why the node may not be taken now. One that is out of service by our own cordon needs a slot and no more
-        (A5)."""
+        """Why the node may not be taken now: by whom the slots are held. One that is out of service by our own cordon
+        needs a slot and no more (A5)."""
         if self.busy >= self.parallel:
-            return "parallel", f"{self.busy} of {self.parallel} operations of {self.name} are under way"
+            more = f" and {self.busy - NAMED} more" if self.busy > NAMED else ""
+            names = f": {', '.join(self.working[:NAMED])}{more}" if self.working else ""
+            return "parallel", f"{self.busy} of {self.parallel} operations of {self.name} are under way{names}"
         if view.node.uid not in self.down and len(self.down) >= self.limit:
             return "budget", f"{len(self.down)} nodes of {self.name} are unavailable, and {self.limit} may be"
         return None
 
     def take(self, view: View) -> None:
         """Count the node as taken."""
-        self.busy += 1
+        self.working.append(view.name)
         self.down.add(view.node.uid)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from . import keys
 from .objects import ContainerStatus, Pod
 from .snapshot import Snapshot
 from .view import outdated_by
@@ -68,13 +69,27 @@ def crashed(pod: Pod) -> str:
 
 
 def image_trouble(known: Snapshot, revision: str) -> str:
-    """Where a driver pod of REVISION waits for its image on a node that was emptied for it; "" for nowhere."""
-    for pods in known.driver_pods.values():
-        for pod in pods:
+    """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it yet;
+    "" for nowhere. Where another node has it, the image is there, and the trouble is that node's own."""
+    if had_by_another(known, revision):
+        return ""
+    acting = {node.name for node in known.nodes if node.labels.get(keys.PHASE) == "Acting"}
+    for name in sorted(acting & known.driver_pods.keys()):
+        for pod in known.driver_pods[name]:
             stuck = not outdated_by(pod, revision) and not pod.terminating and not pod.ready
             if stuck and (text := pulls(pod)):
                 return text
     return ""
+
+
+def had_by_another(known: Snapshot, revision: str, node: str = "") -> bool:
+    """Whether a driver pod of REVISION is ready on another node than NODE."""
+    return any(
+        pod.ready and revision and not outdated_by(pod, revision)
+        for name, pods in known.driver_pods.items()
+        if name != node
+        for pod in pods
+    )
 
 
 def _statuses(pod: Pod) -> Iterator[ContainerStatus]:

@@ -118,6 +118,11 @@ class Metrics:
         )
     )
     waiting: Series = field(default_factory=lambda: _gauge("waiting", "Nodes that wait, by why.", "policy", "reason"))
+    still: Series = field(
+        default_factory=lambda: _gauge(
+            "still_since_seconds", "Unix time since when something is due and nothing has moved.", "policy"
+        )
+    )
     events_dropped: Series = field(
         default_factory=lambda: Series("events_dropped_total", "counter", "Events not sent, to bound their number.")
     )

@@ -22,6 +22,7 @@ from typing import Any
 from . import acting, evictions, pods, verify, windows
 from .actions import Action, Evict, Tell
 from .admission import stopped, untolerable
+from .clock import span
 from .closing import abandon, close, quarantine
 from .moves import move
 from .objects import Pod
@@ -34,6 +35,10 @@ EMPTY_FOR = timedelta(seconds=5)
 """How long nothing may have used a GPU before the point of no return: a pod can be bound to a cordoned node (I7)."""
 HELD_FOR = timedelta(hours=1)
 """How long a wait without a limit keeps its slot (A5)."""
+LONGEST = timedelta(days=1)
+"""How long Acting or Verifying may take under no policy, or without a deadline."""
+GRACE = timedelta(minutes=5)
+"""By which a record's deadline may be later than the policy has it now."""
 RECORDONS = 5
 """How often a cordon that somebody took away is put back before the operation gives up."""
 
@@ -183,7 +188,7 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
             return Step([acting.enter(known, view, operation, following)])
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
-    if _past(known.now, operation) and not made.unanswered:
+    if _over(known, view, operation) and not made.unanswered:
         why = f"{operation.step or operation.kind} did not end in time: {made.reason}"
         return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
     evicted, why = _intruders(known, view, operation)
@@ -213,7 +218,7 @@ def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
     if not found:
         extra = acting.afterwards(known, view, operation)
         return Step([extra]) if extra else Step([close(known, view, operation)], [_done(view, operation)])
-    if _past(known.now, operation):
+    if _over(known, view, operation):
         why = "; ".join(found)
         return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
     return Step([*verify.nudges(known, view, operation)], reason=found[0], again=15)
@@ -236,6 +241,18 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
 
 def _past(now: datetime, operation: Operation) -> bool:
     return operation.deadline is not None and now >= operation.deadline
+
+
+def _over(known: Snapshot, view: View, operation: Operation) -> bool:
+    """Whether the phase has taken too long: past its deadline, or for longer than the policy lets any phase take. A
+    record is an annotation of the node: what it says of times is not believed beyond that."""
+    policy = view.policy
+    if policy is None or operation.deadline is None:
+        limit = LONGEST
+    else:
+        times = policy.spec.deadlines
+        limit = span(max(times.driver, times.verifying) + times.mig + times.migReboot)
+    return _past(known.now, operation) or known.now - operation.since > limit + GRACE
 
 
 def _blocked(view: View, why: str) -> Tell:

@@ -8,6 +8,7 @@ A16).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
@@ -19,6 +20,11 @@ from .objects import Slim, Time
 from .policy import Drain, PodDeletion, WaitForCompletion
 from .words import brief
 
+SHARED = "nvidia.com/"
+"""What the labels of a target begin with: a record is an annotation, which whoever owns the node may write."""
+COMPONENT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+MOST = 10_000
+"""Attempts."""
 FORMAT = 1
 """Version of the records that are written, and the newest that can be read."""
 
@@ -189,6 +195,12 @@ def _sound(found: Operation) -> None:
         raise Unreadable("it names nothing to do")
     if len(set(found.acts)) < len(found.acts):
         raise Unreadable("it names something to do twice")
+    if label := next((key for key in found.target.labels if not key.startswith(SHARED)), ""):
+        raise Unreadable(f"it would set the label {label!r}, which is none of {SHARED}")
+    if odd := next((name for name in found.target.deploy if not COMPONENT.fullmatch(name)), ""):
+        raise Unreadable(f"{odd!r} is no component")
+    if found.attempt > MOST or found.failures > MOST:
+        raise Unreadable(f"it was tried {max(found.attempt, found.failures)} times")
     if foreign := set(found.annotated) - set(keys.AUTOSCALERS):
         raise Unreadable(f"it calls the annotation {min(foreign)!r} its own")
 

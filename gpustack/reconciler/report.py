@@ -42,9 +42,31 @@ def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
     metrics.breaker.replace({(names[uid],): float(status.breaker.open) for uid, status in states.items()})
 
 
+NOT_DUE = frozenset(
+    "paused hold window manual skip auto-upgrade-off opt-out product unlabelled membership operator gpu-gone gpu-pods "
+    "startup looking mig-busy quarantine unreadable not-covered breaker".split()
+)
+"""What nodes wait for that somebody has chosen, that is nobody's work, or that has an alert of its own."""
+
+
+def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[Action]) -> None:
+    """Remember since when something is due in a policy and no node of it has moved on, in the time of KNOWN."""
+    due = {wait.policy for wait in decision.waits if wait.policy and wait.kind not in NOT_DUE}
+    names = {policy.uid: policy.name for policy in known.policies}
+    before = {node.name: node.annotations for node in known.nodes}
+    moved: set[str] = set()
+    for action in done:
+        if isinstance(action, PatchNode) and keys.OPERATION in action.annotations:
+            now = {keys.OPERATION: action.annotations[keys.OPERATION] or ""}
+            operation = _operation(now) or _operation(before.get(action.node, {}))
+            moved |= {names.get(operation.policy, "")} if operation else set()
+    since = {key: value for key, value in metrics.still.values.items() if key[0] in due - moved}
+    metrics.still.replace({(name,): since.get((name,), known.now.timestamp()) for name in due})
+
+
 def clear(metrics: Metrics) -> None:
     """Only the leader says how things stand: two replicas would be counted twice."""
-    for gauge in (metrics.operations, metrics.since, metrics.waiting, metrics.nodes, metrics.breaker):
+    for gauge in (metrics.operations, metrics.since, metrics.waiting, metrics.nodes, metrics.breaker, metrics.still):
         gauge.replace({})
 
 

@@ -90,6 +90,7 @@ class Runner:
         self.performer.finished = lambda action: report.finished(self.metrics, known, nodes, action, self.clock.now())
         outcome = await self.performer.perform(decision)
         report.show(self.metrics, self._base(), decision)
+        report.stand(self.metrics, known, decision, outcome.done)
         seconds = self.clock.monotonic() - began
         self.metrics.passes.observe(seconds)
         self.log.debug("pass", seconds=round(seconds, 3), done=len(outcome.done), failed=len(outcome.failed))

@@ -180,9 +180,10 @@ def test_monitoring() -> None:
     assert f"ServiceMonitor/{NAME}" in bodies
     (group,) = bodies[f"PrometheusRule/{NAME}-alerts"]["spec"]["groups"]
     alerts = {rule["alert"].removeprefix("GPUStackReconciler"): rule for rule in group["rules"]}
-    assert set(alerts) == {"Down", "NodeStuck", "NodeQuarantined", "BreakerOpen", "NodeNotCovered"}
+    assert set(alerts) == {"Down", "NodeStuck", "NodeQuarantined", "BreakerOpen", "NodeNotCovered", "RolloutStands"}
     metrics = {metric.name for rule in alerts.values() for metric in named(rule["expr"]).metrics}
     assert metrics == {
-        f"gpustack_reconciler_{name}" for name in ("leader", "node_phase_since_seconds", "nodes", "breaker_open")
+        f"gpustack_reconciler_{name}"
+        for name in ("leader", "node_phase_since_seconds", "nodes", "breaker_open", "still_since_seconds")
     }
     assert alerts["NodeStuck"]["expr"].endswith("> 10800")

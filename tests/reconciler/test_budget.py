@@ -95,7 +95,7 @@ def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
 def test_parallel() -> None:
     """Open operations hold slots."""
     made, of = budget(node("a", "Acting"), node("b"), maxParallel=1)
-    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of a are under way")
+    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of a are under way: a")
 
 
 def test_a_node_without_its_gpu_label_still_holds_its_slot() -> None:
@@ -127,7 +127,7 @@ def test_zones() -> None:
 def test_the_fleet_is_the_smaller_limit() -> None:
     """All limits hold; the smallest wins (A10)."""
     made, of = budget(node("a", "Held"), node("b"), fleet=Limits(maxParallel=1, maxUnavailable="100%"))
-    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of the fleet are under way")
+    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of the fleet are under way: a")
 
 
 def test_an_operation_that_cannot_be_read_makes_its_node_unavailable() -> None:
@@ -143,9 +143,9 @@ def test_announced_nodes_are_operations_too() -> None:
     a quarantined one that is tried again; a new node that is set up holds none."""
     nodes = [node("a"), node("b"), node("q", "Quarantine"), node("o", "Held")]
     made, of = budget(*nodes, maxParallel=2, admitting=("b",))
-    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way")
+    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way: b, o")
     made, of = budget(*nodes, maxParallel=2, admitting=("q",))
-    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way")
+    assert made.refuses(of["a"]) == ("parallel", "2 of 2 operations of a are under way: o, q")
     made, of = budget(*nodes, maxParallel=2, admitting=("o",))
     assert made.refuses(of["a"]) is None, "it is seen, and counts once"
     views = [of[name] for name in "abqo"]

@@ -56,12 +56,17 @@ def test_unknown_fields_are_kept() -> None:
         *(json.dumps({**json.loads(write(operation())), name: "2026-01-05T09:00:00"}) for name in TIMES),
         json.dumps({**json.loads(write(operation())), "acts": ["driver", "driver"]}),
         json.dumps({**json.loads(write(operation())), "annotated": ["example.com/owner"]}),
+        json.dumps({**json.loads(write(operation())), "target": {"labels": {"example.com/admin": "true"}}}),
+        json.dumps({**json.loads(write(operation())), "target": {"labels": {"node-role.kubernetes.io/x": ""}}}),
+        json.dumps({**json.loads(write(operation())), "target": {"deploy": ["driver/../x"]}}),
+        json.dumps({**json.loads(write(operation())), "attempt": 10**9}),
         '{"later":' * 10_000,
     ],
 )
 def test_what_cannot_be_read(text: str) -> None:
     """No object, another format, values that are none; a time without a zone, which can be compared with none; an act
-    that would come after itself; an annotation of somebody else's, which would be removed; what is nested too deep."""
+    that would come after itself; an annotation of somebody else's, which would be removed; a label of somebody
+    else's, which would be set with our rights; what is nested too deep."""
     with pytest.raises(Unreadable):
         read(Operation, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -340,6 +341,37 @@ def test_a_registry_that_gives_no_answer_pauses_the_rollout() -> None:
         machine.faults.clear()
     go(history, 150)
     assert history.problems() == []
+
+
+def test_a_record_lives_no_longer_than_the_policy_lets_it() -> None:
+    """A kubelet writes what it likes on its own node: a record in Acting without an end, or with one in a hundred
+    years, holds the only slot for as long as the policy lets a phase take; who holds it is named meanwhile."""
+    history = History(2, limits=3)
+    history.want.version = "2"
+    history.sync(0)
+    for _ in range(30):
+        if phases(history).get("n0") == "Acting":
+            break
+        go(history, 1, 5)
+    history.world.set_works("n0", False)
+    found = json.loads(history.world.annotations("n0")[m.OP])
+    history.world.annotate("n0", {m.OP: json.dumps({**found, "deadline": "2126-01-01T00:00:00Z"})})
+    go(history, 2)
+    (wait,) = (each for each in history.replica.decided.waits if each.kind == "parallel")
+    assert wait.message == "1 of 1 operations of gpus are under way: n0"
+    go(history, 400, 15)
+    assert history.world.machines["n1"].loaded == "digest-2"
+
+
+def test_a_node_that_alone_gets_no_image_is_its_own_trouble() -> None:
+    """Another node has the image: the one whose network is broken ends in quarantine, and stops nobody."""
+    history = History(3, limits=3)
+    history.world.machines["n1"].faults.add("registry")
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 250)
+    assert [history.world.machines[name].loaded for name in ("n0", "n2")] == ["digest-2"] * 2
+    assert phases(history) == {"n1": "Quarantine"}
 
 
 def deny(history: History, *nodes: str, error: ApiError | None = None) -> None:

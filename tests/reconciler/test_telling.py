@@ -118,6 +118,29 @@ def test_uncovered_nodes_are_counted() -> None:
     assert metrics.nodes.values["", "uncovered"] == 2
 
 
+def test_since_when_nothing_moves(world: World) -> None:
+    """Something is due and no node of the policy moves on: since when is kept, whatever the reason is by then. A step
+    of one of its nodes begins it anew; what somebody has paused, or nothing that is due, ends it."""
+    world.node("a", annotations={keys.OPERATION: write(operation())})
+    nodes = drive(world.cluster.list(NODES)).items
+    metrics = Metrics()
+
+    def after(minutes: int, *kinds: str, moves: bool = False) -> list[float]:
+        known = Snapshot(NOW + timedelta(minutes=minutes), "n", nodes, [policy()])
+        made = Decision(waits=tuple(Wait("a", "pool", kind, "x") for kind in kinds))
+        step = PatchNode("a", "", "", "", annotations={keys.OPERATION: write(operation(phase="Verifying"))})
+        report.stand(metrics, known, made, [step] if moves else [])
+        return [(NOW + timedelta(minutes=minutes)).timestamp() - at for at in metrics.still.values.values()]
+
+    assert after(0, "refused") == [0]
+    assert after(50, "checking") == [3000]
+    assert after(51, "parallel", "acting", moves=True) == [0]
+    assert after(71, "parallel") == [1200]
+    assert after(72, "paused") == []
+    assert after(73) == []
+    assert after(80, "blocked", "paused") == [0]
+
+
 @pytest.mark.parametrize(
     ("annotations", "outcome"),
     [
