@@ -27,29 +27,29 @@ def the_text_is_of_that_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
     Bad:
         carried:
-        - daemonSet: nvidia-mig-manager
+        - name: nvidia-mig-manager
           origin: nvidia-mig-manager-7d8f6c5b9
           texts:
-          - at: initContainers.toolkit-validation.args.0
-            release: v26.7.0
-            text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+            initContainers.toolkit-validation.args.0:
+              release: v26.7.0
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
 
     Good:
         carried:
-        - daemonSet: nvidia-mig-manager
+        - name: nvidia-mig-manager
           origin: nvidia-mig-manager-7d8f6c5b9
           texts:
-          - at: initContainers.toolkit-validation.args.0
-            text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
     """
     for index, carried in enumerate(spec.carried):
-        for position, text in enumerate(carried.texts):
-            releases = releases_with(text.text, text.at)
+        for at, text in carried.texts.items():
+            releases = releases_with(text.text, at)
             if text.release and text.release not in releases:
                 known = f"it is that of {', '.join(releases)}" if releases else "nobody knows this text there"
                 yield Hit(
-                    f"spec.carried[{index}].texts[{position}].release",
-                    f"the text at {text.at} of {carried.daemonSet} is not that of {text.release}",
+                    f'spec.carried[{index}].texts["{at}"].release',
+                    f"the text at {at} of {carried.name} is not that of {text.release}",
                     f"its digest says so: {known}",
                     f"write release: {releases[-1]}" if releases else "leave out release, and have the text reviewed",
                 )
@@ -64,13 +64,13 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
 
     Bad:
         carried:
-        - daemonSet: nvidia-mig-manger
+        - name: nvidia-mig-manger
           origin: nvidia-mig-manager-7d8f6c5b9
           without: [gpustack-wait-for-driver]
 
     Good:
         carried:
-        - daemonSet: nvidia-container-toolkit-daemonset
+        - name: nvidia-container-toolkit-daemonset
           origin: nvidia-container-toolkit-daemonset-7d8f6c5b9
           without: [gpustack-wait-for-driver]
     """
@@ -79,20 +79,20 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
     sets = daemonsets(render)
     for index, carried in enumerate(render.spec.carried):
         path = f"spec.carried[{index}]"
-        body = sets.get(carried.name or carried.daemonSet)
-        if body is None and carried.daemonSet in sets:
+        body = sets.get(carried.called or carried.name)
+        if body is None and carried.name in sets:
             yield Hit(
-                f"{path}.name",
-                f"{carried.daemonSet} can't be called {carried.name}",
+                f"{path}.called",
+                f"{carried.name} can't be called {carried.called}",
                 "only the DaemonSets of `drivers` end in a hash of what made them; all others keep the name that they "
                 "have",
-                f"leave out {path}.name",
+                f"leave out {path}.called",
             )
         elif body is None:
             near = ", ".join(sorted(sets))
             yield Hit(
-                f"{path}.daemonSet",
-                f"no DaemonSet {carried.daemonSet} is rendered",
+                f"{path}.name",
+                f"no DaemonSet {carried.name} is rendered",
                 f"so nothing is carried; rendered are {near}",
                 f"correct the name, or take {path} out where the DaemonSet is gone",
             )
@@ -100,7 +100,7 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
             for field, missing in misfits(carried, body["spec"]["template"]["spec"]):
                 yield Hit(
                     f"{path}.{field}",
-                    f"{carried.daemonSet} has {missing}",
+                    f"{carried.name} has {missing}",
                     "what has no place in the template can't be carried, and so nothing of this DaemonSet is",
                     f"correct {path}.{field}, or take it out",
                 )
@@ -115,33 +115,33 @@ def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
 
     Bad:
         carried:
-        - daemonSet: nvidia-mig-manager
+        - name: nvidia-mig-manager
           origin: nvidia-mig-manager-7d8f6c5b9
           template: 0123456789abcdef
           texts:
-          - at: initContainers.toolkit-validation.args.0
-            text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
 
     Good:
         carried:
-        - daemonSet: nvidia-mig-manager
+        - name: nvidia-mig-manager
           origin: nvidia-mig-manager-7d8f6c5b9
           texts:
-          - at: initContainers.toolkit-validation.args.0
-            text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
     """
     if not render.spec.carried:
         return
     sets = daemonsets(render)
     for index, carried in enumerate(render.spec.carried):
-        body = sets.get(carried.name or carried.daemonSet)
+        body = sets.get(carried.called or carried.name)
         if body is None or HOLDS in body["metadata"].get("annotations", {}) or not beside_the_name(carried):
             continue
         if not misfits(carried, body["spec"]["template"]["spec"]):
-            kept = f", all but name: the DaemonSet is still called {carried.name}" if carried.name else ""
+            kept = f", all but name, origin and called: it is still called {carried.called}" if carried.called else ""
             yield Hit(
                 f"spec.carried[{index}]",
-                f"what {carried.daemonSet} carries has no effect any more",
+                f"what {carried.name} carries has no effect any more",
                 "its template is another than the one that was taken over, so its pods are replaced anyway",
                 f"take spec.carried[{index}] out{kept}",
             )

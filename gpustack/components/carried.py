@@ -24,7 +24,7 @@ def carry(common: Common, body: Body) -> Body:
     What has no place in the template is not carried at all, and a rule says so (checks/carried.py).
     """
     name = body["metadata"]["name"]
-    carried = next((each for each in common.carried if name in (each.name, each.daemonSet)), None)
+    carried = next((each for each in common.carried if name in (each.name, each.called)), None)
     if carried is None or misfits(carried, body["spec"]["template"]["spec"]):
         return body
     template = copy.deepcopy(body["spec"]["template"])
@@ -42,8 +42,8 @@ def carry(common: Common, body: Body) -> Body:
 
 def fill(carried: Carried, pod: Body) -> None:
     """Put what is CARRIED into the PodSpec POD."""
-    for text in carried.texts:
-        if place := words(pod, text.at):
+    for at, text in carried.texts.items():
+        if place := words(pod, at):
             found, position = place
             found[position] = text.text
     if carried.without:

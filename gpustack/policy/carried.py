@@ -16,11 +16,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
-from .base import Section, items
+from .base import Section, items, mapping
 from .daemonsets import Toleration
-from .forms import Form, refuse
+from .forms import Form, absent, refuse
 from .types import DNS_SUBDOMAIN, DnsLabel, DnsSubdomain, Release, Text
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ DIGEST = Form(
 class CarriedText(Section):
     """A text of a pod template, word for word."""
 
-    at: Annotated[str, PLACE]
-    """Where it stands: `initContainers` or `containers`, the container's name, `args` or `command`, and which of them
-    from 0 up, joined by dots."""
     release: Release | None = None
     """Release of the GPU operator that has this text at this place, which is checked by its digest. Absent: nobody says
     where it is from, and a review has to read it."""
@@ -59,17 +56,13 @@ class CarriedText(Section):
     """The text. It runs on nodes, mostly as root."""
 
 
-def _once(texts: list[CarriedText]) -> list[CarriedText]:
-    for place, count in Counter(text.at for text in texts).items():
-        if count > 1:
-            raise refuse("carried_twice", f"two texts for {place}", "leave out all but one")
-    return texts
+Texts = Annotated[dict[Annotated[str, PLACE], CarriedText], BeforeValidator(absent)]
 
 
 class Carried(Section):
     """What one DaemonSet keeps of what it was."""
 
-    daemonSet: DnsSubdomain
+    name: DnsSubdomain
     """What gpustack calls the DaemonSet by itself."""
     origin: DnsSubdomain
     """The ControllerRevision in the cluster that this was taken from, such as `nvidia-driver-daemonset-7d8f6c5b9`."""
@@ -77,12 +70,13 @@ class Carried(Section):
     """Hash of the pod template that this makes of the render, as in the annotation `gpustack.dev/revision`. When the
     template becomes another, its pods are replaced anyway, and only the name is kept. Absent: all is kept until it is
     taken out."""
-    name: Annotated[str, NAME] | None = None
-    """What the DaemonSet is called, of one of `drivers`. Absent: what gpustack calls it."""
+    called: Annotated[str, NAME] | None = None
+    """What the DaemonSet of one of `drivers` is called in the cluster. Absent: what gpustack calls it."""
     without: list[DnsLabel] = items()
     """Init containers of gpustack that its pods don't have. Absent: none."""
-    texts: Annotated[list[CarriedText], AfterValidator(_once)] = items()
-    """Texts in the place of gpustack's. Absent: none."""
+    texts: Texts = mapping()
+    """Texts in the place of gpustack's, by where they stand: `initContainers` or `containers`, the container's name,
+    `args` or `command`, and which of them from 0 up, joined by dots. Absent: none."""
     tolerations: list[Toleration] | None = None
     """Tolerations in the place of those that the policy gives. Absent: these."""
     digest: Annotated[str, DIGEST] | None = None
@@ -93,20 +87,20 @@ class Carried(Section):
 
 
 def one_each(carried: list[Carried]) -> list[Carried]:
-    """CARRIED, or the refusal of a DaemonSet that stands in it twice or of a name that two are to have."""
-    for kind, names in (
-        ("DaemonSet", [each.daemonSet for each in carried]),
-        ("name", [each.name for each in carried if each.name]),
+    """CARRIED, or the refusal of a DaemonSet that stands in it twice, or that two are to be."""
+    for field, names in (
+        ("name", [each.name for each in carried]),
+        ("called", [each.called for each in carried if each.called]),
     ):
         for name, count in Counter(names).items():
             if count > 1:
-                raise refuse("carried_twice", f"two entries with the {kind} {name}", "put them together")
+                raise refuse("carried_twice", f"two entries with {field}: {name}", "put them together")
     return carried
 
 
 def called(spec: ClusterPolicySpec, name: str) -> str:
     """What the DaemonSet is called that gpustack by itself calls NAME."""
-    return next((each.name for each in spec.carried if each.daemonSet == name and each.name), name)
+    return next((each.called for each in spec.carried if each.name == name and each.called), name)
 
 
 def words(pod: dict[str, Any], at: str) -> tuple[list[str], int] | None:
@@ -125,11 +119,7 @@ def misfits(carried: Carried, pod: dict[str, Any]) -> list[tuple[str, str]]:
         for index, name in enumerate(carried.without)
         if name not in names or not name.startswith("gpustack-")
     ]
-    found += [
-        (f"texts[{index}].at", f"no text at {text.at}")
-        for index, text in enumerate(carried.texts)
-        if words(pod, text.at) is None
-    ]
+    found += [(f'texts["{at}"]', f"no text at {at}") for at in carried.texts if words(pod, at) is None]
     volumes = {each["name"] for each in pod.get("volumes", [])}
     found += [
         (f"volumes[{index}]", f"no volume {name}") for index, name in enumerate(carried.volumes) if name not in volumes

@@ -81,15 +81,15 @@ def taken(live: Body, rendered: Body) -> Body | None:
     pod, ours = live["spec"]["template"]["spec"], copy.deepcopy(rendered["spec"]["template"])
     own = {each["name"] for each in ours["spec"].get("initContainers", [])}
     found: Body = {
-        "daemonSet": rendered["metadata"]["name"],
+        "name": rendered["metadata"]["name"],
         "origin": f"{live['metadata']['name']}-7d8f6c5b9",
         "without": sorted(own - {each["name"] for each in pod.get("initContainers", [])}),
-        "texts": [{"at": at, "text": text} for at, text in texts(pod).items() if texts(ours["spec"]).get(at) != text],
+        "texts": {at: {"text": text} for at, text in texts(pod).items() if texts(ours["spec"]).get(at) != text},
     }
     if live["metadata"]["name"] != rendered["metadata"]["name"]:
-        found["name"] = live["metadata"]["name"]
-        rename(ours, rendered["metadata"]["name"], found["name"])
-    if not (found["without"] or found["texts"] or "name" in found):
+        found["called"] = live["metadata"]["name"]
+        rename(ours, rendered["metadata"]["name"], found["called"])
+    if not (found["without"] or found["texts"] or "called" in found):
         return None
     fill(Carried.model_validate(found), ours["spec"])
     return {**found, "template": template_hash(ours)}

@@ -73,12 +73,12 @@ def test_what_runs_is_rendered(name: str, tmp_path: Path, store: Store) -> None:
 def test_drivers_need_nothing_but_names_and_texts(name: str, tmp_path: Path, store: Store) -> None:
     """Order, volumes, tolerations and digest come out by themselves; the vGPU manager carries nothing at all."""
     carried = carrying(name, tmp_path, store)["spec"]["carried"]
-    of_drivers = [each for each in carried if "-driver-" in each["daemonSet"] and "dra-" not in each["daemonSet"]]
-    assert not any("vgpu-manager" in each["daemonSet"] for each in carried)
+    of_drivers = [each for each in carried if "-driver-" in each["name"] and "dra-" not in each["name"]]
+    assert not any("vgpu-manager" in each["name"] for each in carried)
     assert {key for each in of_drivers for key, value in each.items() if value} <= {
-        *("daemonSet", "origin", "template", "name", "texts")
+        *("name", "origin", "template", "called", "texts")
     }
-    places = {text["at"] for each in of_drivers for text in each["texts"]}
+    places = {at for each in of_drivers for at in each["texts"]}
     assert places <= {"containers.openshift-driver-toolkit-ctr.args.0"}
 
 

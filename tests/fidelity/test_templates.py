@@ -77,9 +77,7 @@ UNRELATED = st.fixed_dictionaries(
         "hostPaths": st.sampled_from([{"kubeletRootDir": "/data/kubelet"}, {"driverInstallDir": "/opt/nvidia"}]),
         "operator": st.just({"runtimeClass": "gpu"}),
         "cluster": st.sampled_from([{"monitoring": False}, {"containerRuntime": "cri-o"}]),
-        "carried": st.just(
-            [{"daemonSet": "nvidia-mig-manager", "origin": "x", "tolerations": [{"operator": "Exists"}]}]
-        ),
+        "carried": st.just([{"name": "nvidia-mig-manager", "origin": "x", "tolerations": [{"operator": "Exists"}]}]),
     },
 )
 """What a policy may say besides its drivers, the vGPU manager and what all pods have in common."""

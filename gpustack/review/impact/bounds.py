@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...catalog import _data
+from ...catalog import _data, operator_texts
 from ...policy import quantities
 from .leaves import Leaf
 
@@ -191,6 +191,13 @@ def own_series(leaf: Leaf) -> bool:
     return leaf.old is None and bool(re.fullmatch(r"(gpu|gpustack|dcgm|nvidia)\w*:[\w:]+", str(leaf.new)))
 
 
+def operators_text(leaf: Leaf) -> bool:
+    """Whether it is a text of NVIDIA's operator for this place, or gone, so that gpustack's own takes its place."""
+    if leaf.new is None:
+        return True
+    return isinstance(leaf.new, str) and bool(operator_texts.releases_with(leaf.new, str(leaf.path[-2])))
+
+
 def of_what_is_new(leaf: Leaf) -> bool:
     """Whether the item, five steps from the root, that the value is in is new: then it replaces nothing."""
     return not any(path[:5] == leaf.path[:5] for path in leaf.olds)
@@ -201,6 +208,6 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, positive, fewer, fewer_or_said, longer, tighter_windows, version),
         *(same_repository, pin, plain_resource, harmless_variable, says_whose, tolerations_by_key, pace, own_series),
-        *(of_what_is_new, number),
+        *(of_what_is_new, number, operators_text),
     )
 }

@@ -25,6 +25,9 @@ from .subject import (
 )
 from .tiers import PLANNED, POWER
 
+CARRIED = "gpustack.dev/carried"
+"""The annotation of a DaemonSet whose template is carried."""
+
 
 def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
     """The workloads of KINDS whose pod template changes."""
@@ -193,3 +196,19 @@ def immutable_selector(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("DaemonSet", "Deployment", "StatefulSet"):
         if change.what == "changed" and below(change, "spec", "selector") and not is_driver(change.old):
             yield Hit(str(change.identity), "its selector is another one")
+
+
+@rule("IMP208", 3)
+def carried_no_more(subject: Subject) -> Iterator[Hit]:
+    """What a DaemonSet carried from a cluster that was taken over drops out.
+
+    Texts, containers and tolerations of the operator are kept while the template is the one that was taken over. It is
+    another now, so the pods are replaced whatever is carried, and gpustack's own come in the same step. The name stays
+    for as long as the policy says it.
+
+    Do: nothing; GPU187 tells which entries of `carried` can be taken out.
+    """
+    for change in subject.of("DaemonSet"):
+        origin = at(change.old, "metadata", "annotations", CARRIED)
+        if change.what == "changed" and origin and not at(change.new, "metadata", "annotations", CARRIED):
+            yield Hit(str(change.identity), f"what it carried from {origin} drops out")

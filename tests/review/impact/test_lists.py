@@ -16,7 +16,7 @@ from gpustack.review.impact import table
 from gpustack.review.impact.bounds import BOUNDS
 from gpustack.review.impact.effects import impact
 from gpustack.review.impact.leaves import Leaf, changed, leaves
-from gpustack.review.impact.tiers import POWER, ROUTINE, TIERS, UNCLASSIFIED, number_of
+from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER, ROUTINE, TIERS, UNCLASSIFIED, number_of
 from tests.review.impact.requests import loaded
 
 KINDS = [*_data.load("tiers")["groups"], "Role", "Pod", "Anything", "NetworkPolicy", "Application"]
@@ -135,6 +135,25 @@ def test_a_bound_survives_every_value(bound: str, old: Any, new: Any) -> None:
 def test_bounds(bound: str, old: Any, new: Any, within: bool) -> None:
     """What is within, and what is not."""
     assert BOUNDS[bound](Leaf(("x",), old, new, {}, {})) is within
+
+
+AT = ("carried", "a", "texts", "containers.nvidia-operator-validator.args.0", "text")
+OPERATORS = "echo all validations are successful; while true; do sleep 86400; done"
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "tier"),
+    [
+        (AT, OPERATORS, PLANNED),
+        (AT, f"{OPERATORS};", POWER),
+        (AT, None, PLANNED),
+        ((*AT[:3], "containers.nvidia-driver-ctr.args.0", "text"), OPERATORS, POWER),
+        (("carried", "a", "called"), "other", OUTAGE),
+    ],
+)
+def test_what_is_carried(path: tuple[str, ...], new: str | None, tier: int) -> None:
+    """A text is root shell unless it is NVIDIA's, at its place; another name is another DaemonSet."""
+    assert table.tier_of(table.policy(), Leaf(path, "old", new, {}, {})) == tier
 
 
 def test_tiers_have_names() -> None:

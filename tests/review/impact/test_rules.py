@@ -61,7 +61,7 @@ def found(cluster: str, edit: Edit, before: Any = None, after: Any = None) -> Im
 
 NOTES = {
     *("IMP111", "IMP112", "IMP201", "IMP202", "IMP204", "IMP302", "IMP306", "IMP309", "IMP502", "IMP504", "IMP602"),
-    *("IMP605", "IMP702", "IMP704", "IMP705", "IMP805", "IMP806"),
+    *("IMP605", "IMP702", "IMP704", "IMP705", "IMP805", "IMP806", "IMP208"),
 }
 """Rules that tell what goes along with nearly every change."""
 
@@ -118,6 +118,18 @@ def drop(*keys: str) -> Edit:
             del render[key]
 
     return edit
+
+
+def test_what_is_carried_drops_out() -> None:
+    """IMP208 names what it was taken from; a DaemonSet that begins to carry says nothing."""
+    old, new = rendered("lab-a100"), rendered("lab-a100")
+    annotations = old[PLUGIN]["metadata"].setdefault("annotations", {})
+    annotations["gpustack.dev/carried"] = "nvidia-device-plugin-1"
+    told = impact({"a": compare(objects(old), objects(new))}, {"a": (None, None)})
+    (effect,) = (each for each in told.effects if each.rule == "IMP208")
+    assert "nvidia-device-plugin-1" in str(effect)
+    back = impact({"a": compare(objects(new), objects(old))}, {"a": (None, None)})
+    assert "IMP208" not in rules(back.effects)
 
 
 def renamed(key: str, name: str) -> Edit:
