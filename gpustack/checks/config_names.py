@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ..policy.spec import ClusterPolicySpec
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
-WAITS = "the config manager waits for it, and the node offers no GPUs"
+NO_DEFAULT = "the config manager's init container takes the default on every node, and without it no plugin starts"
+NO_LABELLED = "the config manager fails on such a node, and the device plugin goes on with the default"
 
 
 class Keys(NamedTuple):
@@ -53,8 +54,10 @@ def keys(spec: ClusterPolicySpec) -> Keys | None:
 def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have.
 
-    A key of the ConfigMap is a configuration. The config manager fails while there is no key of the name, and its
-    message doesn't say which (bug-reports.md B29).
+    A key of the ConfigMap is a configuration. The config manager fails while there is no key of the name, and of a
+    default its message doesn't say which (bug-reports.md B29). Its init container takes the default on every node,
+    before any label is read: with a wrong one no node offers GPUs. With a wrong label the device plugin goes on with
+    the default, beside a container that fails again and again.
 
     Bad:
         devicePlugin:
@@ -81,10 +84,11 @@ def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
         if name not in known.names:
             near = nearest(name, known.names, 1)
             listed = ", ".join(known.names) or "none"
+            why = NO_DEFAULT if path == "spec.devicePlugin.config.default" else NO_LABELLED
             yield Hit(
                 path,
                 f"there is no configuration {name!r} of the device plugin",
-                f"{known.path} has the keys {listed}; {WAITS}",
+                f"{known.path} has the keys {listed}; {why}",
                 f"did you mean {near[0]}?" if near else f"name one of {listed}, or add {name}",
             )
 

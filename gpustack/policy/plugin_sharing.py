@@ -167,6 +167,9 @@ def _named(spec: ClusterPolicySpec, config: DevicePluginConfig, name: str) -> Pl
     texts: Mapping[str, str] = {text.key: text.text or "" for text in texts_of(spec, config, "devicePlugin.config")}
     if not texts:
         raise UnknownSharing(f"the device plugin's configuration {name} isn't in the policy")
+    if config.default and config.default not in texts:
+        # The init container reads no label, though it should: it takes the default on every node (tests/control_plane).
+        raise UnknownSharing(f"the device plugin has no configuration {config.default}, its default, and waits for one")
     if name not in texts:
-        raise UnknownSharing(f"the device plugin has no configuration {name}, and waits for one")
+        raise UnknownSharing(f"the device plugin has no configuration {name}: its config manager fails on such a node")
     return read_plugin_config(texts[name], spec.devicePlugin.version or "")

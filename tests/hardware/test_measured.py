@@ -24,6 +24,7 @@ from gpustack.policy.spec import ClusterPolicySpec
 from tests.components.common import spec
 from tests.hardware.measured import FOLDER, Measured, files, load, measured, policy_of, text_of
 from tests.hardware.pack.pack import cases
+from tests.hardware.page import PAGE, page
 
 ROWS = [row for row in measured() if text_of(row.name) is not None]
 STRICTER = {"replicas-010", "replicas-08"}
@@ -204,3 +205,8 @@ def test_the_catalogues_mig_profiles(card: dict[str, Any]) -> None:
         assert one.starts == tuple(start for start, _ in row["placements"])
         assert {one.size} == {size for _, size in row["placements"]}
         assert one.memory_gib == pytest.approx(row["memory_mib"] / 1024, abs=0.01)
+
+
+def test_the_page_is_current() -> None:
+    """docs/measured.md is what `python -m tests.hardware.page` writes of these results."""
+    assert PAGE.read_text(encoding="utf-8") == page()
