@@ -91,6 +91,7 @@ control-plane: # what tests/control_plane starts
 
 engines: # what tests/engines starts besides
 	@tools/engines.sh
+	@tools/docker_registry.sh
 
 debian-root: venv-dev # what the reconciler's image is started in
 	@tools/debian_root.sh

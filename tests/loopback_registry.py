@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -111,8 +112,8 @@ def debian() -> str | None:
 
 
 @contextlib.contextmanager
-def docker_registry(program: str, folder: Path) -> Iterator[str]:
-    """Debian's registry in FOLDER: the host to ask."""
+def docker_registry(program: str, folder: Path, tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """Debian's registry in FOLDER: the host to ask. TLS: a certificate and its key, else it speaks HTTP."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -121,7 +122,7 @@ def docker_registry(program: str, folder: Path) -> Iterator[str]:
         "version": 0.1,
         "log": {"level": "error"},
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "http": {"addr": host},
+        "http": {"addr": host, **({"tls": {"certificate": str(tls[0]), "key": str(tls[1])}} if tls else {})},
     }
     config.write_text(json.dumps(settings), encoding="utf-8")
     with (
@@ -129,15 +130,17 @@ def docker_registry(program: str, folder: Path) -> Iterator[str]:
         subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log) as running,
     ):
         try:
-            _wait(host, running)
+            _wait(host, running, tls[0] if tls else None)
             yield host
         finally:
             running.terminate()
 
 
-def _wait(host: str, running: subprocess.Popen[bytes]) -> None:
+def _wait(host: str, running: subprocess.Popen[bytes], authority: Path | None = None) -> None:
+    trusted = ssl.create_default_context(cafile=authority) if authority else None
+    url = f"{'https' if trusted else 'http'}://{host}/v2/"
     for _ in range(300):
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{host}/v2/", timeout=5):
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5, context=trusted):  # noqa: S310  # ours
             return
         assert running.poll() is None, "docker-registry ended"
         time.sleep(0.1)

@@ -22,12 +22,15 @@ def with_table(text: str) -> str:
 
 def table() -> str:
     """What was tried: a line for each event, a column for each engine, with the clusters."""
+    if not RECORD.is_file():
+        return "Nothing is recorded yet."
     record = yaml.safe_load(RECORD.read_text("utf-8"))
     versions = record["versions"]
+    flux = versions["Flux's controllers"]
     lines = [
         f"Recorded on {record['date']}, on API servers that behave as Kubernetes {versions['Kubernetes']}:",
         "",
-        f"| what | Argo CD {versions['Argo CD']} | Flux {versions['Flux']} |",
+        f"| what | Argo CD {versions['Argo CD']} | Flux (controllers {flux}) |",
         "|---|---|---|",
     ]
     promises = _promises()

@@ -1,6 +1,7 @@
 """Write the generated parts of docs/ anew.
 
-- docs/policy.md: the field reference, from the models; docs/gitops.md: that of its section.
+- docs/policy.md: the field reference, from the models; docs/gitops.md: that of its section, and what was tried with
+  whole engines, from tests/engines/record.yaml (engines_table.py).
 - docs/components/*.md: the fields that steer a component, from the models (`<!-- fields:begin PATH PATH -->`), and what
   differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
   objects, with * and ?; `everywhere`: what is about objects of all components).
@@ -23,7 +24,7 @@ from gpustack.components.registry import REGISTRY
 from gpustack.policy.reference import replaced, replaced_fields
 from gpustack.review.impact.rule import Rule, all_rules
 from gpustack.review.impact.tiers import TIERS
-from tools import catalogue_pages, rule_pages
+from tools import catalogue_pages, engines_table, rule_pages
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"
@@ -42,7 +43,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Every page with generated parts, and what it should be."""
     yield POLICY, replaced(POLICY.read_text(encoding="utf-8"))
     yield IMPACT, impact_page()
-    yield GITOPS, replaced_fields(GITOPS.read_text(encoding="utf-8"), POLICY.name)
+    yield GITOPS, engines_table.with_table(replaced_fields(GITOPS.read_text(encoding="utf-8"), POLICY.name))
     for path in sorted(COMPONENTS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         text = LIST.sub(lambda marks: f"{marks[1]}\n\n{component_list()}\n\n<!-- components:end -->", text)

@@ -26,7 +26,10 @@ HERE = "https://kubernetes.default.svc"
 COMPARE = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
 """The API server says what an apply would change, so what it defaults is no difference."""
 HEALTH_KEY = "resource.customizations.health.gpustack.dev_NodePolicy"
-RETRY = {"limit": 5, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}}
+RETRY = {"limit": 8, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "10m"}}
+"""The first attempt comes soon: Argo CD waits 3 s for a new CRD to be served, and several API servers take 5. The last
+one comes after half an hour: then only a commit begins anew.
+"""
 
 
 def objects(plan: Plan, cluster: str) -> list[Body]:

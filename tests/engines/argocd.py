@@ -25,7 +25,6 @@ class ArgoCd(Engine):
 
     name = "argocd"
     namespace = "argocd"
-    manager = "argocd-controller"
 
     def start(self) -> None:
         """Bring its configuration as its own manifests do, and start it."""
@@ -117,7 +116,7 @@ def _wrong(body: Body, commit: str, meanwhile: bool) -> list[str]:
     status = body.get("status", {})
     sync, health, operation = (status.get(name, {}) for name in ("sync", "health", "operationState"))
     said = [f"{one['type']}: {one['message']}" for one in status.get("conditions") or [] if "Error" in one["type"]]
-    if sync.get("status") != "Synced" or not str(sync.get("revision", "")).endswith(commit):
+    if sync.get("status") != "Synced" or commit not in str(sync.get("revision", "")):
         said.append(f"{sync.get('status')} at {sync.get('revision')}")
         waits = [one for one in status.get("resources") or [] if one.get("status") != "Synced"]
         said += [f"{one['kind']} {one['name']} is {one.get('status')}" for one in waits]

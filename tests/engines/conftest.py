@@ -85,15 +85,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @contextmanager
-def made(engine: str, folder: Path, release: str) -> Iterator[World]:
-    """A cluster of Kubernetes RELEASE with ENGINE in it, and an empty repository."""
+def made(engine: str, folder: Path, release: str, certificate: Path | None = None) -> Iterator[World]:
+    """A cluster of Kubernetes RELEASE with ENGINE in it, and an empty repository. CERTIFICATE is trusted."""
     with ExitStack() as stack:
         (folder / "git").mkdir(parents=True)
         server = stack.enter_context(GitServer(folder / "git"))
         fleet = Fleet(folder / "fleet", server.create("fleet"))
         plane = stack.enter_context(ControlPlane(folder / "plane", emulated=release))
         kubelets = stack.enter_context(running(gpu_kubelets(plane.admin)))
-        started = stack.enter_context(ENGINES[engine](plane, folder / engine))
+        started = stack.enter_context(ENGINES[engine](plane, folder / engine, certificate=certificate))
         world = World(plane, kubelets, started, fleet, server)
         stack.callback(world.stop)
         yield world
@@ -109,7 +109,7 @@ def release(request: pytest.FixtureRequest) -> str:
 def new_world(tmp_path: Path, release: str) -> Iterator[NewWorld]:
     """Makes worlds of the test's own: `new_world("argocd")`."""
     with ExitStack() as stack:
-        yield lambda engine: stack.enter_context(made(engine, tmp_path / engine, release))
+        yield lambda engine, **more: stack.enter_context(made(engine, tmp_path / engine, release, **more))
 
 
 @pytest.fixture(scope="session")

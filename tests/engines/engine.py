@@ -33,8 +33,6 @@ class Engine(ABC):
 
     name: ClassVar[str]
     namespace: ClassVar[str]
-    manager: ClassVar[str]
-    """What the API server calls it: the owner of the fields that it applies."""
 
     def __init__(self, plane: ControlPlane, folder: Path, *, certificate: Path | None = None) -> None:
         self.plane = plane

@@ -19,7 +19,6 @@ class Flux(Engine):
 
     name = "flux"
     namespace = "flux-system"
-    manager = "kustomize-controller"
 
     def start(self) -> None:
         """Start both; what they find is served on a port of the source controller's."""
@@ -39,7 +38,7 @@ class Flux(Engine):
         ]
         env = {"RUNTIME_NAMESPACE": self.namespace}
         self.run("source-controller", [program("source-controller"), *common, *where], **env)
-        quick = "--requeue-dependency=5s"  # 30 s by default, for each stage
+        quick = "--requeue-dependency=1s"  # 30 s by default, for each stage
         self.run("kustomize-controller", [program("kustomize-controller"), *common, quick], **env)
 
     def gitops(self, url: str) -> dict[str, Any]:
@@ -82,7 +81,7 @@ class Flux(Engine):
             if (
                 ready.get("status") != "True"
                 or ready.get("observedGeneration") != body["metadata"]["generation"]
-                or not str(status.get("lastAppliedRevision", "")).endswith(commit)
+                or commit not in str(status.get("lastAppliedRevision", ""))
             ):
                 at = status.get("lastAppliedRevision")
                 said.append(f"Kustomization {name} at {at}: {ready.get('reason')}: {ready.get('message')}")

@@ -41,7 +41,7 @@ def digests() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """The versions of the engines, as their modules are pinned."""
     go = ROOT / "tests/engines/go"
-    pins = {"Argo CD": ("argocd", "argo-cd/v3"), "Flux": ("flux", "kustomize-controller")}
+    pins = {"Argo CD": ("argocd", "argo-cd/v3"), "Flux's controllers": ("flux", "kustomize-controller")}
     texts = {name: ((go / engine / "go.mod").read_text("utf-8"), module) for name, (engine, module) in pins.items()}
     found = {name: re.search(rf"/{module} v([0-9.]+)", text) for name, (text, module) in texts.items()}
     return {name: match[1] for name, match in found.items() if match}
