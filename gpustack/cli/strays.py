@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ class Proposed:
     merged: Mapping[str, Entry]
     submodules: Mapping[str, Entry]
     sources: Mapping[str, Source]
-    _listed: dict[str, dict[str, str]] = field(default_factory=dict)
+    _listed: dict[str, dict[str, str]] | None = None
 
     @property
     def out(self) -> Path:
@@ -150,8 +150,10 @@ class Proposed:
                     yield Foreign(path, "index", why)
                 elif path not in indexes:
                     stale.add(path)
-            elif (name := self._name(path)) != self.made.get(path):
-                if self._rendered_then(path, name):
+                continue
+            content = self._content(path)
+            if self._name(content) != self.made.get(path):
+                if self._rendered_then(path, content):
                     stale.add(path)
                 elif path in self.made:
                     yield Foreign(path, "content", WHY["content"])
@@ -185,45 +187,46 @@ class Proposed:
                 why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"
                 yield Foreign(hit[0], "content", why)
 
-    def _name(self, path: str) -> str:
-        """What Git would call the content of PATH, "" where it can't be read."""
+    def _content(self, path: str) -> bytes | None:
+        """What the file PATH holds, None where it can't be read."""
         try:
-            return blob_name(self.git.algorithm, read_regular(self.out / path, follow=False))
+            return read_regular(self.out / path, follow=False)
         except OSError:
-            return ""
+            return None
 
-    def _rendered_then(self, path: str, name: str) -> bool:
-        """Whether the file PATH, whose content Git calls NAME, is as it is merged, and as its index there lists it."""
-        entry = self.merged.get(path)
-        if entry is None or entry != Entry("100644", name):
-            return False
-        listed = self._listing(whose(path))
-        try:
-            content = read_regular(self.out / path, follow=False)
-        except OSError:
+    def _name(self, content: bytes | None) -> str:
+        """What Git would call CONTENT, "" where there is none."""
+        return "" if content is None else blob_name(self.git.algorithm, content)
+
+    def _rendered_then(self, path: str, content: bytes | None) -> bool:
+        """Whether the file PATH with CONTENT is as it is merged, and as its index there lists it."""
+        if content is None or self.merged.get(path) != Entry("100644", self._name(content)):
             return False
         own = path if path.startswith(f"{FOLDER}/") else path.partition("/")[2]
-        return listed.get(own) == hashlib.sha256(content).hexdigest()
+        return self._listing(whose(path)).get(own) == hashlib.sha256(content).hexdigest()
 
     def _listing(self, cluster: str) -> dict[str, str]:
-        """The files that the merged index of CLUSTER lists, with their digests."""
-        if cluster not in self._listed:
-            entry = self.merged.get(f"{INDEX}/{cluster}.json")
-            data = claims(dict(self.git.contents([entry.blob]))[entry.blob]) if entry else {}
-            known = [data.get(key) for key in ("files", "engine")]
-            self._listed[cluster] = {
-                path: digest for each in known if isinstance(each, dict) for path, digest in each.items()
+        """The files that the merged index of CLUSTER lists, with digests. Git is asked for all indexes at once."""
+        if self._listed is None:
+            blobs = {
+                path.removeprefix(f"{INDEX}/").removesuffix(".json"): entry.blob
+                for path, entry in self.merged.items()
+                if path.startswith(f"{INDEX}/") and entry.mode == "100644"
             }
-        return self._listed[cluster]
+            contents = dict(self.git.contents(blobs.values()))
+            self._listed = {name: listing(claims(contents[blob])) for name, blob in blobs.items()}
+        return self._listed.get(cluster, {})
 
     def _wrong_index(self, path: str) -> str:
         """What is wrong with the index PATH; "" for one that is rendered, or as it is merged."""
         from ..compiler import fleet
 
-        content = read_regular(self.out / path, follow=False)
+        content = self._content(path)
+        if content is None:
+            return "it can't be read"
         if claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
             return "it says that another project rendered the cluster"
-        if self.merged.get(path) == Entry("100644", self._name(path)):
+        if self.merged.get(path) == Entry("100644", self._name(content)):
             return ""
         source = self.sources.get(path.removeprefix(f"{INDEX}/").removesuffix(".json"))
         if source is None:
@@ -231,6 +234,12 @@ class Proposed:
         return (
             "" if fleet.rendered(self.project, source).indexed_as(content) else "it lists other files than are rendered"
         )
+
+
+def listing(data: Mapping[str, object]) -> dict[str, str]:
+    """The files that an index with DATA lists, with their digests."""
+    known = [each for key in ("files", "engine") if isinstance(each := data.get(key), dict)]
+    return {path: digest for each in known for path, digest in each.items()}
 
 
 def claims(content: bytes) -> dict[str, object]:
