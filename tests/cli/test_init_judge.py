@@ -71,6 +71,7 @@ def test_what_steers(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
     assert found.verdict == "failure", found.comment
     for name in ("ci/judge.sh", "ci/json.py", ".gitattributes", "Makefile", ".github/workflows/gpustack-review.yaml"):
         assert name in found.comment
+    assert "dist/example/config" in found.comment
 
 
 def test_bytes_are_those_of_git(judged: tuple[dict[str, Verdict], Path, Site]) -> None:
