@@ -36,7 +36,8 @@ def table() -> str:
     promises = _promises()
     for event, engines in record["tried"].items():
         cells = (_cell(engines.get(name, {})) for name in ("argocd", "flux"))
-        lines.append(f"| {promises.get(event, event)} | {' | '.join(cells)} |")
+        said = promises.get(event, event).replace("|", r"\|")
+        lines.append(f"| {said} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
