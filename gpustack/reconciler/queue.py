@@ -13,6 +13,7 @@ from .actions import Action, Tell, Wait
 from .admission import Candidate, gate
 from .budget import Budget
 from .images import image_trouble
+from .pioneer import Pioneers
 from .policy import Breaker, Status
 from .snapshot import Snapshot
 from .view import View
@@ -52,6 +53,7 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
     budget = Budget(found.views, known.policies, known.admitting)
     for view in found.taken_over:
         budget.take(view)
+    pioneers = Pioneers.of(known, found.views)
     taken: list[Candidate] = []
     found.candidates.sort(key=lambda each: _order(known, budget, each))
     for candidate in found.candidates:
@@ -62,17 +64,26 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
         if why is None and candidate.due.install:
             why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
         elif why is None:
-            why = budget.refuses(view) or _blocked(known, candidate, trials)
+            why = budget.refuses(view) or _first(pioneers, candidate) or _blocked(known, candidate, trials)
             if why is None and trials and len(taken) >= trials:
                 why = ("checking", "its turn comes")
             if why is None:
                 budget.take(view)
+                pioneers.take(view, candidate.due.target)
         if why is None:
             if not (trials and candidate.due.install):
                 taken.append(candidate)
         else:
             found.wait(view, *why)
     return taken
+
+
+def _first(pioneers: Pioneers, candidate: Candidate) -> tuple[str, str] | None:
+    """Whether another node is to show first that it works. A restart that installs nothing anew has nothing to show."""
+    if candidate.due.restart_only:
+        return None
+    text = pioneers.refuse(candidate.view, candidate.due.target)
+    return ("first", text) if text else None
 
 
 def _gates(found: Pass, candidate: Candidate) -> tuple[str, str] | None:

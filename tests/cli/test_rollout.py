@@ -59,7 +59,7 @@ def test_the_plan_is_what_the_next_pass_does(cluster: Live) -> None:
     made = cluster.replica.run().actions
     admitted = {action.node for action in made if isinstance(action, PatchNode) and action.admits}
     assert [turn["node"] for turn in found["order"]] == ["node-0", "node-1", "node-2"]
-    assert {turn["node"] for turn in found["order"] if turn["begins"]} == admitted == {"node-0", "node-1"}
+    assert {turn["node"] for turn in found["order"] if turn["begins"]} == admitted == {"node-0"}
     assert all(len(turn["evicts"]) == 1 and turn["evicts"][0].startswith("work/train-") for turn in found["order"])
     assert found["budgets"][0] == {
         "of": "gpus",
@@ -69,7 +69,7 @@ def test_the_plan_is_what_the_next_pass_does(cluster: Live) -> None:
         "maxUnavailable": 2,
         "left": 2,
     }
-    assert found["order"][2]["waits"][0]["reason"] == "parallel"
+    assert [turn["waits"][0]["reason"] for turn in found["order"][1:]] == ["first", "first"]
 
 
 def test_the_plan_looks_past_what_is_only_noted(cluster: Live) -> None:

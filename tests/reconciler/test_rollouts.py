@@ -20,6 +20,7 @@ from gpustack.reconciler.cluster import (
 )
 from gpustack.reconciler.testing.stack import DRIVER, NAMESPACE
 from gpustack.reconciler.testing.stack import POOL as KEY
+from gpustack.reconciler.testing.workloads import Workload, add_workload
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History
@@ -372,6 +373,46 @@ def test_a_node_that_alone_gets_no_image_is_its_own_trouble() -> None:
     go(history, 250)
     assert [history.world.machines[name].loaded for name in ("n0", "n2")] == ["digest-2"] * 2
     assert phases(history) == {"n1": "Quarantine"}
+
+
+def test_the_first_node_goes_alone_and_then_the_budget() -> None:
+    """Two of four nodes may go at a time, and none has shown yet that the new driver works: one goes, and says so to
+    the others; once it works, two go at a time."""
+    history = History(4, limits=2)
+    add_workload(history.world, Workload("train", 0))
+    history.want.version = "2"
+    history.sync(0)
+    most_before, most_after, told = 0, 0, set()
+    for _ in range(200):
+        go(history, 1, 5)
+        proved = any(
+            history.world.machines[name].loaded == "digest-2" and name not in phases(history)
+            for name in history.world.machines
+        )
+        told |= {wait.message for wait in history.replica.decided.waits if wait.kind == "first"}
+        if proved:
+            most_after = max(most_after, len(phases(history)))
+        else:
+            most_before = max(most_before, len(phases(history)))
+    assert (most_before, most_after) == (1, 2)
+    assert any(text.startswith("n0 goes first and alone: no node of NVIDIA-H100") for text in told)
+    assert history.problems() == []
+
+
+def test_a_first_node_that_hangs_is_not_waited_for_for_ever() -> None:
+    """Its pod waits for hours to end: after one, another node shows whether the driver works."""
+    history = History(3, limits=2)
+    add_workload(history.world, Workload("train", 0))
+    for pod in list(history.world.gpu_pods("n0")):
+        grace = {"metadata": {"labels": {"ends-after": "1e9"}}, "spec": {"terminationGracePeriodSeconds": 36000}}
+        history.world.server.edit(PODS, pod["metadata"]["name"], grace, "work")
+    history.want.version = "2"
+    history.sync(0)
+    go(history, 220, 15)
+    assert "n1" not in phases(history)
+    assert history.world.machines["n1"].loaded == "digest-1"
+    go(history, 150, 15)
+    assert [history.world.machines[name].loaded for name in ("n0", "n1", "n2")] == ["digest-1", "digest-2", "digest-2"]
 
 
 def deny(history: History, *nodes: str, error: ApiError | None = None) -> None:
