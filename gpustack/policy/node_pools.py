@@ -102,7 +102,7 @@ class PoolUpgrade(Section):
     zoneMaxUnavailable: IntOrPercent | None = None
     """As `maxUnavailable`, for each value of the label topology.kubernetes.io/zone. Absent: no limit of its own."""
     windows: list[Window] = items()
-    """Times at which nodes may be taken out of service; what has begun by the end is finished. Absent: those of
+    """Times at which nodes may be taken out of service; nobody is evicted after the end. Absent: those of
     `reconciler.windows`."""
 
 

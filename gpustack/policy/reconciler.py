@@ -14,7 +14,17 @@ from .base import Section, items, mapping, section
 from .daemonsets import Toleration
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
-from .types import AtLeast0, AtLeast1, DnsLabel, ImageName, ImageRepository, ImageTagOrDigest, Labels, ObjectName
+from .types import (
+    AtLeast0,
+    AtLeast1,
+    DnsLabel,
+    ImageName,
+    ImageRepository,
+    ImageTagOrDigest,
+    IntOrPercent,
+    Labels,
+    ObjectName,
+)
 
 if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
@@ -83,8 +93,9 @@ class Reconciler(ImageSource):
     manager and the MIG manager, which take their pods off a node themselves. In any other namespace such pods count as
     what they are, users of GPUs. Whoever can create a DaemonSet in one of them decides when a node can be worked on.
     Absent: none."""
-    breakerFailures: AtLeast0 | None = None
-    """Failed nodes of one roll-out that stop it until somebody looks; 0 is never. Absent: 3."""
+    breakerFailures: IntOrPercent | None = None
+    """Failed nodes of one roll-out that stop it until somebody looks: a number, or a percentage of the nodes of the
+    NodePolicy, rounded up; 0 is never. Absent: 3."""
     maxAttempts: AtLeast1 | None = None
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     labelGraceSeconds: AtLeast0 | None = None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import keys
+from .budget import absolute
 from .policy import Breaker, NodePolicy
 from .record import Target
 from .snapshot import Snapshot
@@ -61,9 +62,9 @@ def brings(known: Snapshot, policy: NodePolicy) -> str | None:
     return "/".join([*sorted(each.newest for each in sets), f"{mig.config}@{mig.digest}" if mig else ""])
 
 
-def breaker(known: Snapshot, policy: NodePolicy, failed: Sequence[Failure]) -> Breaker:
-    """Whether failures stop the rollout of POLICY. A new target or a new value of the annotation that resets it closes
-    it, and forgives what has failed by then."""
+def breaker(known: Snapshot, policy: NodePolicy, failed: Sequence[Failure], nodes: int) -> Breaker:
+    """Whether failures stop the rollout of POLICY, which has so many NODES. A new target or a new value of the
+    annotation that resets it closes it, and forgives what has failed by then."""
     before, target = policy.status.breaker, brings(known, policy)
     reset = policy.annotations.get(keys.RESET_BREAKER, "")
     brought = frozenset((target or before.target).split("/"))
@@ -77,7 +78,7 @@ def breaker(known: Snapshot, policy: NodePolicy, failed: Sequence[Failure]) -> B
     if before.open:
         return before
     counted = sorted(each.node for each in mine if each.mark not in forgiven)
-    limit = policy.spec.upgrade.breakerFailures
+    limit = absolute(policy.spec.upgrade.breakerFailures, nodes)
     if limit and len(counted) >= limit:
         more = f" and {len(counted) - NAMED} more" if len(counted) > NAMED else ""
         what = f"{', '.join(counted[:NAMED])}{more} failed, and {limit} failed nodes stop the rollout"

@@ -7,6 +7,7 @@ node at most one thing happens in a pass: a write that conflicts is decided anew
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -170,7 +171,8 @@ def _leave_refused(found: Pass) -> None:
 def _begin(known: Snapshot) -> Pass:
     every = views(known)
     failed = failures(every)
-    switches = {policy.uid: breaker(known, policy, failed) for policy in known.policies}
+    nodes = Counter(view.policy.uid for view in every if view.policy)
+    switches = {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
     found = Pass(known, every, switches)
     found.tallies = {policy.uid: status.Tally() for policy in known.policies}
     return found

@@ -115,8 +115,8 @@ class Upgrade(Limits, kw_only=True):
     waitForCompletion: WaitForCompletion = msgspec.field(default_factory=WaitForCompletion)
     zoneMaxUnavailable: IntOrPercent | None = None
     """As maxUnavailable, for each value of topology.kubernetes.io/zone. None: no limit of its own."""
-    breakerFailures: int = 3
-    """Nodes of one rollout in quarantine that stop it until somebody looks; 0: never."""
+    breakerFailures: IntOrPercent = 3
+    """Failed nodes of one rollout that stop it until somebody looks; 0: never."""
     maxAttempts: int = 3
     """How often an operation is tried on a node before it stays in quarantine."""
 

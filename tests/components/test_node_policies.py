@@ -337,3 +337,9 @@ def test_namespaces_of_clients() -> None:
     """Whose DaemonSets are left to the driver manager: sorted, each once; by default nobody's."""
     assert one()["clientNamespaces"] == []
     assert one({"clientNamespaces": ["b", "a", "b"]})["clientNamespaces"] == ["a", "b"]
+
+
+def test_a_limit_of_failures_in_per_cent() -> None:
+    """As the policy says it: the program knows how many nodes there are."""
+    assert one({"breakerFailures": "10%"})["upgrade"]["breakerFailures"] == "10%"
+    assert one({"breakerFailures": 0})["upgrade"]["breakerFailures"] == 0

@@ -307,6 +307,20 @@ def test_a_node_that_is_tried_again_has_failed_nevertheless() -> None:
     assert all("2 failed nodes stop the rollout" in each["message"] for each in states)
 
 
+def test_a_limit_of_failures_in_per_cent() -> None:
+    """Half of four nodes is two."""
+    history = History(4, limits=3)
+    for machine in history.world.machines.values():
+        machine.faults.add("driver")
+    history.want.version = "2"
+    history.world.set_driver("2")
+    options = history.want.options()
+    history.world.set_policy(POOL, **{**options, "upgrade": {**options["upgrade"], "breakerFailures": "50%"}})
+    go(history, 150)
+    assert status(history)["breaker"]["open"] is True
+    assert len(phases(history)) == 2
+
+
 def test_a_driver_that_crashes_fails_at_once_in_its_own_words() -> None:
     """Long before the deadline of a quarter of an hour; the reason names pod, container and restarts."""
     history = History(2)
