@@ -96,6 +96,9 @@ class Reconciler(ImageSource):
     breakerFailures: IntOrPercent | None = None
     """Failed nodes of one roll-out that stop it until somebody looks: a number, or a percentage of the nodes of the
     NodePolicy, rounded up; 0 is never. Absent: 3."""
+    firstAlone: bool | None = None
+    """Whether the first node of each driver and MIG layout, on each GPU product and kernel, goes alone, until it works.
+    Absent: true."""
     maxAttempts: AtLeast1 | None = None
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     labelGraceSeconds: AtLeast0 | None = None

@@ -117,6 +117,8 @@ class Upgrade(Limits, kw_only=True):
     """As maxUnavailable, for each value of topology.kubernetes.io/zone. None: no limit of its own."""
     breakerFailures: IntOrPercent = 3
     """Failed nodes of one rollout that stop it until somebody looks; 0: never."""
+    firstAlone: bool = True
+    """Whether one node at a time has its turn until one of its product and kernel works with what is brought."""
     maxAttempts: int = 3
     """How often an operation is tried on a node before it stays in quarantine."""
 

@@ -80,7 +80,7 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
 
 def _first(pioneers: Pioneers, candidate: Candidate) -> tuple[str, str] | None:
     """Whether another node is to show first that it works. A restart that installs nothing anew has nothing to show."""
-    if candidate.due.restart_only:
+    if candidate.due.restart_only or not candidate.policy.spec.upgrade.firstAlone:
         return None
     text = pioneers.refuse(candidate.view, candidate.due.target)
     return ("first", text) if text else None

@@ -256,6 +256,7 @@ def test_upgrade_policy() -> None:
         "drain": {"enable": False, "force": False, "podSelector": "", "timeoutSeconds": 300, "deleteEmptyDir": False},
         "waitForCompletion": {"podSelector": "", "timeoutSeconds": 0},
         "breakerFailures": 3,
+        "firstAlone": True,
         "maxAttempts": 3,
     }
     said = {
@@ -343,3 +344,8 @@ def test_a_limit_of_failures_in_per_cent() -> None:
     """As the policy says it: the program knows how many nodes there are."""
     assert one({"breakerFailures": "10%"})["upgrade"]["breakerFailures"] == "10%"
     assert one({"breakerFailures": 0})["upgrade"]["breakerFailures"] == 0
+
+
+def test_whether_the_first_node_goes_alone() -> None:
+    """It does, unless the policy says that it need not."""
+    assert one({"firstAlone": False})["upgrade"]["firstAlone"] is False

@@ -77,6 +77,7 @@ def upgrade(section: Reconciler, pool: NodePool | None, rollout: Rollout) -> pol
             deleteEmptyDir=bool(drain.deleteEmptyDir),
         ),
         breakerFailures=3 if section.breakerFailures is None else section.breakerFailures,
+        firstAlone=section.firstAlone is not False,
         maxAttempts=section.maxAttempts or 3,
     )
 

@@ -106,9 +106,10 @@ class Stack:
         )
 
     def _shortened(self, one: Manifest) -> Manifest:
-        if one.body["kind"] != "NodePolicy" or not self.shorten:
+        if one.body["kind"] != "NodePolicy":
             return one
-        return Manifest(one.path, b"", over(one.body, {"spec": self.shorten}))
+        together = over(one.body, {"spec": {"upgrade": {"firstAlone": False}}})  # all of a test's nodes at once
+        return Manifest(one.path, b"", over(together, {"spec": self.shorten}))
 
     def newest(self) -> str:
         """The hash of the driver DaemonSet's newest revision."""

@@ -82,7 +82,8 @@ def test_budgets(stack: Stack, witness: Witness, limited: Path) -> None:
 def test_windows(stack: Stack, proxy: Proxy, upgraded: Path) -> None:
     """T18, A17: a window of Saturday 22:00 in Berlin that reaches over midnight and over the change to summer time is
     open for its six hours by the API server's clock, whatever this machine's says. New nodes are set up outside of it.
-    It closes with nodes in Held, Evicting, Acting and Verifying: they go on, and no other begins before the next.
+    It closes with nodes in Held, Evicting, Acting and Verifying: those of which pods were evicted go on, the one that
+    was waited for is given back, and no other begins before the next.
     A window of a zone that nobody knows never opens.
     """
     proxy.behind = datetime.now(UTC) - datetime(2026, 3, 28, 20, 30, tzinfo=UTC)
@@ -112,10 +113,10 @@ def test_windows(stack: Stack, proxy: Proxy, upgraded: Path) -> None:
     assert "the next opens 2026-03-28T21:00Z" in stack.wait_reason("free", "window")["message"]
     assert stack.wait_reason("training", "window")["message"] == "no window ever opens"
     assert all(stack.phase(one) == "" for one in nodes)
-    proxy.behind -= timedelta(hours=6, minutes=28)  # 02:58Z: two minutes of the window are left
+    proxy.behind -= timedelta(hours=6, minutes=15)  # 02:45Z: enough for a pod that takes ten minutes to end
     for machine, phase in ((held, "Held"), (evicting, "Evicting"), (acting, "Acting"), (verifying, "Verifying")):
         stack.reaches(machine, phase)
-    proxy.behind -= timedelta(minutes=2)
+    proxy.behind -= timedelta(minutes=15)
     stack.api.patch("Node", late.name, {"metadata": {"labels": {keys.HOLD: None}}})
     wait_for(lambda: "the next opens 2026-04-04T20:00Z" in stack.reason("free", late), "the window is closed")
     for one in (job, slow):
