@@ -19,7 +19,6 @@ images:
   driver: {version: 610.43.02}
 defaults:
   dcgm: {enabled: true}
-lacks: [gfd_names_its_pod]
 """
 POLICY = """\
 apiVersion: gpustack.dev/v1alpha1
@@ -52,4 +51,4 @@ def test_a_release_is_added_by_a_file_alone(tmp_path: Path) -> None:
     assert (new / "operands/daemonset-nvidia-dcgm.yaml").exists()
     gfd = "operands/daemonset-gpu-feature-discovery.yaml"
     assert "POD_NAME" in (old / gfd).read_text()
-    assert "POD_NAME" not in (new / gfd).read_text()
+    assert "POD_NAME" in (new / gfd).read_text()
