@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from . import evictions, keys, labeller, phases, pods, status, takeover
+from . import evictions, keys, labeller, phases, pods, status, takeover, telling
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .breaker import breaker, failures
@@ -146,6 +146,9 @@ def outlook(known: Snapshot) -> Outlook:
         found.actions.append(admit(known, candidate))
         found.again = min(found.again, 5.0)
     _leave_refused(found)
+    by_name = {view.name: view for view in found.views}
+    patches = [each for each in found.actions if isinstance(each, PatchNode)]
+    found.tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
     names = frozenset(candidate.view.name for candidate in begins)
     return Outlook(_end(found), found.views, found.statuses, found.candidates, names)
 

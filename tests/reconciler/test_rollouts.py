@@ -429,6 +429,24 @@ def test_a_first_node_that_hangs_is_not_waited_for_for_ever() -> None:
     assert [history.world.machines[name].loaded for name in ("n0", "n1", "n2")] == ["digest-1", "digest-2", "digest-2"]
 
 
+def test_each_phase_is_told_in_plain_words() -> None:
+    """Why the node is cordoned, until when, and what to do; once for each phase, and in its order."""
+    history = History(1)
+    history.want.version = "2"
+    history.sync(0)
+    told: list[tuple[str, str]] = []
+    for _ in range(80):
+        go(history, 1, 5)
+        told += [(tell.reason, tell.message) for tell in history.replica.decided.tells]
+    found = dict(told)
+    phases_told = [reason for reason, _ in told if reason.startswith("Operation")]
+    assert phases_told == [f"Operation{each}" for each in ("Held", "Evicting", "Acting", "Verifying", "Done")]
+    assert found["OperationHeld"].startswith("cordoned for driver (driver ")
+    assert "until 2026-01-05T09:" in found["OperationEvicting"]
+    assert "kubectl label node n0 gpustack.dev/hold=true" in found["OperationEvicting"]
+    assert "there is no way back" in found["OperationActing"]
+
+
 def deny(history: History, *nodes: str, error: ApiError | None = None) -> None:
     """A policy or a webhook refuses every change of these nodes; of others nothing."""
     history.watcher.denied = {name: error or Forbidden(DENIAL, 403) for name in nodes}
