@@ -18,17 +18,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpustack.compiler.cache import Store
+from gpustack.compiler.cache import Store, own_digest
 from tests.control_plane.api import JSON_PATCH, Api, ApiError, Body
 from tests.control_plane.cluster import ControlPlane, wait_for
 from tests.control_plane.manifests import Manifest, established, foreign_crd, make_namespace
 from tests.control_plane.test_engines import PROGRAMS, TOOLS
 from tests.fidelity.live import daemonsets, manager, names
 from tests.fidelity.test_live import ROLLS, carrying, rendered
-from tests.fidelity.test_operator import store
 from tests.readers.go_reader import built
 
-__all__ = ["store"]
 ENGINE = "argocd-controller"
 
 
@@ -37,6 +35,12 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with its controllers, and without nodes: revisions are made all the same."""
     with ControlPlane(tmp_path_factory.mktemp("control-plane")) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One store for all cases."""
+    return Store(tmp_path_factory.mktemp("store"), own_digest())
 
 
 def install(api: Api, live: dict[str, Body]) -> None:

@@ -18,9 +18,7 @@ from gpustack.policy.load import load, spec_key
 
 from .cases import case
 from .live import daemonsets, differences, names, rendered_for, taken
-from .test_operator import store
 
-__all__ = ["store"]
 RELEASE = "v26.7.0"
 WORKER = "gpu-operator-node-feature-discovery-worker"
 ROLLS = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.compiler.cache import Store, own_digest
+from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import compile_stack
 from gpustack.policy.load import load, spec_key
 
@@ -24,12 +24,6 @@ def read_deviations() -> list[Deviation]:
     """The deviations that are meant."""
     entries = yaml.safe_load(Path(__file__).with_name("deviations.yaml").read_text(encoding="utf-8"))
     return [Deviation(**entry) for entry in entries]
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """One store for the session: cases share most components."""
-    return Store(tmp_path_factory.mktemp("store"), own_digest())
 
 
 def render(release: str, name: str, folder: Path, store: Store) -> list[dict[str, Any]]:

@@ -11,9 +11,8 @@ import yaml
 from gpustack.compiler.cache import Store
 
 from .order import facts, names, nearest, order
-from .test_operator import render, store
+from .test_operator import render
 
-__all__ = ["store"]
 RELEASE = "v26.7.0"
 MEANT = yaml.safe_load(Path(__file__).with_suffix("").with_name("order.yaml").read_text(encoding="utf-8"))
 
