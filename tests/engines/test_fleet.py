@@ -54,9 +54,10 @@ def there(world: World, planes: dict[str, ControlPlane]) -> bool:
     )
 
 
-def test_one_argo_cd_for_three_clusters(new_world: NewWorld, new_cluster: NewCluster) -> None:
+@pytest.mark.parametrize("engine", ["argocd"])
+def test_one_argo_cd_for_three_clusters(new_world: NewWorld, new_cluster: NewCluster, engine: str) -> None:
     """One Argo CD syncs three clusters by their names, from one root; a cluster that goes keeps what it has."""
-    world = new_world("argocd")
+    world = new_world(engine)
     planes = {name: new_cluster(name) for name in THREE}
     for name, plane in planes.items():
         register(world, name, plane)
@@ -75,7 +76,7 @@ def test_one_argo_cd_for_three_clusters(new_world: NewWorld, new_cluster: NewClu
     world.engine.refresh()
     wait_for(lambda: not world.api.find(APPLICATION, f"gpustack-{THREE[0]}", "argocd"), "its Application goes", SECONDS)
     assert all(planes[THREE[0]].admin.find(one.kind, one.name, one.namespace) for one in gone)
-    assert all(synced(world, name) for name in THREE[1:])
+    wait_for(lambda: all(synced(world, name) for name in THREE[1:]), "the others go on", SECONDS)
 
 
 def synced(world: World, name: str) -> bool:
@@ -87,9 +88,10 @@ def synced(world: World, name: str) -> bool:
     return bool(at_head and sync.get("status") == "Synced" and operation.get("phase") == "Succeeded")
 
 
-def test_one_flux_for_two_clusters(new_world: NewWorld, new_cluster: NewCluster) -> None:
+@pytest.mark.parametrize("engine", ["flux"])
+def test_one_flux_for_two_clusters(new_world: NewWorld, new_cluster: NewCluster, engine: str) -> None:
     """One Flux syncs two clusters by their kubeconfigs, side by side."""
-    world = new_world("flux")
+    world = new_world(engine)
     planes = {name: new_cluster(name) for name in THREE[:2]}
     for name, plane in planes.items():
         meta = {"name": f"{name}-kubeconfig", "namespace": "flux-system"}

@@ -224,7 +224,8 @@ def test_namespace_removed(life: World) -> None:
 
 @pytest.mark.of("lab-a100", "train-dgx")
 def test_refused_policy(life: World) -> None:
-    """A NodePolicy that can't be carried out makes health say why; alerts that come with the same commit are there."""
+    """A NodePolicy that can't be carried out makes Argo CD Degraded, and Flux not Ready with its name; alerts that come
+    with the same commit are there."""
     (first, *_) = life.api.list(NODE_POLICY)
     rival = {
         "apiVersion": first["apiVersion"],
@@ -240,7 +241,8 @@ def test_refused_policy(life: World) -> None:
             lambda spec: spec.setdefault("dcgmExporter", {}).update(serviceMonitor={"interval": "45s"}), "alerts"
         )
         life.engine.refresh()
-        wait_for(lambda: "rival" in " ".join(life.complaints()), "health says why", SECONDS)
+        why = {"argocd": "Degraded", "flux": f"stalled resources: [NodePolicy/{name}"}[life.engine.name]
+        wait_for(lambda: why in " ".join(life.complaints()), "health says why", SECONDS)
         monitors = [one for one in life.rendered() if one.body["kind"] == "ServiceMonitor"]
         wait_for(lambda: any("45s" in str(life.find(one)) for one in monitors), "what comes with it is there", SECONDS)
     finally:
@@ -261,8 +263,8 @@ def test_force_push_and_revert(life: World) -> None:
     life.change(extra(config_map("one")), "one")
     life.synced()
     life.fleet.git("reset", "--quiet", "--hard", "HEAD~1")
-    life.change(extra(config_map("two")), "two")
-    life.fleet.push("--force")
+    life.fleet.change(life.cluster, extra(config_map("two")))
+    life.publish("two", "--force")
     life.synced()
     assert not life.api.find("ConfigMap", "one", "gpu-operator")
     assert life.api.find("ConfigMap", "two", "gpu-operator")
