@@ -73,6 +73,7 @@ def _roll(nodes: int, limits: int, begin: Callable[[History], None], *, goes: bo
         for pod in list(history.world.gpu_pods(name)):
             history.world.server.remove(PODS, pod["metadata"]["name"], "work")
     begin(history)
+    history.want.together = True  # the first node of a rollout is waited for, bad or not: that is another promise
     history.driver(0)
     began = history.world.elapsed
 

@@ -47,11 +47,15 @@ class Want:
     manager: bool = True
     without: str = ""
     startup: bool = False
+    together: bool = False
+    """Whether nodes go without waiting for the first one of a rollout."""
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
         parallel, unavailable = LIMITS[self.limits]
         upgrade: dict[str, Any] = {"maxParallel": parallel, "maxUnavailable": unavailable, "breakerFailures": 2}
+        if self.together:
+            upgrade["firstAlone"] = False
         if self.zone:
             upgrade["zoneMaxUnavailable"] = 1
         if self.drain:
