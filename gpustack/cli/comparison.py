@@ -10,16 +10,16 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..gitops import place
-from ..model import Finding, InputError
+from ..model import Finding, GpustackError, InputError
 from . import common
 from .git import blob_name
-from .policies import Policies, beside
+from .policies import Beside, Policies, beside
 from .steered import touched
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
     with sides(options) as both:
         before, after = both.before, both.after
         found, own = compared.differences(before, after)
+        found = {**found, **both.said_anew(found)}
         total = before.names() | after.names()
         specs = both.specs(found)
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
@@ -103,7 +104,16 @@ class Sides:
         from ..review.impact.origin import Fleet
 
         before, after = (policies.all() if policies else () for policies in (self.old, self.new))
-        return Fleet.of(before, after)
+        return Fleet.of(before, after, pins())
+
+    def said_anew(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, Sequence[ObjectChange]]:
+        """The clusters beside FOUND whose policies say something else, though they render the same: without changes."""
+        nothing: Sequence[ObjectChange] = ()
+        if not self.old or not self.new or isinstance(self.old, Beside) or isinstance(self.new, Beside):
+            return {}
+        old, new = self.old.sources, self.new.sources
+        both = sorted(old.keys() & new.keys() - found.keys())
+        return {name: nothing for name in both if old[name].key != new[name].key}
 
     def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
         """The effective specs of both sides for the clusters FOUND."""
@@ -256,9 +266,21 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
             unread.setdefault(blob, []).append((files, name))
     read_rest(git, unread, texts)
     before = Side(shared(found[0], after.side.clusters), texts, title, shared(found[1], after.side.engine))
-    wanted = unread or after.side.names() - before.names()  # a new cluster is compared with what others say
+    policies = git.files(commit, common.POLICIES)
+    same = set(unchanged_policies(policies, after.policies).values()) if policies else set()
+    wanted = (  # a new cluster is compared with what others say
+        unread or after.side.names() - before.names() or same != after.policies.sources.keys()
+    )
     then = read_there(git, commit, elsewhere, after.policies) if wanted else None
     return Sides(before, after.side, then, after.policies, touched(git, commit), foreign)
+
+
+def pins() -> Iterator[tuple[str, str]]:
+    """The images of images.lock, and the digests that they are pinned to; nothing where it can't be read."""
+    from .images import locked
+
+    with suppress(GpustackError):
+        yield from ((name, each.digest) for name, each in (locked() or {}).items())
 
 
 def _placed(path: str) -> tuple[int, str, str] | None:

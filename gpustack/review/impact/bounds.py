@@ -10,16 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...catalog import _data, operator_texts
-from ...policy import quantities
+from ...model import numbers
+from .amounts import AMOUNTS, default
+from .contents import TEXTS
 from .leaves import Leaf
 
 Bound = Callable[[Leaf], bool]
 _VERSION = re.compile(r"v?[0-9][\w.+-]*")
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
-_PACE = re.compile(r"([0-9]{1,4})(ms|s|m)")
-SLOWEST = 300
-"""Seconds between two scrapes above which what is measured is no longer what happens."""
-RESOURCES = {"cpu", "memory", "ephemeral-storage"}
 
 
 def split(reference: str) -> tuple[str, str]:
@@ -46,16 +44,13 @@ def switched_off(leaf: Leaf) -> bool:
     return leaf.new is False or (leaf.new is None and leaf.old is True)
 
 
-def positive(leaf: Leaf) -> bool:
-    """Whether something is left."""
-    return leaf.new is None or (type(leaf.new) is int and leaf.new > 0)
-
-
 def fewer(leaf: Leaf) -> bool:
-    """Whether a limit is lower; 0 and none are no limit. One where there was none is lower, too."""
-    if leaf.new in (None, 0, "0", "0%"):
+    """Whether a limit is lower than it was, or than the default; 0 and none are no limit."""
+    old = leaf.old if leaf.old is not None else default(leaf)
+    new = leaf.new if leaf.new is not None else default(leaf)
+    if new in (None, 0, "0", "0%"):
         return False
-    return leaf.old in (0, "0") or (leaf.old is not None and _compare(leaf.old, leaf.new, -1))
+    return old in (0, "0") or (old is not None and _compare(old, new, -1))
 
 
 def fewer_or_said(leaf: Leaf) -> bool:
@@ -67,7 +62,8 @@ def longer(leaf: Leaf) -> bool:
     """Whether a time to wait is longer; 0 is for ever."""
     if leaf.new in (0, "0"):
         return True
-    return leaf.old is not None and leaf.old not in (0, "0") and _compare(leaf.old, leaf.new, 1)
+    old = leaf.old if leaf.old is not None else default(leaf)
+    return old is not None and old not in (0, "0") and _compare(old, leaf.new, 1)
 
 
 def _compare(old: Any, new: Any, sign: int) -> bool:
@@ -107,6 +103,43 @@ def version(leaf: Leaf) -> bool:
     return isinstance(leaf.new, str) and bool(_VERSION.fullmatch(leaf.new)) and isinstance(leaf.old, (str, type(None)))
 
 
+def forward(leaf: Leaf) -> bool:
+    """Whether a version isn't older than it was. That of one pool, where there was none, was that of all."""
+    old = leaf.old if leaf.old is not None else leaf.olds.get(leaf.path[-2:])
+    return old is None or leaf.new is None or not older(str(old), str(leaf.new))
+
+
+def image_forward(leaf: Leaf) -> bool:
+    """Whether the version of an image isn't older than it was."""
+    if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
+        return leaf.old is None
+    tags = [reference.partition("@")[0].rpartition("/")[2].partition(":")[2] for reference in (leaf.old, leaf.new)]
+    return not older(*tags)
+
+
+def older(old: str, new: str) -> bool:
+    """Whether NEW is an older version than OLD, by the numbers of both, part by part; what has none can't be told."""
+    one, two = (_numbers(version) for version in (old, new))
+    if old == new or not old or not new:
+        return False
+    return not one or not two or two < one
+
+
+def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
+    """The numbers of VERSION: ((4, 6, 0), (4, 8, 3)) of v4.6.0-4.8.3-distroless."""
+    found = []
+    for part in version.removeprefix("v").split("-"):
+        if not (known := numbers(part)):
+            break
+        found.append(known)
+    return tuple(found)
+
+
+def pulled(leaf: Leaf) -> bool:
+    """Whether an image that a node lacks is pulled."""
+    return leaf.new in (None, "Always", "IfNotPresent")
+
+
 def same_repository(leaf: Leaf) -> bool:
     """Whether an image stays in its repository and gets another version: no digest is swapped or lost, and no tag."""
     if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
@@ -137,15 +170,6 @@ def pin(leaf: Leaf) -> bool:
     repository = split(leaf.path[-1])[0]
     fresh = (path[-1] for path in leaf.news if path[:-1] == leaf.path[:-1] and path not in leaf.olds)
     return any(split(name)[0] == repository for name in fresh)
-
-
-def plain_resource(leaf: Leaf) -> bool:
-    """Whether it is an amount of what every node has: no device that a plugin hands out."""
-    try:
-        size = quantities.size(leaf.new) if leaf.new is not None else 0
-    except ValueError:
-        return False
-    return leaf.path[-1] in RESOURCES and size >= 0
 
 
 def harmless_variable(leaf: Leaf) -> bool:
@@ -179,16 +203,15 @@ def number(leaf: Leaf) -> bool:
     return leaf.new is None or bool(re.fullmatch(r"-?[0-9]{1,4}", str(leaf.new)))
 
 
-def pace(leaf: Leaf) -> bool:
-    """Whether something is scraped often enough to be seen."""
-    found = _PACE.fullmatch(str(leaf.new)) if leaf.new is not None else None
-    seconds = {"ms": 0.001, "s": 1.0, "m": 60.0}
-    return leaf.new is None or (found is not None and 1 <= int(found[1]) * seconds[found[2]] <= SLOWEST)
-
-
 def own_series(leaf: Leaf) -> bool:
-    """Whether a rule records under a name that nobody else's series has: of GPUs, with a level before it."""
-    return leaf.old is None and bool(re.fullmatch(r"(gpu|gpustack|dcgm|nvidia)\w*:[\w:]+", str(leaf.new)))
+    """Whether a rule records under a name that nobody else's series has: with levels, as recorded ones are named, and
+    of GPUs or at a level that no common set of rules records at.
+    """
+    name = str(leaf.new)
+    if leaf.old is not None or not re.fullmatch(r"[a-zA-Z_]\w*:[\w:]*\w", name):
+        return False
+    of_gpus = bool(re.search(r"(?:^|[_:])(?:gpu|gpus|gpustack|dcgm|nvidia|mig|vgpu)(?:[_:]|$)", name.lower()))
+    return of_gpus or name.partition(":")[0] not in _data.load("tiers")["levels"]
 
 
 def operators_text(leaf: Leaf) -> bool:
@@ -206,8 +229,8 @@ def of_what_is_new(leaf: Leaf) -> bool:
 BOUNDS: dict[str, Bound] = {
     each.__name__: each
     for each in (
-        *(added, switched_on, switched_off, positive, fewer, fewer_or_said, longer, tighter_windows, version),
-        *(same_repository, pin, plain_resource, harmless_variable, says_whose, tolerations_by_key, pace, own_series),
-        *(of_what_is_new, number, operators_text),
+        *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, version, forward),
+        *(image_forward, pulled, same_repository, pin, harmless_variable, says_whose, tolerations_by_key, own_series),
+        *(of_what_is_new, number, operators_text, *AMOUNTS, *TEXTS),
     )
 }

@@ -142,7 +142,7 @@ def impact(
     kept: list[Specs] = []
     all_told: dict[Key, _Told] = {}
     lists: dict[int, tuple[Sequence[ObjectChange], list[int]]] = {}
-    asks = bool(new) or any(destination(one) != destination(two) for one, two in specs.values())
+    asks = bool(new) or any(destination(one) != destination(two) or _pins(one, two) for one, two in specs.values())
     others = fleet() if asks else Fleet()
     for cluster, changes in found.items():
         pair = specs.get(cluster, (None, None))
@@ -166,6 +166,13 @@ def impact(
     lowest = [effect.tier for effect in effects] + [tier for _, tiers in lists.values() for tier in tiers]
     judged = {cluster: with_tiers[id(changes)] for cluster, changes in found.items()}
     return Impact(tuple(sorted(effects, key=_order)), min(lowest, default=None), (), judged)
+
+
+def _pins(one: ClusterPolicySpec | None, two: ClusterPolicySpec | None) -> bool:
+    """Whether other digests are pinned in TWO than in ONE."""
+    if two is None or one is two:
+        return False
+    return (one.cluster.imageDigests if one else {}) != two.cluster.imageDigests
 
 
 def _order(effect: Effect) -> tuple[int, str, int, str]:

@@ -15,6 +15,8 @@ Path = tuple[str, ...]
 Leaves = Mapping[Path, Any]
 NAMES = ("name", "alert", "record", "port")
 """What items of a list are known by: the first that all have, and have once each."""
+REPEATED = ("alert", "record")
+"""Names that several items may have: the first is known by it, the next by it and a number."""
 ABSENT = {("repository",), ("version",), ("image",)}
 """What is empty where an image is named whole, or not at all."""
 NOT_BY_NAME = {"tolerations", "windows", "taints", "startupTaints"}
@@ -64,7 +66,12 @@ def _named(path: Path, items: Any) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     for item in items:
         key = next((key for key in NAMES if isinstance(item, Mapping) and isinstance(item.get(key), (str, int))), None)
-        if key is None or (name := str(item[key])) in found:
+        if key is None:
+            return None
+        name = str(item[key])
+        if name in found and key in REPEATED:  # an alert more for another severity, or a series with another label
+            name = next(f"{name} {number}" for number in range(2, len(items) + 2) if f"{name} {number}" not in found)
+        if name in found:
             return None
         found[name] = item
     return found

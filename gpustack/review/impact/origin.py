@@ -9,7 +9,7 @@ a policy, or that change though no field of the policy does, are foreign: they a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
-from .tiers import PLANNED
+from .tiers import PLANNED, POWER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FACTS = ("kubernetesVersion", "platform", "containerRuntime", "namespace", "openshift")
 """What of a cluster is so, whatever stack it gets."""
+PINS = ("cluster", "imageDigests")
+"""Where a policy says digests of images."""
 LOCAL = {"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "kubernetes.default", "in-cluster"}
 """What a cluster is called by an Argo CD that runs in it."""
 LONG = 4000
@@ -35,37 +37,53 @@ Name = tuple[str, str, str, str]
 
 
 class Step(NamedTuple):
-    """A field of a policy that changes, and what that may do."""
+    """A field of a policy that changes, and what that may do. `by_release`: from a release's default to another's."""
 
     leaf: Leaf
     tier: int
+    by_release: bool = False
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What other clusters say: VALUES of the base by path, as text; DESTINATIONS, and how many clusters have each."""
+    """What other clusters say: VALUES of the base by path, as text, and the OBJECTS that they bring along, as text too;
+    DESTINATIONS, and how many clusters have each. PINS are images and digests that images.lock has.
+    """
 
     values: Mapping[Path, set[str]] = field(default_factory=dict)
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    objects: Set[str] = frozenset()
+    pins: Set[tuple[str, str]] = frozenset()
 
     @classmethod
-    def of(cls, before: Iterable[ClusterPolicySpec], after: Iterable[ClusterPolicySpec]) -> Fleet:
-        """What the clusters BEFORE and AFTER say, each cluster's spec once."""
+    def of(
+        cls,
+        before: Iterable[ClusterPolicySpec],
+        after: Iterable[ClusterPolicySpec],
+        pins: Iterable[tuple[str, str]] = (),
+    ) -> Fleet:
+        """What the clusters BEFORE and AFTER say, each cluster's spec once, with the PINS of images.lock."""
         values: dict[Path, set[str]] = {}
+        objects: set[str] = set()
         for spec in {id(spec): spec for spec in before}.values():
+            objects |= {text(body) for body in spec.extraObjects}
             for path, value in said(spec).items():
-                if table.asks_for_known(table.policy(), path):
+                if table.asks_for_known(path):
                     values.setdefault(path, set()).add(text(value))
         counted: dict[tuple[str, ...], int] = {}
         for spec in after:
             key = destination(spec)
             if key:
                 counted[key] = counted.get(key, 0) + 1
-        return cls(values, counted)
+        return cls(values, counted, objects, frozenset(pins))
 
     def knows(self, leaf: Leaf) -> bool:
         """Whether another cluster of the base says at its path what LEAF does."""
-        return text(leaf.new) in self.values.get(leaf.path, ())
+        return leaf.new is not None and text(leaf.new) in self.values.get(leaf.path, ())
+
+    def pinned(self, leaf: Leaf) -> bool:
+        """Whether images.lock has the digest that LEAF pins an image to, or another cluster of the base."""
+        return (leaf.path[-1], str(leaf.new)) in self.pins or self.knows(leaf)
 
 
 def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:
@@ -105,6 +123,8 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
 
 
 def _tier(leaf: Leaf, fleet: Fleet, *, new: bool) -> int:
+    if leaf.path[:2] == PINS and leaf.new is not None and not fleet.pinned(leaf):
+        return POWER
     return table.tier_of(table.policy(), leaf, new=new, known=new and fleet.knows(leaf))
 
 
@@ -112,7 +132,7 @@ def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
     """STEP, as planned where it goes from one release's own default to the other's."""
     leaf = step.leaf
     own = text(before.get(leaf.path)) == text(leaf.old) and text(after.get(leaf.path)) == text(leaf.new)
-    return step._replace(tier=max(step.tier, PLANNED)) if own else step
+    return step._replace(tier=max(step.tier, PLANNED), by_release=True) if own else step
 
 
 def default_values(spec: ClusterPolicySpec) -> Leaves:
@@ -145,13 +165,15 @@ def _defaults(release: str, facts: str) -> Leaves:
 
 def brought(spec: ClusterPolicySpec | None) -> set[Name]:
     """The objects that SPEC brings along; one without a namespace by that of the cluster as well, where it may be."""
-    found = set()
-    for body in spec.extraObjects if spec else ():
-        meta, group = body["metadata"], str(body["apiVersion"]).rpartition("/")[0]
-        own = str(meta.get("namespace") or "")
-        for space in {own, own or (spec.cluster.namespace if spec else "")}:
-            found.add((group, str(body["kind"]), space, str(meta["name"])))
-    return found
+    return set[Name]().union(*(names(body, spec) for body in (spec.extraObjects if spec else ())))
+
+
+def names(body: Mapping[str, Any], spec: ClusterPolicySpec | None) -> set[Name]:
+    """The names that BODY, which SPEC brings along, may have once it is rendered."""
+    meta, group = body["metadata"], str(body["apiVersion"]).rpartition("/")[0]
+    own = str(meta.get("namespace") or "")
+    spaces = {own, own or (spec.cluster.namespace if spec else "")}
+    return {(group, str(body["kind"]), space, str(meta["name"])) for space in spaces}
 
 
 def words(spec: ClusterPolicySpec | None) -> set[str]:

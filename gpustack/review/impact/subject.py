@@ -11,7 +11,8 @@ from ...model import Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
 from ..diff.own import NAMESPACE
-from .origin import Fleet, Name, Step, brought, steps, words
+from .leaves import text
+from .origin import Fleet, Name, Step, brought, names, steps, words
 from .tiers import PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
@@ -82,9 +83,31 @@ class Subject:
             return False  # what an AppProject permits follows from the objects, which are judged themselves
         if not self.steps:
             return True
-        names = (change.identity, change.was) if change.was else (change.identity,)
-        found = ((each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in names)
-        return not self._brought.isdisjoint(found)
+        both = (change.identity, change.was) if change.was else (change.identity,)
+        found = ((each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in both)
+        return not self._brought.isdisjoint(found) and not (self.whole == "new" and self._is_anothers(change))
+
+    def _is_anothers(self, change: ObjectChange) -> bool:
+        """Whether another cluster of the base brings along the very object that CHANGE adds."""
+        group, kind, space, name = change.identity[:4]
+        wanted = (group, kind, self.literal(space), self.literal(name))
+        bodies = self.after.extraObjects if self.after else ()
+        return any(names(body, self.after) >= {wanted} and text(body) in self.fleet.objects for body in bodies)
+
+    def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
+        """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring
+        along.
+        """
+        own = (self.literal(change.identity.namespace), self.literal(change.identity.name))
+        found = set()
+        for spec in filter(None, (self.before, self.after)):
+            for body in spec.extraObjects:
+                meta = body["metadata"]
+                where = (str(meta.get("namespace") or spec.cluster.namespace), str(meta["name"]))
+                if body["kind"] == "PrometheusRule" and where != own:
+                    rules = [rule for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules"))]
+                    found |= {str(at(rule, key)) for rule in rules if at(rule, key)}
+        return found
 
     @cached_property
     def words(self) -> set[str]:

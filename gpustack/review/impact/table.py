@@ -15,7 +15,7 @@ from typing import Any
 from ...catalog import _data
 from .bounds import BOUNDS
 from .leaves import Leaf, Path
-from .tiers import PLANNED, POWER
+from .tiers import OUTAGE, PLANNED, POWER
 
 KNOWN = "known"
 """The tier of what a new cluster says as another one does already."""
@@ -23,12 +23,11 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class Entry:
-    """Fields, the bound within which they are of TIER, and the tiers elsewhere: out of bounds, and in a new cluster."""
+    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; and that of a new cluster."""
 
     path: Path
     tier: int
-    when: str
-    otherwise: int
+    bounds: tuple[tuple[str, int], ...]
     new: int | str | None
 
 
@@ -48,24 +47,30 @@ def of_kind(kind: str) -> tuple[Entry, ...]:
 def _entry(item: dict[str, Any]) -> Entry:
     path = item["path"]
     steps = tuple(path) if isinstance(path, list) else tuple(path.split("."))
-    return Entry(steps, item["tier"], item.get("when", ""), item.get("else", POWER), item.get("new"))
+    when = item.get("when", {})
+    bounds = when.items() if isinstance(when, dict) else [(when, item.get("else", POWER))]
+    return Entry(steps, item["tier"], tuple(bounds), item.get("new"))
 
 
 def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: bool = False) -> int:
     """The tier of LEAF by ENTRIES. NEW: in a cluster that is new; KNOWN: another cluster says just so already."""
     entry = next((entry for entry in entries if matches(entry.path, leaf.path)), None)
+    if new and known:
+        return PLANNED
     if entry is None:
         return POWER
     if new and entry.new is not None:
-        return PLANNED if entry.new != KNOWN or known else POWER
-    if entry.when and not BOUNDS[entry.when](leaf):
-        return entry.otherwise
-    return entry.tier
+        return PLANNED if entry.new != KNOWN else POWER
+    return next((tier for bound, tier in entry.bounds if not BOUNDS[bound](leaf)), entry.tier)
 
 
-def asks_for_known(entries: Sequence[Entry], path: Path) -> bool:
-    """Whether PATH is among those of ENTRIES that a new cluster may have as another one does."""
-    return next((entry.new == KNOWN for entry in entries if matches(entry.path, path)), False)
+@cache
+def asks_for_known(path: Path) -> bool:
+    """Whether it matters at PATH of a policy that another cluster says what a new one does: it might be red else."""
+    entry = next((entry for entry in policy() if matches(entry.path, path)), None)
+    if entry is None or entry.new is not None:
+        return entry is None or entry.new == KNOWN
+    return min(entry.tier, *(tier for _, tier in entry.bounds), PLANNED) <= OUTAGE
 
 
 @cache
@@ -87,6 +92,11 @@ def listed() -> dict[str, str]:
 def guard(kind: str) -> bool:
     """Whether an object of KIND keeps others from something."""
     return kind in _data.load("tiers")["guards"]
+
+
+def others_alert(name: str) -> bool:
+    """Whether a common set of rules has an alert of this NAME."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _data.load("tiers")["alerts"])
 
 
 def read_by_name(name: str) -> bool:

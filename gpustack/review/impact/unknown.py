@@ -38,12 +38,22 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
         entries = table.of_kind(change.identity.kind)
         for leaf in changed(old, new):
             if leaf.path not in IDENTITY or change.what == "changed":
-                found[table.tier_of(entries, leaf)].append(leaf.name)
+                taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
+                found[POWER if taken else table.tier_of(entries, leaf)].append(leaf.name)
     if change.moved and change.what == "changed":
         found[OUTAGE].append("")
     if not found:
         found[UNCLASSIFIED].append("")
     return found
+
+
+def _taken(subject: Subject, change: ObjectChange, leaf: Leaf) -> bool:
+    """Whether LEAF gives a rule the name of an alert or series that another object has."""
+    key = leaf.path[-1]
+    if key not in {"alert", "record"} or leaf.new is None:
+        return False
+    name = str(leaf.new)
+    return (key == "alert" and table.others_alert(name)) or name in subject.named_elsewhere(key, change)
 
 
 def _reads_nothing(change: ObjectChange) -> bool:
@@ -185,18 +195,23 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
 
 
-@rule("IMP906", 3)
+@rule("IMP906", 3, 4, 5)
 def policy_bounded(subject: Subject) -> Iterator[Hit]:
     """Fields of the policy change within bounds.
 
-    Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules.
+    Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules. Where no object
+    changes, routine fields are told as well: a policy that says something else is never without a word.
 
     Do: nothing.
     """
-    if not subject.whole:
-        names = [step.leaf.name for step in subject.steps if step.tier == PLANNED]
-        if names:
-            yield Hit("", _told(names))
+    if subject.whole:
+        return
+    for step in subject.steps:
+        if step.tier > OUTAGE and not step.by_release and (step.tier == PLANNED or not subject.all):
+            leaf = step.leaf
+            yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
+    if names := [step.leaf.name for step in subject.steps if step.by_release]:
+        yield Hit("", f"defaults of the release: {', '.join(names)}")
 
 
 def said(leaf: Leaf, value: Any) -> str:

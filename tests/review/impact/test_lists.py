@@ -88,13 +88,13 @@ def test_every_entry_is_of_use() -> None:
     """Each names a bound that there is and a tier that there is, and no earlier entry hides a later one."""
     for entries in (table.policy(), *(table.of_kind(kind) for kind in table.listed())):
         for at, entry in enumerate(entries):
-            assert not entry.when or entry.when in BOUNDS
-            assert {entry.tier, entry.otherwise} <= set(range(len(TIERS)))
+            assert {bound for bound, _ in entry.bounds} <= set(BOUNDS)
+            assert {entry.tier, *(tier for _, tier in entry.bounds)} <= set(range(len(TIERS)))
             concrete = tuple("x" if step == "*" else step for step in entry.path if step != "**")
             if "**" not in entry.path:
                 assert not any(table.matches(other.path, concrete) for other in entries[:at]), entry.path
-    used = {entry.when for entry in (*table.policy(), *(e for kind in table.listed() for e in table.of_kind(kind)))}
-    assert used - {""} == set(BOUNDS)
+    listed = (*table.policy(), *(entry for kind in table.listed() for entry in table.of_kind(kind)))
+    assert {bound for entry in listed for bound, _ in entry.bounds} == set(BOUNDS)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -128,13 +128,77 @@ def test_a_bound_survives_every_value(bound: str, old: Any, new: Any) -> None:
         ("pace", "30s", "15s", True),
         ("pace", "30s", "24h", False),
         ("pace", "30s", "9999m", False),
+        ("forward", "v1.20.0", "v1.16.1", False),
+        ("forward", "v0.20.0", "v0.20.1", True),
+        ("forward", "4.6.0-4.8.3-distroless", "4.6.0-4.8.2-distroless", False),
+        ("forward", "4.6.0-4.8.3-distroless", "4.6.1-4.8.4-distroless", True),
+        ("forward", "v1.2.0", "custom", False),
+        ("image_forward", "a.example.com:5000/b:1.1", "a.example.com:5000/b:1.0", False),
+        ("image_forward", "a.example.com:5000/b:1.1", "a.example.com:5000/b:1.10", True),
+        ("pulled", "IfNotPresent", "Never", False),
+        ("reconciled", "1m", "1h0m0s", True),
+        ("reconciled", "1m", "8760h", False),
+        ("evaluated", None, "1s", False),
+        ("settled", 0, 2000000000, False),
+        ("some", 2, 0, False),
+        ("some", 2, 10, True),
+        ("some", 2, 11, False),
+        ("some", 20, 80, True),
+        ("some", 50, 101, False),
+        ("grace", 60, 0, False),
+        ("grace", None, 15, True),
         ("own_series", None, "up", False),
+        ("own_series", None, "cluster:cpu:sum", False),
+        ("own_series", None, "cluster:gpu_util:avg", True),
+        ("own_series", None, "lab:util:avg", True),
         ("own_series", None, "gpu:busy:avg", True),
     ],
 )
 def test_bounds(bound: str, old: Any, new: Any, within: bool) -> None:
     """What is within, and what is not."""
     assert BOUNDS[bound](Leaf(("x",), old, new, {}, {})) is within
+
+
+@pytest.mark.parametrize(
+    ("how", "what", "old", "new", "within"),
+    [
+        ("limits", "memory", None, "4Mi", False),
+        ("limits", "memory", None, "512Mi", True),
+        ("limits", "memory", "20Gi", "200Mi", False),
+        ("limits", "memory", "64Mi", "48Mi", True),
+        ("limits", "memory", "64Mi", None, True),
+        ("requests", "cpu", None, 5000, False),
+        ("requests", "cpu", None, "100m", True),
+        ("requests", "cpu", "8", "32", True),
+        ("requests", "cpu", "8", "33", False),
+        ("requests", "memory", "128Mi", "256Mi", True),
+        ("limits", "nvidia.com/gpu", None, 1, False),
+    ],
+)
+def test_amounts(how: str, what: str, old: Any, new: Any, within: bool) -> None:
+    """A pod that starts and fits on a node: near what was, or above what programs need and nodes have."""
+    assert BOUNDS["amount"](Leaf(("devicePlugin", "resources", how, what), old, new, {}, {})) is within
+
+
+@pytest.mark.parametrize(
+    ("bound", "old", "new", "within"),
+    [
+        ("sharing", "version: v1", "version: v1\nsharing: {mps: {resources: []}}", True),
+        ("sharing", None, "version: v1\nflags: {migStrategy: none}", True),
+        ("sharing", None, "version: v1\nflags: {nvidiaDriverRoot: /x}", False),
+        ("sharing", None, "- no map", False),
+        ("sharing", None, "a: [", False),
+        ("mig_layouts", None, "version: v1\nmig-configs: {a: [{devices: all, mig-enabled: false}]}", True),
+        ("mig_layouts", None, "version: v1\nhooks: {a: b}", False),
+        ("vgpu_layouts", None, "version: v1\nvgpu-configs: {a: [{devices: all}]}", True),
+        ("vgpu_layouts", None, "version: v1\nelse: 1", False),
+        ("metrics", None, "DCGM_FI_DEV_GPU_UTIL, gauge, Busy.\n", True),
+        ("metrics", None, "anything else", False),
+    ],
+)
+def test_texts(bound: str, old: Any, new: Any, within: bool) -> None:
+    """A text is judged by what is in it: how GPUs are shared and cut, which metrics there are, and nothing else."""
+    assert BOUNDS[bound](Leaf(("a", "config", "data", "x"), old, new, {}, {})) is within
 
 
 AT = ("carried", "a", "texts", "containers.nvidia-operator-validator.args.0", "text")

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
+from gpustack.review.diff.objects import compare
+from gpustack.review.impact.effects import impact
+from gpustack.review.impact.origin import Fleet, steps
 from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
-from tests.review.impact.requests import Request, Values, judge, request
+from tests.review.impact.requests import Request, Values, judge, loaded, rendered, request
 
+RULES = "monitoring.coreos.com/v1"
 FLEET = ("lab-a100", "train-dgx", "prod-eks", "prod-gke", "edge-rke2")
 
 
@@ -60,6 +65,34 @@ def alert(*rules: Any, name: str = "gpu-alerts") -> Any:
     )
 
 
+def group(*rules: Any, name: str = "gpu-alerts", **values: Any) -> Any:
+    """A PrometheusRule whose group says VALUES."""
+    return thing(RULES, "PrometheusRule", name, spec={"groups": [{"name": "g", "rules": list(rules), **values}]})
+
+
+def plugin(**said: Any) -> Values:
+    """The configuration `default` of the device plugin."""
+    return {
+        "devicePlugin": {"config": {"name": "plugin", "data": {"default": yaml.safe_dump({"version": "v1", **said})}}}
+    }
+
+
+def sized(**resources: Any) -> Values:
+    """An own tool with RESOURCES."""
+    return extra(workload(resources=resources))
+
+
+def spec_of(**values: Any) -> Values:
+    """An own tool whose spec says VALUES."""
+    body = workload()
+    return extra({**body, "spec": {**body["spec"], **values}})
+
+
+ALIASED = "version: &a v1\nsharing: {mps: *a}\n"
+PIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+PROBE = {"initialDelaySeconds": 60, "periodSeconds": 10, "timeoutSeconds": 60, "failureThreshold": 120}
+SLICED = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}
+SLICED_MORE = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
 HOT = {"alert": "Hot", "expr": "DCGM_FI_DEV_GPU_TEMP > 85", "for": "5m"}
 SHARED = {"timeSlicing": {"replicas": 4}}
 WINDOW = {"days": ["sat", "sun"], "start": "20:00", "hours": 12, "timeZone": "Europe/Berlin"}
@@ -178,6 +211,23 @@ NORMAL: dict[str, Request] = {
     "new cluster like another": request(
         "lab-a100", {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}}, new=True
     ),
+    "series of the own": request("lab-a100", extra(alert({"record": "lab:gpu_util:avg", "expr": "avg(a)"}))),
+    "same alert, worse": request(
+        "lab-a100",
+        extra(alert(HOT, {**HOT, "expr": "DCGM_FI_DEV_GPU_TEMP > 95", "labels": {"severity": "critical"}})),
+        extra(alert(HOT)),
+    ),
+    "rules more often": request("lab-a100", extra(group(HOT, interval="30s")), extra(group(HOT, interval="1m"))),
+    "more slices by the plugin's text": request("train-dgx", plugin(sharing=SLICED_MORE), plugin(sharing=SLICED)),
+    "toolkit raised": Request("lab-a100", {}, {"toolkit": {"version": "v1.19.0"}}),
+    "limits of a component": request(
+        "lab-a100", {"devicePlugin": {"resources": {"limits": {"cpu": "1", "memory": "512Mi"}}}}
+    ),
+    "driver's probe longer": request("lab-a100", {"driver": {"startupProbe": {"failureThreshold": 180}}}),
+    "fewer attempts": request("lab-a100", {"reconciler": {"maxAttempts": 1}}),
+    "deadline longer": request("lab-a100", {"reconciler": {"deadlines": {"driver": 7200}}}),
+    "GFD looks more often": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "30s"}]}}),
+    "images always pulled": request("lab-a100", {"devicePlugin": {"imagePullPolicy": "Always"}}),
     "exporter's service": request("lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}),
 }
 
@@ -561,6 +611,41 @@ POWERS: dict[str, Request] = {
     "pull secret": request("lab-a100", {"driver": {"imagePullSecrets": ["other"]}}),
     "priority": request("lab-a100", {"daemonsets": {"priorityClassName": "low"}}),
     "shared GPUs": request("lab-a100", pool("training", sharing=SHARED)),
+    "name of a common alert": request(
+        "lab-a100",
+        extra(
+            alert(
+                {
+                    "alert": "InfoInhibitor",
+                    "expr": "vector(1)",
+                    "labels": {"namespace": "gpu-operator", "severity": "none"},
+                },
+                name="mine",
+            )
+        ),
+    ),
+    "name of another object's alert": request("lab-a100", extra(alert(HOT), alert(HOT, name="b")), extra(alert(HOT))),
+    "alert of another namespace": request("lab-a100", extra(alert({**HOT, "labels": {"namespace": "shop"}}))),
+    "alert that silences": request("lab-a100", extra(alert({**HOT, "labels": {"severity": "none"}}))),
+    "path of the plugin's root": request(
+        "train-dgx",
+        plugin(sharing=SLICED, flags={"plugin": {"deviceListStrategy": ["envvar"], "containerDriverRoot": "/evil"}}),
+        plugin(sharing=SLICED),
+    ),
+    "new text of the plugin with a root": request("train-dgx", plugin(flags={"plugin": {"passDeviceSpecs": True}})),
+    "text of the plugin with an alias": request(
+        "train-dgx",
+        {
+            "devicePlugin": {
+                "config": {
+                    "name": "plugin",
+                    "create": True,
+                    "data": {"default": "version: &a v1\nsharing: {mps: *a}\n"},
+                }
+            }
+        },
+    ),
+    "digest that nobody locked": request("lab-a100", {"cluster": {"imageDigests": {PIN: f"sha256:{'c' * 64}"}}}),
 }
 OUTAGES: dict[str, Request] = {
     "older driver": request("lab-a100", {"driver": {"version": "580.126.20"}}),
@@ -578,9 +663,117 @@ OUTAGES: dict[str, Request] = {
     ),
     "alert silenced": request("lab-a100", extra(alert({**HOT, "for": "999h"})), extra(alert(HOT))),
     "alerts less": request("lab-a100", extra(alert(HOT)), extra(alert(HOT, {**HOT, "alert": "Hotter"}))),
+    "Flux looks once a year": request("train-dgx", {"gitops": {"flux": {"interval": "8760h"}}}),
+    "rules once a year": request("lab-a100", extra(group(HOT, interval="8760h")), extra(group(HOT))),
+    "rules without a pause": request("lab-a100", extra(group(HOT, interval="1s")), extra(group(HOT))),
+    "ConfigMap for ever": request(
+        "lab-a100",
+        extra(thing("v1", "ConfigMap", "h", data={"a": "b"}, immutable=True)),
+        extra(thing("v1", "ConfigMap", "h", data={"a": "b"})),
+    ),
+    "driver's probe that fails at once": request(
+        "lab-a100",
+        {
+            "driver": {
+                "startupProbe": {
+                    "initialDelaySeconds": 0,
+                    "periodSeconds": 1,
+                    "timeoutSeconds": 1,
+                    "failureThreshold": 1,
+                }
+            }
+        },
+    ),
+    "driver without memory": request("lab-a100", {"driver": {"resources": {"limits": {"memory": "8Mi"}}}}),
+    "driver never pulled": request("lab-a100", {"driver": {"imagePullPolicy": "Never"}}),
+    "plugin without memory": request("lab-a100", {"devicePlugin": {"resources": {"limits": {"memory": "4Mi"}}}}),
+    "plugin on no node": request("lab-a100", {"devicePlugin": {"resources": {"requests": {"cpu": 5000}}}}),
+    "plugin with a hundredth": request(
+        "lab-a100",
+        {"devicePlugin": {"resources": {"limits": {"memory": "200Mi"}}}},
+        {"devicePlugin": {"resources": {"limits": {"memory": "20Gi"}}}},
+    ),
+    "reconciler without memory": request("lab-a100", {"reconciler": {"resources": {"limits": {"memory": "1Mi"}}}}),
+    "reconciler in a hurry": request("lab-a100", {"reconciler": {"deadlines": {"driver": 600}}}),
+    "toolkit back": request("lab-a100", {"toolkit": {"version": "v1.16.1"}}),
+    "plugin back": request("lab-a100", {"devicePlugin": {"version": "v0.14.0"}}),
+    "exporter's second number back": request("lab-a100", {"dcgmExporter": {"version": "4.6.0-4.7.9-distroless"}}),
+    "own tool back": request(
+        "lab-a100", extra(workload(image="registry.example.com/tools/a:0.0.1")), extra(workload())
+    ),
+    "scraped once a year": request("lab-a100", {"dcgmExporter": {"serviceMonitor": {"interval": "8760h"}}}),
+    "scraped in no time": request("lab-a100", {"dcgmExporter": {"serviceMonitor": {"scrapeTimeout": "1ms"}}}),
+    "label by which Prometheus finds it": request(
+        "lab-a100",
+        {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"release": "b"}}}},
+        {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"release": "a"}}}},
+    ),
+    "label by which Prometheus finds it, gone": Request(
+        "lab-a100", {}, {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"release": "a"}}}}
+    ),
+    "own tool a hundred thousand times": request("lab-a100", spec_of(replicas=100000), extra(workload())),
+    "own tool that is never ready": request("lab-a100", spec_of(minReadySeconds=2000000000), extra(workload())),
+    "own tool on no node": request("lab-a100", sized(requests={"cpu": 100000}), extra(workload())),
+    "own tool without memory": request("lab-a100", sized(limits={"memory": "1Ki"}), extra(workload())),
+    "GFD asleep": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "999999999s"}]}}),
     "another engine": request("lab-a100", {"gitops": {"engine": "flux"}}),
     "tolerations less": Request("lab-a100", {}, {"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
 }
+
+
+def test_a_digest_of_the_lock_is_planned() -> None:
+    """What images.lock has, or another cluster of the base, may be pinned; anything else is power."""
+    digest = f"sha256:{'c' * 64}"
+    one = loaded("lab-a100", {}).spec
+    two = loaded("lab-a100", {"cluster": {"imageDigests": {PIN: digest}}}).spec
+    (step,) = steps(one, two, Fleet.of([one], [two], [(PIN, digest)]))
+    assert step.tier == PLANNED
+    (step,) = steps(one, two, Fleet.of([one, two], [two]))
+    assert step.tier == PLANNED
+    (step,) = steps(one, two, Fleet.of([one], [two], [(PIN, f"sha256:{'d' * 64}")]))
+    assert step.tier == POWER
+
+
+def test_a_new_cluster_may_be_a_copy() -> None:
+    """What another cluster of the base says, and the objects that it brings along, are no news in a new one."""
+    over = {
+        "reconciler": {"breakerFailures": 3},
+        "dcgmExporter": {"config": {"name": "metrics"}},
+        "driver": {"kernelModuleConfig": {"name": "kernel-module"}},
+        "migManager": {"gpuClientsConfig": {"name": "clients"}},
+        "references": [
+            {"kind": "ConfigMap", "name": "metrics", "keys": ["dcgm-metrics.csv"]},
+            {"kind": "ConfigMap", "name": "kernel-module", "keys": ["nvidia.conf"]},
+            {"kind": "ConfigMap", "name": "clients", "keys": ["clients.yaml"]},
+        ],
+        **extra(BINDING, workload()),
+    }
+    there, copy = loaded("lab-a100", over), {**over, "gitops": {"argocd": {"destination": {"name": "lab-b"}}}}
+    here = loaded("lab-a100", copy)
+    changes = compare({}, rendered(here))
+
+    def judged(*others: Any) -> Any:
+        known = Fleet.of([other.spec for other in others], [here.spec])
+        return impact({"c": changes}, {"c": (None, here.spec)}, new={"c"}, fleet=lambda: known)
+
+    assert judged(there).tier == PLANNED
+    assert judged(loaded("lab-a100", {})).tier == POWER
+
+
+@pytest.mark.parametrize(
+    ("over", "rule", "tier"),
+    [
+        ({"cluster": {"kubernetesVersion": "1.35"}}, "IMP705", PLANNED),
+        ({"cluster": {"kubernetesVersion": "1.35"}}, "IMP906", PLANNED),
+        ({"cluster": {"kubernetesVersion": "1.33"}}, "IMP905", OUTAGE),
+        ({"driver": {"upgradePolicy": {"drain": {"force": True}}}}, "IMP905", POWER),
+    ],
+)
+def test_a_policy_that_renders_the_same_is_judged(over: Values, rule: str, tier: int) -> None:
+    """A field that changes is told, though no object does."""
+    one, two = loaded("lab-a100", {}).spec, loaded("lab-a100", over).spec
+    found = impact({"c": ()}, {"c": (one, two)})
+    assert (rule, tier) in {(effect.rule, effect.tier) for effect in found.effects}
 
 
 @pytest.mark.parametrize("name", POWERS)

@@ -49,6 +49,8 @@ def head(found: Compared) -> str:
     """What the comparison comes to, in a line."""
     difference = found.difference
     if not difference.groups:
+        if any(effect.clusters for effect in found.impact.effects):
+            return f"no manifest differs in {counted(difference.total, 'cluster')}, but what policies say does"
         beside = ", but beside what is rendered" if found.impact.effects else ""
         return f"no difference in {counted(difference.total, 'cluster')}{beside}"
     clusters = len({cluster for group in difference.groups for cluster in group.clusters})

@@ -1,0 +1,185 @@
+"""Tests by which the lists of tiers bound amounts: how long, how much, how many.
+
+Solves: a field that is harmless at 30s stops what it paces at 8760h, and a limit of 4Mi stops its pod, on every node.
+So an amount is held against what stood there before (or the default), and against floors and ceilings where nothing
+did. Half of it, or four times, is what people do in a week; what is beyond is told as an outage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from ...catalog import _data
+from ...policy import quantities
+from .leaves import Leaf
+
+LEAST, MOST = Fraction(1, 2), 4
+"""How much less and more than before is a usual step."""
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[wdhms]))+")
+_PACE = re.compile(r"([0-9]{1,4})(ms|s|m)")
+SLOWEST = 300
+"""Seconds between two measurements above which what is measured is no longer what happens."""
+MIB = 2**20
+FLOORS = {"cpu": Fraction(1, 10), "memory": Fraction(128 * MIB), "ephemeral-storage": Fraction(128 * MIB)}
+"""Limits below which programs don't start; the half of what a limit was is enough, too."""
+LOWEST = {"cpu": Fraction(1, 100), "memory": Fraction(32 * MIB), "ephemeral-storage": Fraction(16 * MIB)}
+SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage": Fraction(10240 * MIB)}
+"""Requests that every node with GPUs has room for."""
+LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
+INSTALLS = {"driver", "drivers", "vgpuManager"}
+"""Sections whose containers build modules of the kernel, for which a limit of little is none."""
+PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
+"""What Kubernetes takes for what a probe doesn't say."""
+
+
+def seconds(value: Any) -> float | None:
+    """How long VALUE, a duration such as 1m30s, is; None for what is none."""
+    text = str(value)
+    if not _DURATION.fullmatch(text) or len(text) > quantities.LONGEST:
+        return None
+    return quantities.milliseconds(text) / 1000
+
+
+def _near(old: Any, new: Any) -> bool:
+    """Whether NEW is a usual step from OLD, both numbers."""
+    return type(old) in {int, float} and type(new) in {int, float} and old * LEAST <= new <= old * MOST
+
+
+def _whole(leaf: Leaf, least: int, most: int) -> bool:
+    return leaf.new is None or (type(leaf.new) is int and least <= leaf.new <= most)
+
+
+def pace(leaf: Leaf) -> bool:
+    """Whether something is scraped often enough to be seen."""
+    found = _PACE.fullmatch(str(leaf.new)) if leaf.new is not None else None
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0}
+    return leaf.new is None or (found is not None and 1 <= int(found[1]) * units[found[2]] <= SLOWEST)
+
+
+def evaluated(leaf: Leaf) -> bool:
+    """Whether rules are evaluated often enough to alert, and not so often that they are a load."""
+    found = seconds(leaf.new)
+    return leaf.new is None or (found is not None and 5 <= found <= SLOWEST)
+
+
+def reconciled(leaf: Leaf) -> bool:
+    """Whether an engine looks often enough for what is merged and for drift, from 10 seconds to an hour."""
+    found = seconds(leaf.new)
+    return leaf.new is None or (found is not None and 10 <= found <= 3600)
+
+
+def variable_paced(leaf: Leaf) -> bool:
+    """Whether a variable that says how often, says a second to five minutes; the exporter counts milliseconds."""
+    *_, name, key = leaf.path
+    if key != "value" or "INTERVAL" not in name or leaf.new is None:
+        return True
+    text = str(leaf.new)
+    found = (
+        int(text) / (1000 if name.startswith("DCGM_") else 1) if re.fullmatch(r"[0-9]{1,9}", text) else seconds(text)
+    )
+    return found is not None and 1 <= found <= SLOWEST
+
+
+def amount(leaf: Leaf) -> bool:
+    """Whether a request or limit of what every node has is a usual one: a pod that starts, and fits on a node."""
+    *_, how, what = leaf.path
+    if what not in FLOORS or how not in {"limits", "requests"}:
+        return False
+    if leaf.new is None:
+        return True
+    try:
+        new = quantities.size(leaf.new)
+        old = quantities.size(leaf.old) if leaf.old is not None else None
+    except (TypeError, ValueError):
+        return False
+    floor = FLOORS[what] * (8 if leaf.path[0] in INSTALLS else 1) if how == "limits" else LOWEST[what]
+    least = floor if old is None else max(old * LEAST, LOWEST[what])
+    most = LARGEST[what] if how == "limits" and old is None else SMALL[what] if old is None else old * MOST
+    if how == "requests":
+        least, most = min(least, LOWEST[what]), max(most, SMALL[what])
+    return least <= new <= min(max(most, SMALL[what]), LARGEST[what])
+
+
+def probe(leaf: Leaf) -> bool:
+    """Whether a probe leaves its program as long as it did, by half, and finds a dead one in an hour or so."""
+    if leaf.path[-2] == "readinessProbe" and leaf.path[-1] not in PROBE:
+        return False
+    if leaf.path[-1] not in {*PROBE, "successThreshold"} or not _whole(leaf, 0, 3600):
+        return False
+    old, new = (_probe(side, leaf.path[:-1]) for side in (leaf.olds, leaf.news))
+    if new is None:
+        return True
+    starts = leaf.path[-2] == "startupProbe"
+    least, answer = (120 if starts else 20), 1
+    if old is not None:
+        least, answer = max(least if starts else 10, int(old[0] * LEAST)), max(1, int(old[1] * LEAST))
+    most = max(3600, old[0] * MOST if old else 0)
+    return least <= new[0] <= min(most, 6 * 3600) and answer <= new[1] <= max(120, old[1] * MOST if old else 0)
+
+
+def _probe(side: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> tuple[int, int] | None:
+    """How long the probe at PATH waits in all, and for one answer; None where there is none."""
+    said = {name: side.get((*path, name)) for name in PROBE}
+    if all(value is None for value in said.values()):
+        return None
+    found = {name: value if type(value) is int else PROBE[name] for name, value in said.items()}
+    return found["initialDelaySeconds"] + found["periodSeconds"] * found["failureThreshold"], found["timeoutSeconds"]
+
+
+def deadline(leaf: Leaf) -> bool:
+    """Whether a step on a node has at least half of the time that it had, and four times as much at most."""
+    old = leaf.old if leaf.old is not None else default(leaf)
+    return leaf.new is None or _near(old, leaf.new)
+
+
+def default(leaf: Leaf) -> Any:
+    """What holds where the policy doesn't say what LEAF is about; None where nobody listed it."""
+    return _data.load("tiers")["defaults"].get(".".join(leaf.path))
+
+
+def some(leaf: Leaf) -> bool:
+    """Whether there are some copies, as many as a cluster bears: 10, or four times what there were, and 100 at most."""
+    old = leaf.old if type(leaf.old) is int else 1
+    return _whole(leaf, 1, min(100, max(10, old * MOST)))
+
+
+def settled(leaf: Leaf) -> bool:
+    """Whether a pod counts as available within ten minutes."""
+    return _whole(leaf, 0, 600)
+
+
+def revisions(leaf: Leaf) -> bool:
+    """Whether there is a revision to go back to."""
+    return _whole(leaf, 1, 100)
+
+
+def progress(leaf: Leaf) -> bool:
+    """Whether a roll-out has time, and is known to have failed within two hours."""
+    return _whole(leaf, 60, 7200)
+
+
+def grace(leaf: Leaf) -> bool:
+    """Whether a program that ends has time for it: half of what it had (30 seconds, where nothing is said), and an hour
+    at most.
+    """
+    old = leaf.old if type(leaf.old) is int else 30
+    return _whole(leaf, max(1, min(old, 3600) // 2), 3600)
+
+
+AMOUNTS = (
+    pace,
+    evaluated,
+    reconciled,
+    variable_paced,
+    amount,
+    probe,
+    deadline,
+    some,
+    settled,
+    revisions,
+    progress,
+    grace,
+)
