@@ -12,7 +12,7 @@ from ..compiler import fleet
 from ..compiler.foreign import REMEDY
 from ..compiler.index import index_of
 from ..compiler.output import Change
-from . import common, staged
+from . import common, staged, strays
 from .render import as_json
 from .text import print_findings, printable
 
@@ -28,6 +28,9 @@ def run(options: argparse.Namespace) -> int:
     with common.project(options) as project:
         outcome = fleet.stale(project, paths, prune=not options.policies, progress=common.progress_line(options))
     outcome = dataclasses.replace(outcome, changes=[with_index(change) for change in outcome.changes])
+    chosen = [change.cluster for change in outcome.changes] if options.policies else None
+    hidden = strays.beside_git(outcome.foreign, outcome.changes, Path(options.out), chosen)
+    outcome = dataclasses.replace(outcome, foreign=tuple(sorted([*outcome.foreign, *hidden])))
     old = [change for change in outcome.changes if change.any]
     wrong = staged.missing(options)
     code = 3 if old or wrong or outcome.foreign else 0

@@ -95,7 +95,7 @@ class Sides:
     old: Policies | None = None
     new: Policies | None = None
     touched: Mapping[str, Content] = field(default_factory=dict)
-    """Files that steer the review and are others, with the content of both sides."""
+    """Files beside policies and the rendered folder that are others, with the content of both sides."""
     foreign: Sequence[Foreign] = ()
     """What lies in the rendered folder and isn't rendered."""
 
@@ -240,6 +240,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     there_before = {path: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
     blobs = {path: entry.blob for path, entry in there_before.items() if entry.mode.startswith("100")}
     known = unchanged(after, folder, git.algorithm)
+    staged = git.staged(".")
     foreign = Proposed(
         git,
         project,
@@ -248,10 +249,11 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         {path.removeprefix(f"{folder}/"): entry for path, entry in there_before.items()},
         {path: entry for path, entry in merged.items() if entry.mode == "160000"},
         after.policies.sources,
-    ).strays()
+    ).strays(staged)
+    others = touched(git, merged, staged, folder)
     if not blobs:
         side, old = rendered_there(git, commit, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, touched(git, commit), foreign)
+        return Sides(side, after.side, old, after.policies, others, foreign)
     found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
     unread: dict[str, list[tuple[dict[str, str], str]]] = {}
     for path, blob in blobs.items():
@@ -272,7 +274,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         unread or after.side.names() - before.names() or same != after.policies.sources.keys()
     )
     then = read_there(git, commit, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, then, after.policies, touched(git, commit), foreign)
+    return Sides(before, after.side, then, after.policies, others, foreign)
 
 
 def pins() -> Iterator[tuple[str, str]]:

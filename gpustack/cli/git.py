@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -214,7 +215,32 @@ class Git:
     def commit(self, reference: str) -> str:
         """The commit that REFERENCE names. Raises InputError."""
         refuse_option(reference)
+        self._refuse_ambiguous(reference)
         return self.ask("rev-parse", "--verify", f"{reference}^{{commit}}", about=reference).strip()
+
+    def _refuse_ambiguous(self, reference: str) -> None:
+        """Raise InputError where REFERENCE is a name that a tag and a branch have, or several refs, for other commits:
+        whoever may push a tag would choose what everybody's changes are compared with.
+        """
+        name = re.split(r"[~^:]|@\{", reference, maxsplit=1)[0]
+        if name in {"", "@", "HEAD"} or name.startswith("refs/") or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
+            return
+        places = [f"refs/{each}{name}" for each in ("", "tags/", "heads/", "remotes/")] + [f"refs/remotes/{name}/HEAD"]
+        shape = "--format=%(objectname) %(*objectname) %(refname)"
+        listed = self._run(["for-each-ref", shape, *places, f"refs/remotes/*/{name}"])
+        lines = [line.split(" ", 2) for line in os.fsdecode(listed.stdout).splitlines()]
+        found = {ref: peeled or direct for direct, peeled, ref in lines}
+        mine = {ref: commit for ref, commit in found.items() if ref in places}
+        if f"refs/tags/{name}" in found:  # Git takes the tag, and a remote's branch may be meant
+            mine |= {ref: commit for ref, commit in found.items() if ref.endswith(f"/{name}")}
+        if re.fullmatch(r"[0-9a-f]{7,}", name) and mine:
+            ids = self._run(["rev-parse", f"--disambiguate={name}"])
+            mine |= {commit: commit for commit in os.fsdecode(ids.stdout).split()}
+        if len(set(mine.values())) > 1:
+            what = f"{reference!r} is ambiguous: {', '.join(f'{ref} ({mine[ref][:10]})' for ref in sorted(mine))}"
+            why = "Git would take one of them, a tag before a branch, and they are not the same commit"
+            whole = " or ".join(ref for ref in sorted(mine, key=lambda ref: "/tags/" in ref) if ref.startswith("refs/"))
+            raise InputError(Finding("GPU022", "error", what, why=why, remedy=f"give the full commit id, or {whole}"))
 
     def head(self) -> str:
         """The commit that is checked out, "" where there is none yet."""
@@ -267,6 +293,17 @@ class Git:
             mode, blob, stage = head.split()
             found[self.named(path)] = Entry(mode, blob if stage == "0" else "")
         return found
+
+    def overlooked(self, folder: str | Path) -> set[str]:
+        """The paths below FOLDER, from the root, of which this clone's index says not to look at the work tree: sparse,
+        skip-worktree and assume-unchanged.
+        """
+        place = self.place(folder)
+        if place is None:
+            return set()
+        words = ["ls-files", "-v", "-z", "--full-name", "--", self.named(place) or "."]
+        lines = filter(None, self.ask(*words).split("\0"))
+        return {self.named(line[2:]) for line in lines if line[0] == "S" or line[0].islower()}
 
     def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
         """For each of PATHS, and each of the attributes NAMES: path, attribute and what it says."""

@@ -1,47 +1,83 @@
-"""Files that steer the review, as they are merged and as they are proposed."""
+"""Files beside policies and what they render to, as they are merged and as they are proposed.
+
+What is proposed is the work tree, and what Git has staged where the work tree shows it otherwise or not at all: a file
+that is committed and not checked out is proposed all the same. What Git is told to ignore isn't, but for the folders
+and files that are known to steer.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import GpustackError
 from ..policy.regular import read_regular
+from .git import Entry, blob_name
 
 if TYPE_CHECKING:
     from ..review.steering import Content
     from .git import Git
 
+MARKS = {"120000": b"link\n", "100755": b"executable\n"}
+"""What the content of a file that isn't plain begins with here."""
+Shown = tuple[str, bytes]
+"""The mode of a file of the work tree, as Git has it, and its content."""
 
-def touched(git: Git, commit: str) -> dict[str, Content]:
-    """The files that steer the review and are not what they are at COMMIT, by their paths from the current folder. A
-    link is none: where one takes a file's place, the file is gone.
+
+def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], out: str) -> dict[str, Content]:
+    """The files that are not as they are MERGED and that nobody else judges, by their paths from the current folder.
+    STAGED is what is in the index, OUT the rendered folder.
     """
-    there = dict(_merged(git, commit))
-    content = dict(git.contents(there.values()))
-    here = {path: _read(path) for path in _proposed()}
-    both = {path: (content.get(there.get(path, "")), here.get(path)) for path in sorted({*there, *here})}
-    return {path: pair for path, pair in both.items() if pair[0] != pair[1]}
+    from ..review.steering import inert
+
+    overlooked = git.overlooked(".")
+    changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
+    for path in sorted({*merged, *staged, *_untracked(git), *_known()}):
+        then = _plain(merged.get(path))
+        entry = staged.get(path)
+        now = then if entry and not entry.blob else _plain(entry)  # what is being merged isn't proposed yet
+        if inert(path, out):
+            continue
+        shown = _read(path, now)
+        if (shown is None and path in overlooked) or _is(git, shown, then):
+            if now != then:
+                changed[path] = then, now
+        elif not (now == then and _is(git, shown, then, lines=True)):
+            changed[path] = then, shown
+    entries = [each for pair in changed.values() for each in pair if isinstance(each, Entry)]
+    content = dict(git.contents(entry.blob for entry in entries))
+
+    def text(side: Entry | Shown | None) -> bytes | None:
+        if side is None:
+            return None
+        mode, data = (side.mode, content[side.blob]) if isinstance(side, Entry) else side
+        return MARKS.get(mode, b"") + data
+
+    return {path: (text(then), text(after)) for path, (then, after) in changed.items()}
 
 
-def _merged(git: Git, commit: str) -> Iterator[tuple[str, str]]:
-    """The steering files at COMMIT, and the names of their contents."""
-    from ..review.steering import FOLDERS, steers
-
-    top = git.ask(
-        "ls-tree", "-z", "--full-tree", "--name-only", commit, *([git.prefix] if git.prefix else []), about=commit
-    )
-    names = [name.removeprefix(git.prefix) for name in top.split("\0") if name]
-    parts = [name for name in names if steers(name)]
-    parts += [name for name in names if f"{name.lower()}/" in FOLDERS]
-    for part in (*parts, "docs/CODEOWNERS", "policies/waivers.yaml"):
-        yield from git.files(commit, part).items()
+def _plain(entry: Entry | None) -> Entry | None:
+    """ENTRY; None for a submodule, which is told as that (strays.py)."""
+    return None if entry is None or entry.mode == "160000" else entry
 
 
-def _proposed() -> Iterator[str]:
-    """The steering files of the current folder."""
+def _is(git: Git, shown: Shown | None, entry: Entry | None, *, lines: bool = False) -> bool:
+    """Whether what is SHOWN is ENTRY, with LINES also where its lines only end otherwise, as some are checked out."""
+    if shown is None or entry is None:
+        return shown is None and entry is None
+    mode, data = shown
+    return entry == Entry(mode, blob_name(git.algorithm, data.replace(b"\r\n", b"\n") if lines else data))
+
+
+def _untracked(git: Git) -> list[str]:
+    """The files that Git doesn't know and isn't told to ignore: the next commit may have them."""
+    return [path for path in git.ask("ls-files", "-z", "--others", "--exclude-standard").split("\0") if path]
+
+
+def _known() -> Iterator[str]:
+    """The files of the current folder that are known to steer, ignored ones too."""
     from ..review.steering import FOLDERS, steers
 
     for entry in sorted(os.scandir("."), key=lambda one: one.name):
@@ -53,11 +89,16 @@ def _proposed() -> Iterator[str]:
     yield from (name for name in ("docs/CODEOWNERS", "policies/waivers.yaml") if os.path.lexists(name))
 
 
-def _read(path: str) -> bytes | None:
-    """What is in PATH; None for what is no regular file."""
-    if Path(path).is_symlink():
-        return None
+def _read(path: str, staged: Entry | None) -> Shown | None:
+    """What PATH is in the work tree; None where there is neither file nor link. Whether it can be executed is as it is
+    STAGED: not every file system knows.
+    """
     try:
-        return read_regular(Path(path))
-    except (GpustackError, OSError):
+        if Path(path).is_symlink():
+            return "120000", os.fsencode(Path(path).readlink())
+        content = read_regular(path, follow=False)
+        if staged and staged.mode.startswith("100"):
+            return staged.mode, content
+        return "100755" if Path(path).stat().st_mode & stat.S_IXUSR else "100644", content
+    except OSError:
         return None

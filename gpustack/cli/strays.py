@@ -12,7 +12,8 @@ import argparse
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,12 +22,16 @@ from ..compiler import foreign, index
 from ..compiler.foreign import WHY, Foreign
 from ..compiler.index import INDEX
 from ..gitops.place import FOLDER
+from ..model import Finding, GpustackError
+from ..policy import programs
 from ..policy.regular import read_regular
 from . import common
-from .git import Entry, Git, blob_name
+from .git import Entry, Git, blob_name, same
+from .text import print_findings
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
+    from ..compiler.output import Change
 
 MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"
 CONVERTED = ("filter", "ident", "working-tree-encoding")
@@ -42,7 +47,7 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
 
     out = Path(options.out)
     if not Path(common.POLICIES).is_dir() or os.path.realpath(out.absolute().parent) != os.path.realpath(Path.cwd()):
-        return by_index(out, clusters)
+        return sorted([*by_index(out, clusters), *of_git(out, clusters)])
     settings = {"no_cache": False, "jobs": None, "today": None, **vars(options)}
     with common.project(argparse.Namespace(**settings)) as project:
         fleet_paths = common.select([])
@@ -61,7 +66,78 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
                 for path in paths_there
                 if os.path.lexists(path) and path not in told
             ]
-    return sorted(found)
+    return sorted([*found, *beside_git(found, outcome.changes, out, clusters)])
+
+
+def beside_git(
+    found: Sequence[Foreign], changes: Sequence[Change], out: Path, clusters: Sequence[str] | None
+) -> list[Foreign]:
+    """What Git has in OUT, for CLUSTERS or as a whole, and is neither among FOUND nor among what CHANGES write."""
+    written = {os.path.normpath(out / change.cluster / name) for change in changes for name in change.written}
+    told = {each.path for each in found}
+    return [each for each in of_git(out, clusters, written) if each.path not in told]
+
+
+def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection[str] = ()) -> list[Foreign]:
+    """What Git has staged below OUT, for CLUSTERS or as a whole, and the work tree doesn't show, less what is WRITTEN
+    by the next render; and what Git's attributes turn into another. Nothing where there is no clone, or no Git.
+    """
+    here = Path.cwd()
+    if not any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) or not programs.find("git"):
+        return []
+    try:
+        git = Git("Git knows what is committed", "install Git")
+        place = git.place(out)
+        if place is None:
+            return []
+        folder = git.named(place)
+        staged = git.staged(folder)
+        found = list(_not_shown(git, folder, staged, written))
+        found += converted(git, folder, [*staged, *git.staged(common.POLICIES)]) if clusters is None else ()
+    except GpustackError as error:
+        what = f"Git can't be asked what is committed: {error.findings[0].what}"
+        print_findings([Finding("GPU022", "warning", what, remedy=error.findings[0].remedy)], sys.stderr)
+        return []
+    from ..policy.allowed import allowed
+
+    listed = {path: spec.sha256 for path, spec in allowed(here).items()}
+    mine = [each for each in found if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
+    return [each for each in mine if each.path.removeprefix(f"{folder}/") not in listed]
+
+
+def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Collection[str]) -> Iterator[Foreign]:
+    """What is STAGED below FOLDER and the work tree shows otherwise, or not at all. What an earlier render wrote, and
+    a later one has deleted, is not yet staged as that: the staged indexes list it.
+    """
+    gone = {}
+    overlooked = git.overlooked(folder)
+    for path, entry in staged.items():
+        if entry.mode == "160000":
+            yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+        elif entry.mode == "120000" and not Path(path).is_symlink():
+            yield Foreign(path, "link", WHY["link"])
+        elif not os.path.lexists(path):
+            if path not in written and entry.blob:
+                gone[path] = entry
+        elif path in overlooked and not same(Path(path), entry):
+            yield Foreign(path, "content", "another content is committed than the work tree shows")
+    if not gone:
+        return
+    start = f"{folder}/{INDEX}/"
+    wanted = {path: entry.blob for path, entry in {**gone, **staged}.items() if path in gone or path.startswith(start)}
+    contents = dict(git.contents(blob for blob in wanted.values() if blob))
+    lists = {
+        path.removeprefix(start).removesuffix(".json"): listing(claims(contents[blob]))
+        for path, blob in wanted.items()
+        if path.startswith(start) and blob
+    }
+    for path, entry in gone.items():
+        name = path.removeprefix(f"{folder}/")
+        own = name if name.startswith(f"{FOLDER}/") else name.partition("/")[2]
+        digest = hashlib.sha256(contents[entry.blob]).hexdigest()
+        pruned = path not in overlooked and (path.startswith(start) or lists.get(whose(name), {}).get(own) == digest)
+        if not pruned:
+            yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
 
 
 def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
@@ -110,11 +186,10 @@ class Proposed:
         """The folder itself."""
         return Path(self.folder)
 
-    def strays(self) -> list[Foreign]:
-        """What is proposed and isn't rendered, with paths as people write them."""
+    def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
+        """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
         from ..policy.allowed import allowed
 
-        staged = self.git.staged(".")
         mine = {
             path.removeprefix(f"{self.folder}/"): entry
             for path, entry in staged.items()
@@ -126,9 +201,7 @@ class Proposed:
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
             inside = {*self._on_disk(there), *self._in_git(there, mine)}
             found += foreign.less(one_each(inside), self.out, digests)
-            found += self._converted(
-                sorted(path for path in staged if path.startswith((f"{self.folder}/", "policies/")))
-            )
+            found += converted(self.git, self.folder, staged)
         return sorted(found)
 
     def _submodules(self, staged: Mapping[str, Entry]) -> Iterator[Foreign]:
@@ -167,25 +240,15 @@ class Proposed:
     def _in_git(self, there: Mapping[str, foreign.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
         """What Git has staged, or committed, and the work tree shows otherwise, or not at all."""
         for path, entry in staged.items():
-            same = self.merged.get(path) == entry
+            known = self.merged.get(path) == entry
             if entry.mode == "160000":
                 yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
-            elif entry.mode == "120000" and (path not in there or there[path].kind != "link") and not same:
+            elif entry.mode == "120000" and (path not in there or there[path].kind != "link") and not known:
                 yield Foreign(path, "link", WHY["link"])
             elif entry.mode == "100755" and path in there and not there[path].executable:
                 yield Foreign(path, "mode", WHY["mode"])
-            elif path not in there and not same and entry.blob != self.made.get(path):
+            elif path not in there and not known and entry.blob != self.made.get(path):
                 yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
-
-    def _converted(self, paths: Sequence[str]) -> Iterator[Foreign]:
-        """Attributes by which what is checked out, and looked at, is not what is committed."""
-        said = self.git.attributes(paths, CONVERTED)
-        for name in CONVERTED:
-            hit = [path for path, which, value in said if which == name and value not in {"unspecified", "unset"}]
-            if hit:
-                more = f" and {len(hit) - 1} more" if len(hit) > 1 else ""
-                why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"
-                yield Foreign(hit[0], "content", why)
 
     def _content(self, path: str) -> bytes | None:
         """What the file PATH holds, None where it can't be read."""
@@ -234,6 +297,19 @@ class Proposed:
         return (
             "" if fleet.rendered(self.project, source).indexed_as(content) else "it lists other files than are rendered"
         )
+
+
+def converted(git: Git, folder: str, staged: Iterable[str]) -> Iterator[Foreign]:
+    """Attributes by which what is checked out of STAGED, below FOLDER and policies/, and looked at is not what is
+    committed.
+    """
+    said = git.attributes(sorted(path for path in staged if path.startswith((f"{folder}/", "policies/"))), CONVERTED)
+    for name in CONVERTED:
+        hit = [path for path, which, value in said if which == name and value not in {"unspecified", "unset"}]
+        if hit:
+            more = f" and {len(hit) - 1} more" if len(hit) > 1 else ""
+            why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"
+            yield Foreign(hit[0], "content", why)
 
 
 def listing(data: Mapping[str, object]) -> dict[str, str]:

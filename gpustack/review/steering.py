@@ -1,12 +1,15 @@
-"""Files that steer the review: what CI runs, what it runs with, and what is let pass.
+"""Files that a change touches beside policies and what they render to: what CI runs, what it runs with, what is let
+pass, and all that nobody knows.
 
-Solves: a pull request that changes these judges itself. Which they are stands here alone: `diff` tells those that
-a change touches, and `init` asks for owners of the same.
+Solves: a pull request that changes what steers the review judges itself, and no list of such files is ever complete:
+bots, engines, editors and shells each read files of their own. So what is known is the other half: what gpustack reads
+and judges, and text that nothing reads (`inert`). `diff` tells every other file that a change touches.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator, Mapping
 
 import yaml
@@ -35,11 +38,18 @@ FILES = (
     *("CODEOWNERS", "docs/CODEOWNERS", "images.lock", "dist.allow.yaml", "gpustack.lock"),
     *("waivers.yaml", "policies/waivers.yaml", "acceptances.yaml"),
 )
-"""Files, by their paths from the project on; * is anything but a slash. Below .github and .gitlab all are meant."""
+"""Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
+.gitlab all are meant. `init` asks for owners of them."""
+JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/layers/[^/.][^/]*\.yaml")
+"""What is read as a policy or a layer: `diff` tells what a change of it does."""
+TEXT = re.compile(r"(.*/)?[^/]+\.md|docs/(.*/)?[^/]+\.(png|svg|txt)|LICENSE|NOTICE")
+"""What people read, and nothing else does."""
+ORDERS = {"agents.md", "claude.md", "gemini.md", "requirements.txt", "constraints.txt"}
+"""What looks like text and is followed: by programs that write or review changes, by installers."""
 ACCEPTANCES = "acceptances.yaml"
 LOCK = lock.FILE
 Content = tuple[bytes | None, bytes | None]
-"""A file before and after; None where there is none, or something else."""
+"""A file before and after; None where there is none. What is no plain file begins with a word that says so."""
 
 
 def steers(path: str) -> bool:
@@ -49,6 +59,18 @@ def steers(path: str) -> bool:
         return True
     names = [pattern.lower() for pattern in FILES]
     return any(fnmatch.fnmatchcase(low, pattern) and low.count("/") == pattern.count("/") for pattern in names)
+
+
+def inert(path: str, out: str = "dist") -> bool:
+    """Whether a change of the file PATH, from the project on, is judged elsewhere or can't steer anything. OUT is the
+    rendered folder, all of which must be what policies render to.
+    """
+    if path.startswith(f"{out}/"):
+        return True
+    *folders, name = path.split("/")
+    if steers(path) or name.lower() in ORDERS or any(part.startswith(".") for part in (*folders, name)):
+        return False
+    return bool(JUDGED.fullmatch(path) or TEXT.fullmatch(path))
 
 
 def effects(touched: Mapping[str, Content]) -> Iterator[Effect]:
@@ -68,7 +90,15 @@ def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, 
         return UNCLASSIFIED, f"{step}: it says what somebody accepts"
     if path == LOCK:
         return _lock(before, after)
-    return POWER, step
+    return POWER, f"{step}: {_why(path)}"
+
+
+def _why(path: str) -> str:
+    if steers(path):
+        return "it steers the review, or what runs it"
+    if path.startswith(".") or "/." in path or "/" not in path:
+        return "tools look for files in such places, and no list of them is complete"
+    return "gpustack doesn't read it, and nobody knows what does"
 
 
 def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:

@@ -155,6 +155,59 @@ def test_what_steers_the_review_is_told(merged: Project, path: str, tier: int) -
     assert [one["where"] for one in red(merged)] == [path]
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("renovate.json", ".mergify.yml", "OWNERS", ".tekton/x.yaml", ".envrc", ".vscode/settings.json", ".netrc"),
+        *(".sourceignore", "kustomization.yaml", "clusters/flux-system/gotk-sync.yaml", "apps/evil.yaml"),
+        *("policies/.gitattributes", "policies/x.sh", "policies/layers/.x.yaml", "Dist/one/x.yaml", "POLICIES/c.yaml"),
+        *("AGENTS.md", ".claude/x.md", ".github/x.md", "docs/requirements.txt", "docs/conf.py", "schemas/a.json"),
+        *("policies/other/c.yaml", "docs/.hidden/x.md", "x", "distribution/x.yaml"),
+    ],
+)
+@pytest.mark.parametrize("how", ["new", "staged", "committed and not checked out", "link"])
+def test_every_file_that_is_not_known_to_be_inert_is_told(merged: Project, path: str, how: str) -> None:
+    """No list of what steers is complete: whatever gpustack doesn't judge and isn't text is of tier 1."""
+    if how == "link":
+        (merged.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (merged.folder / path).symlink_to("README")
+    else:
+        merged.write(path, "x\n")
+    if how != "new":
+        git(merged, "add", "-Af")
+    if how.startswith("committed"):
+        git(merged, "commit", "-qm", "y")
+        git(merged, "update-index", "--skip-worktree", path)
+        (merged.folder / path).unlink()
+    found = json.loads(merged.run("diff", "--base", "HEAD~1" if how[0] == "c" else "HEAD", "--format", "json").out)
+    told = [(one["rule"], one["tier"], one["where"]) for one in found["impact"]]
+    assert told == [("IMP002", 1, path)]
+
+
+def test_a_file_that_stays_is_not_told(merged: Project) -> None:
+    """What is as it is merged is quiet, also with other ends of lines or not checked out; a mode is a change."""
+    for name in ("tool.sh", "sub/tool.sh", "AGENTS.md"):
+        merged.write(name, "x\ny\n")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    merged.write("tool.sh", "x\r\ny\r\n")
+    git(merged, "update-index", "--skip-worktree", "sub/tool.sh")
+    (merged.folder / "sub/tool.sh").unlink()
+    assert merged.run("diff").code == 0
+    git(merged, "update-index", "--chmod=+x", "AGENTS.md")
+    assert [one["where"] for one in red(merged)] == ["AGENTS.md"]
+
+
+def test_text_and_policies_are_not_told(merged: Project) -> None:
+    """README, docs and licences, and what is judged as a policy or its render, are none of it."""
+    for name in ("README.md", "docs/a.md", "docs/x/y.png", "docs/x.svg", "docs/n.txt", "LICENSE", "NOTICE", "ci.md"):
+        merged.write(name, "x\n")
+    merged.layer("new")
+    assert merged.run("diff").code == 0
+    git(merged, "add", "-A")
+    assert merged.run("diff").code == 0
+
+
 @pytest.mark.parametrize(("digest", "name", "tier"), [("b", "a:1", 1), ("b", "a:2", 3), ("a", "a:1", None)])
 def test_a_lock_is_judged_by_its_digests(merged: Project, digest: str, name: str, tier: int | None) -> None:
     """Another digest under the same name is a swap; another version with its own digest is planned."""

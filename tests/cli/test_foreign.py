@@ -361,3 +361,82 @@ def test_render_warns_and_keeps(merged: Project) -> None:
         assert (ran.code, "warning GPU976: dist/one/base/extra.yaml" in ran.err) == (0, True)
     assert (merged.dist / "one/base/extra.yaml").read_text() == BINDING
     assert merged.run("render", "--format", "json").json["foreign"][0]["path"] == "dist/one/base/extra.yaml"
+
+
+@pytest.mark.parametrize("path", ["dist/x/evil.yaml", "dist/one/base/evil.yaml", "dist/.gitops/argocd/one/evil.yaml"])
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged", ""])
+def test_what_is_committed_and_not_checked_out(merged: Project, path: str, flag: str) -> None:
+    """check and validate ask Git too: an engine's clone has what this work tree lacks."""
+    merged.write(path, BINDING)
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "commit", "-qm", "evil")
+    if flag:
+        git(merged.folder, "update-index", flag, path)
+    (merged.folder / path).unlink()
+    if not any((merged.folder / path).parent.iterdir()):
+        (merged.folder / path).parent.rmdir()
+    check = merged.run("check")
+    assert (check.code, path in check.out) == (3, True)
+    validate = merged.run("validate", "--kubeconform", TOOL, "--format", "json")
+    assert path in {finding["file"] for finding in validate.json["findings"]}
+    git(merged.folder, "rm", "-q", "--cached", "--sparse", path)
+    assert merged.run("check").code == 0
+
+
+def test_another_content_is_committed_than_is_shown(merged: Project) -> None:
+    """A file that Git is told to overlook is compared."""
+    path = f"dist/one/{a_file(merged)}"
+    good = (merged.folder / path).read_text()
+    another_content(merged)
+    git(merged.folder, "commit", "-qam", "evil")
+    git(merged.folder, "update-index", "--skip-worktree", path)
+    merged.write(path, good)
+    check = merged.run("check")
+    assert (check.code, path in check.out) == (3, True)
+
+
+@pytest.mark.parametrize("line", ["dist/** ident\n", "*.yaml working-tree-encoding=UTF-16\n", "policies/* filter=x\n"])
+def test_check_and_validate_see_attributes_that_convert(merged: Project, line: str) -> None:
+    """What is checked out may be another than what is committed: both verbs say so."""
+    merged.write(".gitattributes", line)
+    check = merged.run("check")
+    assert (check.code, "attribute" in check.out) == (3, True)
+    assert merged.run("validate", "--kubeconform", TOOL).code == 2
+
+
+def test_a_cluster_that_goes_is_current_before_it_is_staged(merged: Project) -> None:
+    """What a render has pruned, and nobody has staged yet, is no stray; neither is a file that was stale."""
+    merged.policy("two", gitops=ENGINE)
+    assert merged.run("render").code == 0
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "commit", "-qm", "two")
+    (merged.folder / "policies/two.yaml").unlink()
+    assert merged.run("render").code == 0
+    ran = merged.run("check")
+    assert (ran.code, ran.err) == (0, "")
+    merged.policy("one")
+    assert merged.run("render").code == 0
+    ran = merged.run("check")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_without_git_check_says_what_it_said(merged: Project, tmp_path: Path) -> None:
+    """No Git and no clone: the work tree alone is judged, quietly. A clone that Git refuses is a warning."""
+    (tmp_path / "bin").mkdir()
+    ran = merged.run("check", env={"PATH": str(tmp_path / "bin")})
+    assert (ran.code, ran.err) == (0, "")
+    (merged.folder / ".git/HEAD").write_text("broken")
+    ran = merged.run("check")
+    assert (ran.code, "Git can't be asked" in ran.err) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["a\u202eb\u2066.yaml", "a\nb\x07.yaml", "a\u2028b\u200f.yaml"])
+@pytest.mark.parametrize("folder", ["dist/one/base", "apps"])
+def test_no_name_steers_who_reads_it(merged: Project, name: str, folder: str) -> None:
+    """Bidirectional and control characters of a path are escapes in what people read."""
+    merged.write(f"{folder}/{name}", BINDING)
+    bad = set(name) - set("ab.yml\n")
+    outs = [merged.run("diff", "--format", how).out for how in ("text", "markdown", "unified", "html")]
+    outs += [merged.run("check").out, merged.run("report", "--base", "HEAD", "--file", "-").out]
+    assert [out for out in outs if bad & set(out) or "a\nb" in out] == []
+    assert name[-5:] in outs[0]

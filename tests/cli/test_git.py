@@ -184,3 +184,37 @@ def test_a_root_that_looks_like_a_repository(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="looks like a bare repository"):
         git_.start(["status"], "", "", root=tmp_path / "gpu")
     assert git_.start(["--version"], "", "", root=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("shadow", "asked"),
+    [
+        (("tag", "main"), "main"),
+        (("tag", "-a", "-m", "x", "main"), "main~0"),
+        (("tag", "origin/main"), "origin/main"),
+        (("branch", "origin/main"), "origin/main"),
+        (("tag", "side"), "side"),
+        (("update-ref", "refs/main", "HEAD"), "main"),
+    ],
+)
+def test_a_base_that_names_two_commits(committed: Project, shadow: tuple[str, ...], asked: str) -> None:
+    """A tag or branch that shadows the base is refused with what to give instead; whole names and ids are taken."""
+    folder = committed.folder
+    git(folder, "branch", "-M", "main")
+    for name in ("main", "side"):
+        git(folder, "update-ref", f"refs/remotes/origin/{name}", "HEAD")
+    old = git(folder, "rev-parse", "HEAD")
+    assert committed.run("diff", "--base", asked.replace("side", "origin/side")).code == 0
+    git(folder, *shadow)
+    assert committed.run("diff", "--base", asked.replace("side", "origin/side")).code == 0, "the same commit"
+    git(folder, "checkout", "-q", "-b", "work")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "two")
+    if shadow[0] == "update-ref":
+        git(folder, *shadow)
+    else:
+        git(folder, *shadow[:1], "-f", *shadow[1:])
+    for verb in (("diff", "--base", asked), ("report", "--base", asked, "--file", "-")):
+        ran = committed.run(*verb)
+        assert (ran.code, "ambiguous" in ran.err, "refs/" in ran.err) == (4, True, True), ran.err
+    for whole in (old, "refs/heads/main", "refs/remotes/origin/main", "HEAD", "HEAD~1"):
+        assert committed.run("diff", "--base", whole).code == 0
