@@ -78,6 +78,7 @@ excludes no pool. Where two folders are compared, their policies are those in `p
 render to what is in it; without them effects come without numbers, and what nodes advertise is not compared.
 """
 FAMILIES = {
+    "0": "Beside policies",
     "1": "Driver pods",
     "2": "Other pods",
     "3": "GPUs",
@@ -86,6 +87,7 @@ FAMILIES = {
     "6": "Monitoring",
     "7": "Versions",
     "8": "The engine that syncs",
+    "9": "What no rule knows",
 }
 
 
