@@ -140,6 +140,11 @@ def default(leaf: Leaf) -> Any:
     return _data.load("tiers")["defaults"].get(".".join(leaf.path))
 
 
+def within_a_week(leaf: Leaf) -> bool:
+    """Whether a time to wait, in seconds, ends within a week; 0, where it is for ever, is the limit of another test."""
+    return _whole(leaf, 0, 7 * 24 * 3600)
+
+
 def some(leaf: Leaf) -> bool:
     """Whether there are some copies, as many as a cluster bears: 10, or four times what there were, and 100 at most."""
     old = leaf.old if type(leaf.old) is int else 1
@@ -177,6 +182,7 @@ AMOUNTS = (
     amount,
     probe,
     deadline,
+    within_a_week,
     some,
     settled,
     revisions,

@@ -71,13 +71,13 @@ def _read(text: Any) -> Leaves | None:
 
 def alert_label(leaf: Leaf) -> bool:
     """Whether a label of an alert says how bad it is and whose, in usual words: none by which others are silenced."""
-    if leaf.new is None:
-        return True
+    if leaf.new is None or (*leaf.path[:5], "record") in leaf.news:
+        return True  # of a series: its name says whether it is the own one
     listed = _data.load("tiers")
     name, value = leaf.path[-1], str(leaf.new)
     if name == "severity":
         return value in listed["severities"]
-    return name in {*listed["whose"], "component"} and bool(re.fullmatch(r"[\w .:/@+-]{0,80}", value))
+    return name in {*listed["whose"], *listed["alert_labels"]} and bool(re.fullmatch(r"[\w .:/@+-]{0,80}", value))
 
 
 TEXTS = (sharing, mig_layouts, vgpu_layouts, metrics, alert_label)

@@ -16,7 +16,7 @@ Leaves = Mapping[Path, Any]
 NAMES = ("name", "alert", "record", "port")
 """What items of a list are known by: the first that all have, and have once each."""
 REPEATED = ("alert", "record")
-"""Names that several items may have: the first is known by it, the next by it and a number."""
+"""Names that several items may have: their severities tell them apart, and numbers where these are the same."""
 ABSENT = {("repository",), ("version",), ("image",)}
 """What is empty where an image is named whole, or not at all."""
 NOT_BY_NAME = {"tolerations", "windows", "taints", "startupTaints"}
@@ -69,7 +69,9 @@ def _named(path: Path, items: Any) -> dict[str, Any] | None:
         if key is None:
             return None
         name = str(item[key])
-        if name in found and key in REPEATED:  # an alert more for another severity, or a series with another label
+        if key in REPEATED and isinstance(item.get("labels"), Mapping) and "severity" in item["labels"]:
+            name = f"{name} {item['labels']['severity']}"
+        if name in found and key in REPEATED:
             name = next(f"{name} {number}" for number in range(2, len(items) + 2) if f"{name} {number}" not in found)
         if name in found:
             return None

@@ -18,7 +18,7 @@ from .rule import Hit, rule
 from .subject import Subject, at, mapping
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
-SHOWN, LONG = 6, 160
+SHOWN, LONG = 30, 160
 IDENTITY = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
 """What says which object it is: judged by its kind and namespace."""
 Judged = dict[int, list[str]]

@@ -217,6 +217,14 @@ NORMAL: dict[str, Request] = {
         extra(alert(HOT, {**HOT, "expr": "DCGM_FI_DEV_GPU_TEMP > 95", "labels": {"severity": "critical"}})),
         extra(alert(HOT)),
     ),
+    "same alert, worse, before it": request(
+        "lab-a100",
+        extra(alert({**HOT, "expr": "DCGM_FI_DEV_GPU_TEMP > 95", "labels": {"severity": "critical"}}, HOT)),
+        extra(alert(HOT)),
+    ),
+    "label of an own series": request(
+        "lab-a100", extra(alert({"record": "gpu:util:avg", "expr": "avg(a)", "labels": {"vendor": "nvidia"}}))
+    ),
     "rules more often": request("lab-a100", extra(group(HOT, interval="30s")), extra(group(HOT, interval="1m"))),
     "more slices by the plugin's text": request("train-dgx", plugin(sharing=SLICED_MORE), plugin(sharing=SLICED)),
     "toolkit raised": Request("lab-a100", {}, {"toolkit": {"version": "v1.19.0"}}),
@@ -716,6 +724,8 @@ OUTAGES: dict[str, Request] = {
     "own tool on no node": request("lab-a100", sized(requests={"cpu": 100000}), extra(workload())),
     "own tool without memory": request("lab-a100", sized(limits={"memory": "1Ki"}), extra(workload())),
     "GFD asleep": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "999999999s"}]}}),
+    "labels never taken back": request("lab-a100", {"reconciler": {"labelGraceSeconds": 999999999}}),
+    "drain that never ends": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 999999999})),
     "another engine": request("lab-a100", {"gitops": {"engine": "flux"}}),
     "tolerations less": Request("lab-a100", {}, {"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
 }
