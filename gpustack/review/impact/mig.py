@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 
 @rule("IMP303", 3, 2)
 def mig_changes(subject: Subject) -> Iterator[Hit]:
-    """GPUs are cut otherwise.
+    """MIG layouts change.
 
     A GPU can only be cut anew while nothing runs on it: pods that use GPUs leave each node, and with some boards the
     node reboots. The reconciler empties nodes one after the other, within the pool's budget. Nobody does where the MIG
