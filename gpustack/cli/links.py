@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..model import Finding, InputError, Location
-from ..policy.allowed import NAME as ALLOWED
 from ..policy.load import LAYERS, WAIVERS
 from ..policy.programs import work_tree
 
 POLICIES = "policies"
 PLAIN = (
-    *(ALLOWED, "images.lock", "acceptances.yaml", "gpustack.lock", WAIVERS, f"{POLICIES}/{WAIVERS}"),
+    *("dist.allow.yaml", "images.lock", "acceptances.yaml", "gpustack.lock", WAIVERS, f"{POLICIES}/{WAIVERS}"),
     *("requirements.txt", ".gitattributes", ".gitmodules"),
 )
 """What steers the review, or says what is pinned: by a link a review would look at one file and we at another."""

@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|
 _FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _TAG = "tag:yaml.org,2002:"
 _INT64 = 2**63
+_LONGEST = 310
+"""Characters of a number that a float can still hold; what is longer stays a text."""
 
 
 def scalar(node: Any) -> Scalar:
@@ -62,6 +64,8 @@ def folded(key: str) -> str:
 
 
 def _number(text: str) -> int | float | None:
+    if len(text) > _LONGEST:
+        return None
     if _NUMBER.fullmatch(text):
         digits = text.lstrip("+-")
         base = {"x": 16, "o": 8, "b": 2}.get(digits[1:2].lower())

@@ -188,13 +188,13 @@ def test_refused_by_kubeconform(project: Project) -> None:
 
 
 def test_files_of_others_stay(project: Project) -> None:
-    """A file that somebody else put beside the engine's objects is told of and stays, also when the cluster goes."""
+    """A file that somebody else put beside the engine's objects is refused and stays, also when the cluster goes."""
     project.policy("a", gitops=argocd(name="a"))
     project.policy("b")
     project.run("render")
     project.write("dist/.gitops/argocd/a/mine.yaml", "kind: Mine\n")
     ran = project.run("check")
-    assert (ran.code, "not ours: dist/.gitops/argocd/a/mine.yaml" in ran.err) == (0, True)
+    assert (ran.code, "dist/.gitops/argocd/a/mine.yaml" in ran.err + ran.out) == (3, True)
     (project.folder / "policies/a.yaml").unlink()
     assert project.run("render").code == 0
     assert [path for path in project.tree() if path.startswith(".gitops")] == [".gitops/argocd/a/mine.yaml"]

@@ -65,13 +65,13 @@ def test_a_field_that_is_not_set(project: Project) -> None:
 
 
 def test_files_of_others_are_named(project: Project) -> None:
-    """A file that somebody else put into a cluster's folder is current, but check names it: engines sync it too."""
+    """A file that somebody else put into a cluster's folder is named and fails the check: engines sync it too."""
     project.policy("a")
     project.run("render")
     (project.dist / "a/operands/theirs.yaml").write_text("x: y\n", encoding="utf-8")
     done = project.run("check")
-    assert done.code == 0
-    assert "not ours: dist/a/operands/theirs.yaml" in done.err
+    assert done.code == 3
+    assert "dist/a/operands/theirs.yaml" in done.err + done.out
 
 
 def test_a_folder_below_the_project(project: Project) -> None:
