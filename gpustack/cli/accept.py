@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     with compare(options) as found:
         chosen = select(options.findings, found.impact)
     old = decode(load_bytes(path, options.acceptances), options.acceptances) if path.exists() else ""
+    contradicted(chosen, old, options)
     text = appended(
         old, [entry(effect, options.by, options.until, options.why) for effect in chosen if not effect.accepted]
     )
@@ -80,6 +81,34 @@ def select(names: Sequence[str], found: Impact) -> list[Effect]:
     if wrong:
         raise InputError(*wrong)
     return [known[name] for name in dict.fromkeys(names)]
+
+
+def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespace) -> None:
+    """Raises InputError where TEXT, what stands in the file, accepts one of CHOSEN in other words than OPTIONS do.
+
+    An entry is never changed here: its owners see what becomes of what they wrote.
+    """
+    from ..policy.acceptances import parsed
+    from ..policy.positions import locate
+
+    asked = (options.by, options.until, " ".join(options.why.split()))
+    listed = {
+        (one.finding, one.before, one.after): (index, one)
+        for index, one in enumerate(parsed(text, options.acceptances))
+        if one.last >= options.today
+    }
+    wrong = []
+    for effect in chosen:
+        if not effect.accepted:
+            continue
+        index, one = listed[effect.id, effect.before, effect.after]
+        if (one.by, one.last, " ".join(one.why.split())) != asked:
+            where = locate(text, options.acceptances, (index,))
+            what = f"{effect.id} is accepted already, by {one.words}"
+            remedy = f"edit by, until and why of the entry in {options.acceptances}, or take it out and accept again"
+            wrong.append(Finding("GPU048", "error", what, "", where, "", remedy))
+    if wrong:
+        raise InputError(*wrong)
 
 
 def past(day: datetime.date) -> Finding:

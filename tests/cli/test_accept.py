@@ -68,6 +68,25 @@ def test_an_acceptance_is_bound_to_what_was_there(merged: Project) -> None:
     assert f"the acceptance of {effect['id']} by gpu-platform is for another content" in again.out
 
 
+@pytest.mark.parametrize(("option", "value"), [("--by", "b"), ("--until", "2027-04-30"), ("--why", "other")])
+def test_accepted_in_other_words(merged: Project, option: str, value: str) -> None:
+    """The same words again are quiet; others are refused with what stands there and its line."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    (effect,) = red(merged)
+    merged.write("acceptances.yaml", "# Ours.\n\n")
+    assert merged.run("accept", effect["id"], *BY).code == 0
+    text = (merged.folder / "acceptances.yaml").read_text()
+    assert merged.run("accept", effect["id"], *BY).code == 0
+    words = list(BY)
+    words[words.index(option) + 1] = value
+    done = merged.run("accept", effect["id"], *words)
+    assert done.code == 4
+    assert "acceptances.yaml:3:" in done.err
+    assert f"{effect['id']} is accepted already, by gpu-platform, until 2027-03-31: reviewed: it's the" in done.err
+    assert "edit by, until and why" in done.err
+    assert (merged.folder / "acceptances.yaml").read_text() == text
+
+
 def test_an_acceptance_ends(merged: Project) -> None:
     """After its last day a finding is as red as before, and the expired acceptance is named."""
     merged.policy("c", extraObjects=[body("sleep")])

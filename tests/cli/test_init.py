@@ -301,9 +301,37 @@ def test_make_help(new: Project) -> None:
     shown = subprocess.run(["make"], cwd=new.folder, capture_output=True, text=True, check=True).stdout
     targets = set(re.findall(r"(?m)^\.PHONY: (.*)$", text))
     assert targets == set(re.findall(r"(?m)^  make ([a-z-]+) +\S", shown))
-    assert targets == {"render", "check", "diff", "lint", "report", "lock", "help"}
+    assert targets == {"render", "check", "diff", "validate", "lint", "report", "lock", "help"}
     assert set(re.findall(r"@ci/gpustack ([a-z]+)", text)) == targets - {"help"}
     assert not re.search(r"(?m)^-?include|\$\(shell|\$\(wildcard|VPATH", text)
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "ended"),
+    [(0, "", 0), (1, "", 0), (1, "ARGS=--base HEAD", 0), (1, "ARGS=--fail-on outage", 2), (4, "", 2), (5, "", 2)],
+)
+def test_make_diff(new: Project, tmp_path: Path, code: int, words: str, ended: int) -> None:
+    """What differs is no error of make; what can't be compared is, and what --fail-on was asked to fail on."""
+    shim = tmp_path / "shim"
+    shim.write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+    shim.chmod(0o755)
+    env = new.environment({"GPUSTACK": str(shim), "MAKEFLAGS": None})
+    done = subprocess.run(
+        ["make", "diff", *filter(None, [words])], cwd=new.folder, env=env, capture_output=True, check=False
+    )
+    assert (done.returncode, not done.stderr) == (ended, ended == 0)
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_what_comes_before_the_first_push(project: Project, ci: str) -> None:
+    """Every file that is invalid until edited is named in the first steps, before the commit."""
+    assert project.run("init", "../fleet", "--ci", ci).code == 0
+    fleet = project.folder.parent / "fleet"
+    text = (fleet / "README.md").read_text(encoding="utf-8")
+    first = text.partition("## First")[2].partition("`git add")[0]
+    files = [path for path, content in project.tree(fleet).items() if re.search(rb"(?m)^[^#\n]*<(edit|where)", content)]
+    assert len(files) > 1
+    assert [path for path in files if f"`{path.rpartition('/')[2]}`" not in first and path != "ci/review.sh"] == []
 
 
 def test_hooks(new: Project) -> None:

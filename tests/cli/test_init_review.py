@@ -105,7 +105,19 @@ def test_a_program_that_says_nothing(new: Project, tmp_path: Path) -> None:
     """A gpustack that is broken, whatever it ends with, is no review that passed."""
     for code in (0, 1, 2, 70, 127):
         broken = tmp_path / f"broken{code}"
-        broken.write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+        broken.write_text(f'#!/bin/sh\n[ "$1" != version ] || exec echo 1\nexit {code}\n', encoding="utf-8")
         broken.chmod(0o755)
         ran = review(new, tmp_path, GPUSTACK=str(broken))
         assert (ran.returncode, "could not be rendered" in ran.stderr) == (1, True), code
+
+
+@pytest.mark.parametrize("code", [0, 1, 5, 127])
+def test_no_program(new: Project, tmp_path: Path, code: int) -> None:
+    """Where gpustack can't be installed or run, that is the one reason, and no rule or render is blamed."""
+    broken = tmp_path / "broken"
+    broken.write_text(f"#!/bin/sh\necho pip says why >&2\nexit {code}\n", encoding="utf-8")
+    broken.chmod(0o755)
+    ran = review(new, tmp_path, GPUSTACK=str(broken))
+    reason = "- gpustack can't be installed or run, so nothing was looked at; the log of the job says why.\n"
+    assert (ran.returncode, ran.stderr) == (1, f"pip says why\nnot passed:\n{reason}")
+    assert (new.folder / "report" / "comment.md").read_text(encoding="utf-8") == f"**Not passed:**\n\n{reason}"

@@ -19,7 +19,8 @@ def not_rendered(subject: Subject) -> Iterator[Hit]:
     Engines apply files, whoever wrote them. What no policy renders to, or renders to otherwise, was never compiled,
     checked or compared: it may be anything. Nobody can accept it.
 
-    Do: remove it, or run `gpustack render`; what a cluster needs belongs into its policy.
+    Do: run `gpustack render` for a file that a policy renders to, and remove any other yourself: render leaves it where
+    it is. What a cluster needs belongs into its policy; dist.allow.yaml can list a file that must stay.
     """
     del subject
     yield from ()

@@ -185,7 +185,8 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
     """A field of the policy changes that isn't known to be harmless.
 
     Where images come from, what is run and with which variables, paths of nodes, guards that get looser, and every
-    field that nobody has put on a list of those that are bounded. What the components make of it is below.
+    field that nobody has put on a list of those that are bounded. What the components make of it stands among
+    the changes.
 
     Do: read what is said; accept it where you know why it is wanted.
     """

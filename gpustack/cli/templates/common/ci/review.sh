@@ -3,7 +3,8 @@
 #
 # Writes FOLDER/comment.md (what changes against the commit BASE, for people) and FOLDER/lint.xml (JUnit), and fails when
 # something changes that an owner has to accept first, when dist/ is stale, when a rule has something against a policy,
-# when kubeconform, where it is installed, refuses an object, or when a lock isn't complete. Everything is looked at first.
+# when kubeconform, where it is installed, refuses an object, or when a lock isn't complete. Everything is looked at first,
+# unless gpustack itself can't be installed or run: then that alone is said.
 #
 # GPUSTACK names the program; ci/judge.sh, which looks at the requests of others, gives the one of the base. The tree is
 # data to it, and this script is never taken from there then.
@@ -28,6 +29,13 @@ esac
 commit=$(git -c core.fsmonitor=false rev-parse --verify --quiet --end-of-options "$base^{commit}") || {
   echo "error: this clone has no commit $base: fetch the whole history" >&2
   exit 4
+}
+
+version=$("$gpustack" version) && [ -n "$version" ] || {
+  failed="gpustack can't be installed or run, so nothing was looked at; the log of the job says why."
+  printf '**Not passed:**\n\n- %s\n' "$failed" >"$folder/comment.md"
+  printf 'not passed:\n- %s\n' "$failed" >&2
+  exit 1
 }
 
 code=0
