@@ -109,7 +109,8 @@ class Stack:
         if one.body["kind"] != "NodePolicy":
             return one
         together = over(one.body, {"spec": {"upgrade": {"firstAlone": False}}})  # all of a test's nodes at once
-        return Manifest(one.path, b"", over(together, {"spec": self.shorten}))
+        body = over(together, {"spec": self.shorten})
+        return Manifest(one.path, json.dumps(body).encode(), body)
 
     def newest(self) -> str:
         """The hash of the driver DaemonSet's newest revision."""
