@@ -22,8 +22,7 @@ from ..compiler import foreign, index
 from ..compiler.foreign import WHY, Foreign
 from ..compiler.index import INDEX
 from ..gitops.place import FOLDER
-from ..model import Finding, GpustackError
-from ..policy import programs
+from ..model import Finding, GpustackError, MissingToolError
 from ..policy.regular import read_regular
 from . import common
 from .git import Entry, Git, blob_name, same
@@ -83,7 +82,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
     by the next render; and what Git's attributes turn into another. Nothing where there is no clone, or no Git.
     """
     here = Path.cwd()
-    if not any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) or not programs.find("git"):
+    if not any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)):
         return []
     try:
         git = Git("Git knows what is committed", "install Git")
@@ -94,6 +93,8 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         staged = git.staged(folder)
         found = list(_not_shown(git, folder, staged, written))
         found += converted(git, folder, [*staged, *git.staged(common.POLICIES)]) if clusters is None else ()
+    except MissingToolError:
+        return []
     except GpustackError as error:
         what = f"Git can't be asked what is committed: {error.findings[0].what}"
         print_findings([Finding("GPU022", "warning", what, remedy=error.findings[0].remedy)], sys.stderr)

@@ -256,7 +256,9 @@ def test_make_sets_itself_up(new: Project) -> None:
     make = new.folder / "Makefile"
     before = make.read_bytes()
     os.utime(make, (1, 1))
-    env = new.environment({"PIP_NO_INDEX": "1", "PYTHONPATH": None, "GPUSTACK": None, "MAKEFLAGS": None})
+    env = new.environment(
+        {"PIP_NO_INDEX": "1", "PYTHONPATH": None, "GPUSTACK": None, "MAKEFLAGS": None, "MAKELEVEL": None}
+    )
     run = functools.partial(subprocess.run, cwd=new.folder, env=env, capture_output=True, text=True, check=False)
     _, first = wheel(new.folder, "1")
     new.write("requirements.txt", first)
