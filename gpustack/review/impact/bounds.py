@@ -44,6 +44,54 @@ def switched_off(leaf: Leaf) -> bool:
     return leaf.new is False or (leaf.new is None and leaf.old is True)
 
 
+def left_on(leaf: Leaf) -> bool:
+    """Whether nothing that was on is off."""
+    return leaf.old is not True or leaf.new is True
+
+
+def held(leaf: Leaf) -> bool:
+    """Whether what waited for somebody still waits."""
+    return leaf.old is not False or leaf.new is False
+
+
+def nothing_less(leaf: Leaf) -> bool:
+    """Whether a list still has what it had."""
+    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    return all(each in new for each in old)
+
+
+def pods_still_start(leaf: Leaf) -> bool:
+    """Whether pods that ask for several shares of a GPU start as they did, or the pool is new. Of MPS none ever did,
+    unless the policy said so.
+    """
+    off = leaf.old is False if "mps" in leaf.path else leaf.old is not True
+    on = leaf.new is not False if "mps" in leaf.path else leaf.new is True
+    return not (off and on) or not _pool_stays(leaf)
+
+
+def _pool_stays(leaf: Leaf) -> bool:
+    """Whether the pool that LEAF is of was there before, and still is."""
+    return all(any(path[:2] == leaf.path[:2] for path in side) for side in (leaf.olds, leaf.news))
+
+
+def pools_fact(leaf: Leaf) -> bool:
+    """Whether what a pool's nodes are is said for the first time, or no more as the pool goes."""
+    return leaf.old is None or not _pool_stays(leaf)
+
+
+def pools_runtime(leaf: Leaf) -> bool:
+    """Whether nodes of a pool keep their container runtime, said for them or for the cluster, in whatever version."""
+    name = ("cluster", "containerRuntime")
+    old, new = leaf.old or leaf.olds.get(name), leaf.new or leaf.news.get(name)
+    return not _pool_stays(leaf) or str(old).partition(":")[0] == str(new).partition(":")[0]
+
+
+def ends(leaf: Leaf) -> bool:
+    """Whether a wait ends by itself: 0 is for ever. That for jobs, whose pods are told for the first time, may be."""
+    selector = (*leaf.path[:-1], "podSelector")
+    return leaf.new not in (0, "0") or (selector in leaf.news and selector not in leaf.olds)
+
+
 def fewer(leaf: Leaf) -> bool:
     """Whether a limit is lower than it was, or than the default; 0 and none are no limit."""
     old = leaf.old if leaf.old is not None else default(leaf)
@@ -231,6 +279,7 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, version, forward),
         *(image_forward, pulled, same_repository, pin, harmless_variable, says_whose, tolerations_by_key, own_series),
-        *(of_what_is_new, number, operators_text, *AMOUNTS, *TEXTS),
+        *(of_what_is_new, number, operators_text, left_on, held, nothing_less, pods_still_start, pools_fact),
+        *(pools_runtime, ends, *AMOUNTS, *TEXTS),
     )
 }

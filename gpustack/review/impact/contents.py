@@ -19,6 +19,18 @@ from .leaves import Leaf, Leaves, changed, leaves
 LONG = 200_000
 """Characters of a text that is taken apart."""
 _FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
+REFUSES = "failRequestsGreaterThanOne"
+LABEL = ("metadata", "labels", "grafana_dashboard")
+FOLDER, QUERY = 100, 4000
+"""Characters of the name of a folder, and of a query that is taken apart."""
+_TEXT = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`'
+_SELECTOR = re.compile(rf"([\w:]*)\s*\{{((?:[^{{}}\"'`]|{_TEXT})*)\}}")
+_MATCHER = re.compile(rf"(\w+)\s*(=~|!~|!=|=)\s*({_TEXT})")
+OPERATORS = {"and", "or", "unless", "bool", "atan2"}
+"""Words between two queries."""
+_GROUP = re.compile(r"\((?!\?)|\)(?![*+?{])")
+_NAMED = re.compile(r"\w{3,}(?:\.[*+]\w*){0,4}")
+_QUOTED = re.compile(rf"\s*(?:{_TEXT})\s*(?:,|$)")
 
 
 def sharing(leaf: Leaf) -> bool:
@@ -80,4 +92,72 @@ def alert_label(leaf: Leaf) -> bool:
     return name in {*listed["whose"], *listed["alert_labels"]} and bool(re.fullmatch(r"[\w .:/@+-]{0,80}", value))
 
 
-TEXTS = (sharing, mig_layouts, vgpu_layouts, metrics, alert_label)
+def texts_pods_start(leaf: Leaf) -> bool:
+    """Whether pods that a device plugin's configuration let start still do: none is refused for more than one share."""
+    old, new = _read(leaf.old), _read(leaf.new)
+    if leaf.old is None or old is None or new is None:
+        return leaf.old is None
+    return all(old.get(path) is True or value is not True for path, value in new.items() if path[-1] == REFUSES)
+
+
+def dashboards_file(leaf: Leaf) -> bool:
+    """Whether a file of a ConfigMap is a dashboard, where Grafana's sidecar looks: others are fetched or run."""
+    return leaf.new is None or leaf.path[-1].endswith(".json") or LABEL not in leaf.news
+
+
+def dashboards_files(leaf: Leaf) -> bool:
+    """Whether all files of a ConfigMap that Grafana's sidecar reads from now on are dashboards."""
+    kept = (path for path in leaf.news if path[0] in {"data", "binaryData"})
+    return leaf.new is None or all(path[-1].endswith(".json") for path in kept)
+
+
+def folder(leaf: Leaf) -> bool:
+    """Whether it is the name of a folder within the one for dashboards."""
+    name = str(leaf.new)
+    parts = name.split("/")
+    return leaf.new is None or (
+        len(name) <= FOLDER and all(re.fullmatch(r"\w[\w .&()+-]*", part) and ".." not in part for part in parts)
+    )
+
+
+def no_milder_twin(leaf: Leaf) -> bool:
+    """Whether a new alert is of a name that none has that stays, or warns itself: one that doesn't may silence it."""
+    if leaf.old is not None or leaf.new is None:
+        return True
+    twin = any(
+        path[-1] == "alert" and path[:5] != leaf.path[:5] and name == leaf.new and leaf.news.get(path) == name
+        for path, name in leaf.olds.items()
+    )
+    return not twin or leaf.news.get((*leaf.path[:5], "labels", "severity")) in {"warning", "critical"}
+
+
+def bounded_query(leaf: Leaf) -> bool:
+    """Whether each selector of a query is of series by name, or by a label's value: none reads all that there are."""
+    query = str(leaf.new)
+    if leaf.new is None:
+        return True
+    if len(query) >= QUERY or "{" in _SELECTOR.sub("", query):
+        return False
+    return all(_names(word, inner) or _bounded(inner) for word, inner in _SELECTOR.findall(query))
+
+
+def _names(word: str, inner: str) -> bool:
+    """Whether WORD before the matchers INNER is the name of the series."""
+    return bool(word) and word.lower() not in OPERATORS and "__name__" not in inner
+
+
+def _bounded(inner: str) -> bool:
+    """Whether the matchers INNER, of a selector without a name, pick some series."""
+    matchers = _MATCHER.findall(inner)
+    if any(label == "__name__" and how in {"!=", "!~"} for label, how, _ in matchers):
+        return False
+    named = [text[1:-1] for label, how, text in matchers if label == "__name__" and how == "=~"]
+    if named:
+        return all(_NAMED.fullmatch(each) for text in named for each in _GROUP.sub("", text).strip("^$").split("|"))
+    return any(how == "=" and len(text) > 2 for _, how, text in matchers) or bool(_QUOTED.match(inner))
+
+
+TEXTS = (
+    *(sharing, mig_layouts, vgpu_layouts, metrics, alert_label, texts_pods_start, dashboards_file, dashboards_files),
+    *(folder, no_milder_twin, bounded_query),
+)

@@ -9,6 +9,7 @@ a policy, or that change though no field of the policy does, are foreign: they a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
@@ -32,6 +33,10 @@ LOCAL = {"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "kube
 """What a cluster is called by an Argo CD that runs in it."""
 LONG = 4000
 """Characters of a text that is taken apart."""
+WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
+"""Between the words of a text; QUOTED in arguments, which a shell or a parser of JSON may read."""
+CONTENT = {"ConfigMap", "GrafanaDashboard", "PrometheusRule"}
+"""Kinds whose texts name things without reading them."""
 Name = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 
@@ -105,7 +110,8 @@ def said(spec: ClusterPolicySpec) -> Leaves:
     """All values of SPEC, but for the objects that it brings along: those are judged themselves."""
     found = spec.model_dump(mode="json", exclude_none=True)
     found.pop("extraObjects", None)
-    return leaves(found)
+    emptied: Leaves = {("carried", each.name, "tolerations"): [] for each in spec.carried if each.tolerations == []}
+    return {**leaves(found), **emptied}  # an empty list takes the place of what the policy gives
 
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
@@ -184,13 +190,14 @@ def words(spec: ClusterPolicySpec | None) -> set[str]:
         return set()
     found = texts(list(said(spec).values()))
     for body in spec.extraObjects:
-        found |= texts([value for path, value in leaves(body).items() if path != ("metadata", "name")])
+        parts = WORDS if body["kind"] in CONTENT else QUOTED
+        found |= texts([value for path, value in leaves(body).items() if path != ("metadata", "name")], parts)
     return found
 
 
-def texts(value: Any) -> set[str]:
-    """All texts in VALUE, those in lists of words too."""
+def texts(value: Any, parts: re.Pattern[str] = WORDS) -> set[str]:
+    """All texts in VALUE, and what PARTS tells apart in them: words in a list, a namespace and a name."""
     if isinstance(value, str):
-        return {value, *value.replace("=", " ").replace(",", " ").split()} if len(value) < LONG else {value}
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
-    return set[str]().union(*map(texts, parts))
+        return {value, *filter(None, parts.split(value))} if len(value) < LONG or parts is QUOTED else {value}
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return set[str]().union(*(texts(each, parts) for each in inner))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,6 +109,20 @@ class Subject:
                     rules = [rule for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules"))]
                     found |= {str(at(rule, key)) for rule in rules if at(rule, key)}
         return found
+
+    def read_elsewhere(self, series: str, change: ObjectChange) -> bool:
+        """Whether another object than that of CHANGE, that a policy of either side brings along, reads SERIES; those
+        that only show it don't count.
+        """
+        own, word = change.identity, re.compile(rf"(?<![\w:]){re.escape(series)}(?![\w:])")
+        return any(
+            word.search(text(body))
+            for spec in filter(None, (self.before, self.after))
+            for body in spec.extraObjects
+            if (body["kind"], body["metadata"]["name"]) != (own.kind, self.literal(own.name))
+            and body["kind"] != "GrafanaDashboard"
+            and "grafana_dashboard" not in mapping(at(body, "metadata", "labels"))
+        )
 
     @cached_property
     def words(self) -> set[str]:

@@ -48,12 +48,14 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
 
 
 def _taken(subject: Subject, change: ObjectChange, leaf: Leaf) -> bool:
-    """Whether LEAF gives a rule the name of an alert or series that another object has."""
+    """Whether LEAF gives a rule the name of an alert or series that another object has, or a series' that it reads."""
     key = leaf.path[-1]
     if key not in {"alert", "record"} or leaf.new is None:
         return False
     name = str(leaf.new)
-    return (key == "alert" and table.others_alert(name)) or name in subject.named_elsewhere(key, change)
+    if name in subject.named_elsewhere(key, change):
+        return True
+    return table.others_alert(name) if key == "alert" else subject.read_elsewhere(name, change)
 
 
 def _reads_nothing(change: ObjectChange) -> bool:

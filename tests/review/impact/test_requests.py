@@ -89,6 +89,32 @@ def spec_of(**values: Any) -> Values:
 
 
 ALIASED = "version: &a v1\nsharing: {mps: *a}\n"
+VALIDATOR = {"name": "nvidia-operator-validator", "origin": "nvidia-operator-validator-7d8f6c5b9"}
+
+
+def carried(**values: Any) -> Values:
+    """What the validator's DaemonSet keeps."""
+    return {"carried": [{**VALIDATOR, **values}]}
+
+
+def files(name: str = "board", notes: Values | None = None, **data: str) -> Any:
+    """A ConfigMap with a dashboard's label, NOTES as annotations, and files; `_` in their names is a dot."""
+    meta = {"labels": {"grafana_dashboard": "1"}, "annotations": notes or {}}
+    return thing(
+        "v1", "ConfigMap", name, data={key.replace("_", "."): text for key, text in data.items()}, metadata=meta
+    )
+
+
+def recorded(expr: str, name: str = "lab:util:avg") -> Any:
+    """A PrometheusRule that records a series."""
+    return alert({"record": name, "expr": expr})
+
+
+NOTES = thing("v1", "ConfigMap", "handbook", data={"a": "b"})
+NOTES_CHANGED = thing("v1", "ConfigMap", "handbook", data={"a": "c"})
+TARGET = "k8s-sidecar-target-directory"
+SANDBOX = {"sandboxWorkloads": {"enabled": True}}
+WAIT = {"podSelector": "a=b"}
 PIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 PROBE = {"initialDelaySeconds": 60, "periodSeconds": 10, "timeoutSeconds": 60, "failureThreshold": 120}
 SLICED = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}
@@ -236,6 +262,16 @@ NORMAL: dict[str, Request] = {
     "deadline longer": request("lab-a100", {"reconciler": {"deadlines": {"driver": 7200}}}),
     "GFD looks more often": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "30s"}]}}),
     "images always pulled": request("lab-a100", {"devicePlugin": {"imagePullPolicy": "Always"}}),
+    "GPUDirect Storage and RDMA": request(
+        "lab-a100", {"driver": {"rdma": {"enabled": True}}, "gds": {"enabled": True}}
+    ),
+    "runtime of a pool as the cluster's": request("lab-a100", pool("training", containerRuntime="containerd")),
+    "upgrades held": request("lab-a100", upgrade(autoUpgrade=False)),
+    "jobs waited for": request("lab-a100", upgrade(waitForCompletion=WAIT)),
+    "jobs waited for without end": request("lab-a100", upgrade(waitForCompletion={**WAIT, "timeoutSeconds": 0})),
+    "dashboard in a folder": request("lab-a100", extra(files(notes={TARGET: "GPU Fleet"}, a_json="{}"))),
+    "series of what is named": request("lab-a100", extra(recorded('avg({__name__=~"DCGM_FI_(DEV|PROF)_.*"})'))),
+    "another PCI class": request("lab-a100", {"nfd": {"pciClasses": ["0b40"]}}),
     "exporter's service": request("lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}),
 }
 
@@ -653,6 +689,50 @@ POWERS: dict[str, Request] = {
             }
         },
     ),
+    "tolerations in the place of the policy's": request(
+        "lab-a100", carried(tolerations=[{"key": "zzz", "operator": "Exists"}])
+    ),
+    "no tolerations in the place of the policy's": request("lab-a100", carried(tolerations=[]), carried()),
+    "confidential computing off": request("lab-a100", {"ccManager": {"enabled": False}, **SANDBOX}, SANDBOX),
+    "dashboard in a folder of the sidecar": request("lab-a100", extra(files(notes={TARGET: "/etc"}, a_json="{}"))),
+    "dashboard in a folder above": request("lab-a100", extra(files(notes={TARGET: "a/../../b"}, a_json="{}"))),
+    "dashboard in a folder above, by its other name": request(
+        "lab-a100", extra(files(notes={"grafana_folder": "../b"}, a_json="{}"))
+    ),
+    "address among dashboards": request("lab-a100", extra(files(a_url="https://evil.example.com"))),
+    "script among dashboards": request("lab-a100", extra(files(a_json="{}", a_sh="exit"))),
+    "label of a dashboard for a script": request(
+        "lab-a100",
+        extra(files(a_sh="exit")),
+        extra(thing("v1", "ConfigMap", "board", data={"a.sh": "exit"})),
+    ),
+    **{
+        f"ConfigMap read by {argument[:40]}": request(
+            "lab-a100",
+            extra(workload(args=[argument]), NOTES_CHANGED),
+            extra(workload(args=[argument]), NOTES),
+        )
+        for argument in (
+            "--config=gpu-operator/handbook",
+            "--from=configmap:handbook",
+            "--url=k8s://gpu-operator/handbook",
+            "kubectl get cm 'handbook'",
+            f"{'# padding ' * 500} kubectl get cm handbook",
+        )
+    },
+    "ConfigMap of the autoscaler": request(
+        "lab-a100", extra(thing("v1", "ConfigMap", "cluster-autoscaler-priority-expander", data={"priorities": "a"}))
+    ),
+    "series that another object reads": request(
+        "lab-a100",
+        extra(recorded("avg(a)"), alert({**HOT, "expr": "lab:util:avg > 1"}, name="b")),
+        extra(alert({**HOT, "expr": "lab:util:avg > 1"}, name="b")),
+    ),
+    "alert with a milder twin": request(
+        "lab-a100",
+        extra(alert(HOT, {**HOT, "expr": "vector(1)", "labels": {"severity": "info"}})),
+        extra(alert(HOT)),
+    ),
     "digest that nobody locked": request("lab-a100", {"cluster": {"imageDigests": {PIN: f"sha256:{'c' * 64}"}}}),
 }
 OUTAGES: dict[str, Request] = {
@@ -726,6 +806,35 @@ OUTAGES: dict[str, Request] = {
     "GFD asleep": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "999999999s"}]}}),
     "labels never taken back": request("lab-a100", {"reconciler": {"labelGraceSeconds": 999999999}}),
     "drain that never ends": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 999999999})),
+    "runtime of a pool": request("lab-a100", pool("training", containerRuntime="cri-o")),
+    "product of a pool": request("lab-a100", pool("training", gpuProduct="NVIDIA-H100-80GB-HBM3")),
+    "layout of nodes without one": request("lab-a100", {"migManager": {"config": {"default": ""}}}),
+    "vGPUs of nodes without any said": request(
+        "lab-a100", {"vgpuDeviceManager": {"config": {"default": "other"}}, **SANDBOX}, SANDBOX
+    ),
+    "drain without end": request("train-dgx", upgrade(drain={"timeoutSeconds": 0})),
+    "deletion without end": request("train-dgx", upgrade(podDeletion={"timeoutSeconds": 0})),
+    "jobs without end": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 0})),
+    "GPUDirect Storage off": request("train-dgx", {"gds": {"enabled": False}}),
+    "GDRCopy off": request("train-dgx", {"gdrcopy": {"enabled": False}}),
+    "RDMA off": request("train-dgx", {"driver": {"rdma": {"enabled": False}}}),
+    "DCGM off": request("train-dgx", {"dcgm": {"enabled": False}}),
+    "CDI off": request("lab-a100", {"cdi": {"enabled": False}}),
+    "upgrades let go": request("lab-a100", upgrade(autoUpgrade=True), upgrade(autoUpgrade=False)),
+    "series of everything": request("lab-a100", extra(recorded('count({__name__=~".+"})'))),
+    "series of everything else": request("lab-a100", extra(recorded('count({job!="a"})'))),
+    "series of everything too": request("lab-a100", extra(recorded('a or {__name__=~".+"}'))),
+    "series of everything beside a comment": request("lab-a100", extra(recorded('a or {# "\n__name__=~".+"}'))),
+    "shares refused": request(
+        "lab-a100", pool("notebooks", sharing={"timeSlicing": {"replicas": 4, "failRequestsGreaterThanOne": True}})
+    ),
+    "shares refused by the plugin's text": request(
+        "train-dgx",
+        plugin(sharing={"timeSlicing": {**SLICED["timeSlicing"], "failRequestsGreaterThanOne": True}}),
+        plugin(sharing=SLICED),
+    ),
+    "PCI class less": request("lab-a100", {"nfd": {"pciClasses": ["12"]}}, {"nfd": {"pciClasses": ["0b40", "12"]}}),
+    "pods replaced by hand": request("lab-a100", {"daemonsets": {"updateStrategy": "OnDelete"}}),
     "another engine": request("lab-a100", {"gitops": {"engine": "flux"}}),
     "tolerations less": Request("lab-a100", {}, {"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
 }
