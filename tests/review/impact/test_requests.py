@@ -692,7 +692,9 @@ POWERS: dict[str, Request] = {
     "tolerations in the place of the policy's": request(
         "lab-a100", carried(tolerations=[{"key": "zzz", "operator": "Exists"}])
     ),
-    "no tolerations in the place of the policy's": request("lab-a100", carried(tolerations=[]), carried()),
+    "no tolerations in the place of the policy's": request(
+        "lab-a100", {**carried(tolerations=[]), "dcgmExporter": {"enablePodUID": True}}, carried()
+    ),
     "confidential computing off": request("lab-a100", {"ccManager": {"enabled": False}, **SANDBOX}, SANDBOX),
     "dashboard in a folder of the sidecar": request("lab-a100", extra(files(notes={TARGET: "/etc"}, a_json="{}"))),
     "dashboard in a folder above": request("lab-a100", extra(files(notes={TARGET: "a/../../b"}, a_json="{}"))),
