@@ -207,7 +207,10 @@ def test_scripts_are_written_by_the_engine(plane: ControlPlane) -> None:
             refused(CONFIG_MAPS, "only the engine", other.patch, "ConfigMap", SCRIPT, patch, NS)
         refused(CONFIG_MAPS, "only the engine", other.delete, "ConfigMap", SCRIPT, NS)
         other.create(config_map(f"of-somebody-{namespace}", a="1"))
-    engine.delete("ConfigMap", SCRIPT, NS)
+    # In the foreground, as Argo CD prunes: the garbage collector ends it.
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
+    engine.request("DELETE", engine.path("ConfigMap", SCRIPT, NS), options)
+    wait_for(lambda: engine.find("ConfigMap", SCRIPT, NS) is None, "the script is gone")
     bare = {"name": SCRIPT, "namespace": NS, "labels": before["metadata"]["labels"]}
     engine.create({**before, "metadata": bare})
 
