@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def select(names: Sequence[str], found: Impact) -> list[Effect]:
-    """The findings called NAMES. Raises InputError for what is none, or can't be accepted."""
+    """The findings called NAMES. Raises InputError for a name that no finding has, or that can't be accepted."""
     from ..review.accepted import acceptable
 
     known = {effect.id: effect for effect in found.effects}

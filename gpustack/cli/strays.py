@@ -142,7 +142,7 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
 
 
 def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
-    """What lies in OUT and no index there lists with its content, for CLUSTERS or as a whole."""
+    """What lies in OUT and no index there lists, for CLUSTERS or as a whole. Contents are not compared here."""
     names = index.clusters_in(out) if clusters is None else clusters
     made: dict[str, str] = {}
     for name in names:
