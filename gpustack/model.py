@@ -181,10 +181,10 @@ class Finding:
 
     `rule` is a stable id (GPU001), `what` one sentence, `path` the policy path it is about. `why` and `remedy` may be
     empty only where the sentence says it all. `inside` is a line and column (from 1) of the text at `path`, where that
-    is a configuration of its own; policy/place.py makes a location of it, and of `key`: what is wrong is the last key
-    of `path`, and not its value. It counts from the day `since` on and before the day `until`. Sentences have no
-    password of an address in them, whatever they quote. `waived` says who waived it and why, for a finding that is a
-    note for that reason.
+    is a configuration of its own; policy/loading/place.py makes a location of it, and of `key`: what is wrong is the
+    last key of `path`, and not its value. It counts from the day `since` on and before the day `until`. Sentences
+    have no password of an address in them, whatever they quote. `waived` says who waived it and why, for a finding
+    that is a note for that reason.
     """
 
     rule: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustack.policy.load import Memo, load, policy_files, spec_key
+from gpustack.policy.loading.load import Memo, load, policy_files, spec_key
 from tests.bench import fleet, helm
 
 CLUSTERS, SHAPES = 40, 20

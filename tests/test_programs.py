@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustack.policy import programs
+from gpustack.text import programs
 from tests.project import ROOT, Project, cache, project
 
 __all__ = ["cache", "project"]

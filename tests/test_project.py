@@ -191,7 +191,7 @@ def test_wheel_carries_schemas_and_data(tmp_path: Path) -> None:
     [
         ("gpustack", "cdk8s jsii pydantic yaml ruamel jsonschema jsonschema_rs"),
         ("gpustack.cli", "cdk8s jsii pydantic yaml ruamel jsonschema jsonschema_rs"),
-        ("gpustack.components.inputs", "cdk8s jsii ruamel jsonschema"),
+        ("gpustack.components.parts.common_inputs", "cdk8s jsii ruamel jsonschema"),
         ("gpustack.compiler", "cdk8s jsii ruamel jsonschema"),
     ],
 )

@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from gpustack.components.registry import REGISTRY
-from gpustack.policy.reference import replaced, replaced_fields
+from gpustack.policy.help.reference import replaced, replaced_fields
 from gpustack.review.impact.rule import Rule, all_rules
 from gpustack.review.impact.tiers import TIERS
 from tools import catalogue_pages, engines_table, rule_pages

@@ -12,8 +12,8 @@ import cdk8s
 from constructs import Construct
 
 from gpustack.components import DevicePlugin
-from gpustack.components.inputs.common import Common, Validation
-from gpustack.components.inputs.device_plugin import DevicePluginInputs, PluginConfig
+from gpustack.components.parts.common_inputs import Common, Validation
+from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs, PluginConfig
 
 NAMESPACE = "gpu-operator"
 PLUGIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"

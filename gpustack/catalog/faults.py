@@ -1,6 +1,6 @@
 """Versions of components with a known fault: what is broken, where it shows, and what to use instead.
 
-The conditions are data, but for how a policy tells whether one holds: that is a rule's (checks/faults.py).
+The conditions are data, but for how a policy tells whether one holds: that is a rule's (checks/platforms/faults.py).
 """
 
 from __future__ import annotations

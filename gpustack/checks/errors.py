@@ -45,15 +45,15 @@ RAISED: dict[str, str] = {
     "GPU037": "A policy from outside policies/ would replace a cluster of policies/",
     "GPU038": "No policy names an engine that syncs it",
     "GPU039": "Several clusters have no root object in common",
-    # Acceptances: policy/acceptances.py, cli/accept.py
+    # Acceptances: policy/loading/acceptances.py, cli/accept.py
     "GPU047": "acceptances.yaml is no list of acceptances",
     "GPU048": "A finding of a review can't be accepted",
-    # Waivers: policy/waivers.py, compiler/judge.py
+    # Waivers: policy/loading/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is no list of waivers",
     "GPU031": "A waiver expired",
     "GPU032": "A waiver covers nothing",
     "GPU046": "Several clusters read one OCI artifact, which is one cluster's",
-    # A spec from which a component can't be rendered: components/inputs/
+    # A spec from which a component can't be rendered: components/*/*_inputs.py
     "GPU040": "An image has no repository, name or version",
     "GPU041": "A configuration stands beside the sharing of a pool, and both say the same thing",
     "GPU042": "The name of a pool is that of a configuration which exists already",

@@ -29,9 +29,9 @@ from ..model import Finding, Resource, Severity
 from . import RULE_MODULES
 
 if TYPE_CHECKING:
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
+    from ..tenants.tenants import Tenant
     from .subjects import EngineObjects, Render, Written
-    from .tenants import Tenant
 
 Over = Literal["spec", "object", "render", "engine", "origins", "workload"]
 SpecCheck = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
@@ -101,7 +101,7 @@ RULES: dict[str, Rule] = {}
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by its id. Imports the modules of RULE_MODULES: only who checks something pays for that."""
     for module in RULE_MODULES:
-        import_module(f"{__package__}.{module}")
+        import_module(f"gpustack.{module}")
     return tuple(RULES[name] for name in sorted(RULES))
 
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Body, Resource
-from ..policy.place import parse
+from ..policy.loading.place import parse
 
 if TYPE_CHECKING:
-    from ..policy.layers import Merged, OriginKind
-    from ..policy.spec import ClusterPolicySpec
-    from .gaps import Gaps
-    from .references import Needed, Provided
+    from ..policy.language.spec import ClusterPolicySpec
+    from ..policy.loading.layers import Merged, OriginKind
+    from .objects.gaps import Gaps
+    from .objects.references import Needed, Provided
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Render:
     @cached_property
     def gaps(self) -> Gaps:
         """What objects name and nobody provides."""
-        from .gaps import missing
+        from .objects.gaps import missing
 
         references = [reference.model_dump() for reference in self.spec.references or ()]
         return missing(self.provided, self.needed, references, self.spec.cluster.namespace)
@@ -66,7 +66,7 @@ class Render:
     @cached_property
     def pods(self) -> tuple[tuple[Resource, Body], ...]:
         """The workloads among the objects, each with its PodSpec."""
-        from .references import pod_template
+        from .objects.references import pod_template
 
         found = ((resource, pod_template(resource.body)) for resource in self.resources)
         return tuple((resource, template["spec"]) for resource, template in found if template is not None)

@@ -42,8 +42,8 @@ def said(text: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.acceptances import acceptances, parsed
-    from ..policy.source import decode, load_bytes
+    from ..policy.loading.acceptances import acceptances, parsed
+    from ..text.source import decode, load_bytes
     from .comparison import compare
 
     if options.until < options.today:
@@ -88,8 +88,8 @@ def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespac
 
     An entry is never changed here: its owners see what becomes of what they wrote.
     """
-    from ..policy.acceptances import parsed
-    from ..policy.positions import locate
+    from ..policy.loading.acceptances import parsed
+    from ..text.positions import locate
 
     asked = (options.by, options.until, " ".join(options.why.split()))
     listed = {

@@ -76,7 +76,7 @@ class Files:
 def affected(changed: Iterable[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED concern."""
     from ..compiler.index import clusters_in
-    from ..policy.load import WAIVERS, layers_of
+    from ..policy.loading.load import WAIVERS, layers_of
     from .render import index_source
 
     files = Files.of(changed)

@@ -70,9 +70,9 @@ def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
 
 def document(plan: Plan, cluster: str) -> str:
     """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
-    from ..compiler.emit import emit
     from ..gitops import flux, place
     from ..gitops.plan import folder, roots
+    from ..text.emit import emit
 
     inside = plan.engine == "flux" and flux.runs_inside(plan)
     where = f"the cluster {cluster}" if inside else f"the cluster in which {place.NAMES[plan.engine]} runs"

@@ -13,7 +13,7 @@ from . import common
 from .text import as_json
 
 if TYPE_CHECKING:
-    from ..policy.capacity import PoolCapacity, Range, Total
+    from ..cluster.capacity import PoolCapacity, Range, Total
 
 Pools = tuple["PoolCapacity", ...]
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.capacity import totals
+    from ..cluster.capacity import totals
 
     clusters = list(counted(common.select(options.policies)))
     fleet = totals(dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools in clusters for pool in pools)
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
 
 def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
     """The name and the pools of each cluster. Raises InputError with what is wrong with all policies."""
-    from ..policy.capacity import capacity
-    from ..policy.load import Memo, load
+    from ..cluster.capacity import capacity
+    from ..policy.loading.load import Memo, load
 
     memo, findings, found = Memo(), list[Finding](), list[tuple[str, Pools]]()
     for path in paths:

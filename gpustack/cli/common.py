@@ -168,7 +168,7 @@ def select(arguments: Sequence[str]) -> list[Path]:
 
     A name that nothing matches is refused.
     """
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     links.refuse()
     files_only = bool(arguments) and all(is_file(word) for word in arguments)
@@ -235,7 +235,7 @@ def no_policies() -> Finding:
 
 def name_of(path: Path) -> str:
     """The cluster's name in a policy file, "" for one that can't be read: rendering it would say why."""
-    from ..policy.read import read
+    from ..text.read import read
 
     try:
         metadata = read(path, str(path)).data.get("metadata")
@@ -260,7 +260,7 @@ def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
 
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do."""
-    from ..policy.load import layers_of
+    from ..policy.loading.load import layers_of
     from .git import Git
 
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")

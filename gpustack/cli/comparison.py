@@ -64,7 +64,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
 
 def judged(impact: Impact, options: argparse.Namespace) -> tuple[Impact, tuple[str, ...]]:
     """IMPACT with what somebody accepts, and what is wrong with acceptances."""
-    from ..policy.acceptances import NAME, acceptances
+    from ..policy.loading.acceptances import NAME, acceptances
     from ..review import accepted
 
     name = getattr(options, "acceptances", NAME)
@@ -155,8 +155,8 @@ def folder_side(folder: Path) -> Side:
     """What stands in FOLDER, which has a folder for each cluster; every file is read."""
     from ..compiler.folders import regular_files
     from ..compiler.output import HEADER
-    from ..policy.regular import read_regular
     from ..review.diff.sides import Side, Texts, without_header
+    from ..text.regular import read_regular
 
     if not folder.is_dir():
         remedy = "name a folder that gpustack rendered into, such as dist"
@@ -339,7 +339,7 @@ def unchanged(after: New, folder: str, how: str) -> dict[str, tuple[str, str]]:
 def rendered_there(git: Git, commit: str, project: Project, texts: Texts, title: str) -> tuple[Side, Policies]:
     """What the policies of COMMIT render to, for repositories that do not commit what they render to."""
     from ..compiler import fleet
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     folder = project.root / common.POLICIES
     git.extract(git.files(commit, common.POLICIES), project.root)
@@ -352,7 +352,7 @@ def read_there(git: Git, commit: str, project: Project, now: Policies) -> Polici
     """The policies of COMMIT, read and not rendered. Those that are the same now are not read again."""
     from ..compiler.executor import Executor
     from ..compiler.sources import read_sources
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     blobs = git.files(commit, common.POLICIES)
     folder = project.root / common.POLICIES
@@ -369,7 +369,7 @@ def read_there(git: Git, commit: str, project: Project, now: Policies) -> Polici
 
 def unchanged_policies(blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
     """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
-    from ..policy.regular import read_regular
+    from ..text.regular import read_regular
 
     how = algorithm(blobs)
     layers = Path(common.POLICIES) / "layers"

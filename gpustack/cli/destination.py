@@ -18,7 +18,7 @@ from .text import printable
 
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
-    from ..policy.gitops import Engine
+    from ..policy.language.gitops import Engine
     from ..registry.reference import Reference
 
 

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.explain import NotSetError, explain
-    from ..policy.load import load
+    from ..policy.help.explain import NotSetError, explain
+    from ..policy.loading.load import load
 
     loaded = load(common.select_one(options.cluster), root=Path.cwd())
     try:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import Finding, InputError, MissingToolError
-from ..policy import programs
-from ..policy.regular import read_regular
+from ..text import programs
+from ..text.regular import read_regular
 
 SECONDS = 120.0
 """How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""

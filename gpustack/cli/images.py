@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
 
 def locked() -> dict[str, Locked] | None:
     """What images.lock says, None where there is none. Raises InputError where it can't be read."""
-    from ..policy.read import read
     from ..review.images import lock
+    from ..text.read import read
 
     if not os.path.lexists(lock.FILE):
         return None

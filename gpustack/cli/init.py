@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from .. import __version__
 from ..compiler.index import SCRATCH
 from ..model import Finding, InputError, MissingToolError, OutputError, docs
-from ..policy.regular import read_regular
+from ..text.regular import read_regular
 from . import common, git
 from .text import printable
 
@@ -152,7 +152,7 @@ def refused(folder: Path, error: OSError) -> OutputError:
 def render(folder: Path, options: argparse.Namespace) -> int:
     """Render the new policies of FOLDER; returns how many files that are, the index of each cluster included."""
     from ..compiler import fleet
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     with common.store(options) as store:
         root = folder.resolve()
@@ -163,7 +163,7 @@ def render(folder: Path, options: argparse.Namespace) -> int:
 
 def made(ci: str) -> dict[str, tuple[str, int]]:
     """The files of a new repository by their paths: text, and mode."""
-    from ..policy.schema import export
+    from ..policy.help.schema import export
     from .schema import TARGET
 
     found: dict[str, tuple[str, int]] = {}

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..model import Finding, InputError, Location
-from ..policy.load import LAYERS, WAIVERS
-from ..policy.programs import work_tree
+from ..policy.loading.load import LAYERS, WAIVERS
+from ..text.programs import work_tree
 
 POLICIES = "policies"
 PLAIN = (

@@ -158,7 +158,7 @@ def write(path: Path, text: str) -> bool:
 
 def content(path: Path) -> bytes:
     """What PATH holds. Raises InputError where it is no regular file."""
-    from ..policy.source import load_bytes
+    from ..text.source import load_bytes
 
     return load_bytes(path, str(path))
 

@@ -191,7 +191,7 @@ def argument(one: MigLayout) -> str:
 
 
 def show(options: argparse.Namespace) -> int:
-    from ..policy.load import load
+    from ..policy.loading.load import load
     from ..review import mig_picture
 
     loaded = load(common.select_one(options.cluster), root=Path.cwd())

@@ -17,7 +17,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
     from ..review.diff.sides import Side
 
     Spec = ClusterPolicySpec | None
@@ -57,7 +57,7 @@ class Policies:
 
     def _read(self, source: Source) -> Spec:
         from ..compiler.sources import load_policy
-        from ..policy.spec import ClusterPolicySpec
+        from ..policy.language.spec import ClusterPolicySpec
 
         if source.spec:
             return ClusterPolicySpec.model_validate_json(source.spec)
@@ -101,7 +101,7 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     """The policies beside FOLDER, which SIDE was read from; None where there are none. PROJECT has the cache."""
     from ..compiler.executor import Executor
     from ..compiler.sources import read_sources
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     root = folder.resolve().parent
     if not (root / common.POLICIES).is_dir():

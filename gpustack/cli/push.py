@@ -124,7 +124,7 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
     """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
-    from ..policy.programs import work_tree
+    from ..text.programs import work_tree
     from .git import NOWHERE, Git
 
     top = work_tree(folder.parent)  # Git looks for no other repository on the way there

@@ -11,7 +11,7 @@ from . import common
 from .text import as_json
 
 if TYPE_CHECKING:
-    from ..reconciler.cluster import Cluster
+    from ..reconciler.shell.cluster import Cluster
     from .live.release import Released
 
 

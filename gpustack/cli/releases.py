@@ -109,7 +109,7 @@ def cluster_changes(options: argparse.Namespace) -> dict[str, list[str]]:
     """Objects of the cluster that differ between the two releases, by what happens to them."""
     from ..compiler import node
     from ..compiler.stack import compile_stack
-    from ..policy.load import load, spec_key
+    from ..policy.loading.load import load, spec_key
     from ..review.releases import object_changes
 
     path = common.select_one(options.cluster)

@@ -27,7 +27,7 @@ def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, by
 
     Raises StaleError where one isn't what was rendered.
     """
-    from ..policy.regular import read_regular
+    from ..text.regular import read_regular
 
     found = {}
     for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.schema import export
+    from ..policy.help.schema import export
 
     text = json.dumps(export(), indent=1, sort_keys=False) + "\n"
     if options.out == "-":

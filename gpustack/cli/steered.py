@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..policy.regular import read_regular
+from ..text.regular import read_regular
 from .git import Entry, blob_name
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ..compiler.foreign import WHY, Foreign
 from ..compiler.index import INDEX
 from ..gitops.place import FOLDER
 from ..model import Finding, GpustackError, MissingToolError
-from ..policy.regular import read_regular
+from ..text.regular import read_regular
 from . import common
 from .git import Entry, Git, blob_name, same
 from .text import print_findings
@@ -99,7 +99,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         what = f"Git can't be asked what is committed: {error.findings[0].what}"
         print_findings([Finding("GPU022", "warning", what, remedy=error.findings[0].remedy)], sys.stderr)
         return []
-    from ..policy.allowed import allowed
+    from ..policy.loading.allowed import allowed
 
     listed = {path: spec.sha256 for path, spec in allowed(here).items()}
     mine = [each for each in found if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
@@ -189,7 +189,7 @@ class Proposed:
 
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
         """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
-        from ..policy.allowed import allowed
+        from ..policy.loading.allowed import allowed
 
         mine = {
             path.removeprefix(f"{self.folder}/"): entry

@@ -23,8 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..policy.programs import of_work_tree
-from ..policy.regular import open_regular
+from ..text.programs import of_work_tree
+from ..text.regular import open_regular
 
 KEPT_SALTS = 4
 MEMORY_BYTES = 32 * 1024 * 1024

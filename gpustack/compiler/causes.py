@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..model import Body, Finding
 
 if TYPE_CHECKING:
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
 
 
 def caused(spec: ClusterPolicySpec, section: str, identity: tuple[str, ...], finding: Finding) -> Finding:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ..checks.rule import rules_over
 from ..checks.subjects import EngineObjects, Synced
 from ..model import Body, Finding, Resource
+from ..text.emit import emit
 from .causes import caused, named
-from .emit import emit
 
 if TYPE_CHECKING:
     from ..gitops.plan import Plan
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
 
 SAMPLE = "cluster"
 """A cluster's name, to see whether objects are valid: which one does not matter."""

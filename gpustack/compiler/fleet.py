@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, Location
-from ..policy.load import display
+from ..policy.loading.load import display
 from . import foreign, index, output, sources
 from .cache import Store, digest
 from .engine import engine_files
@@ -33,8 +33,8 @@ from .sources import Progress, Project, Source
 from .stack import RefusedError, Stack, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
-    from ..policy.spec import ClusterPolicySpec
-    from ..policy.waivers import Waiver
+    from ..policy.language.spec import ClusterPolicySpec
+    from ..policy.loading.waivers import Waiver
 
 __all__ = ["GroupedFinding", "Outcome", "Progress", "Project", "Source", "also", "render", "stale"]
 
@@ -147,15 +147,15 @@ def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str])
 
 def is_whole(folder: Path, found: Iterable[Source]) -> bool:
     """Whether FOUND are all the policies in FOLDER."""
-    from ..policy.load import policy_files
+    from ..policy.loading.load import policy_files
 
     return {source.path.name for source in found} >= {path.name for path in policy_files(folder, folder.name)}
 
 
 def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Waiver, ...]]:
     """The waivers that lie beside PATHS, by folder. Raises InputError."""
-    from ..policy.load import WAIVERS
-    from ..policy.waivers import waivers_of
+    from ..policy.loading.load import WAIVERS
+    from ..policy.loading.waivers import waivers_of
 
     folders = dict.fromkeys(path.parent for path in paths)
     found = {folder: waivers_of(folder, display(folder / WAIVERS, project.root)) for folder in folders}
@@ -165,7 +165,7 @@ def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Wa
 def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
     """What the rules say about a spec, and whether it compiled."""
     store, key, text, tolerated = item
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
 
     try:
         stack = compile_stack(ClusterPolicySpec.model_validate_json(text), key, store, tolerated)

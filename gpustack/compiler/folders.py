@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..policy.regular import read_regular
+from ..text.regular import read_regular
 
 NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO, errno.ENODEV}
 """What the system answers where no regular file is: nothing, a link, a pipe, a socket, a device without a driver."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..model import Finding
-from ..policy.waivers import Waiver
+from ..policy.loading.waivers import Waiver
 
 S = TypeVar("S")
 

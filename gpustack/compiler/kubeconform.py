@@ -31,8 +31,8 @@ from gpustack.catalog import kubernetes
 from gpustack.compiler.cache import digest
 from gpustack.compiler.executor import available_cpus
 from gpustack.model import Finding, Location, MissingToolError
-from gpustack.policy import programs
-from gpustack.policy.regular import open_regular, read_regular
+from gpustack.text import programs
+from gpustack.text.regular import open_regular, read_regular
 
 NAME = "kubeconform"
 CHUNK_FILES = 2000

@@ -18,10 +18,10 @@ import yaml
 
 from ..model import Body, Finding, InputError, Location
 from ..model import Path as Steps
-from ..policy.construct import Builder
-from ..policy.place import parse
-from ..policy.source import decode, load_bytes, place
-from ..policy.yaml12 import check_expansion, compose
+from ..policy.loading.place import parse
+from ..text.construct import Builder
+from ..text.source import decode, load_bytes, place
+from ..text.yaml12 import check_expansion, compose
 
 ENDINGS = (".yaml", ".yml", ".json")
 HELM = ("{{", "}}")

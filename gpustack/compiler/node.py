@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Thread
 
 from ..model import Finding, MissingToolError
-from ..policy import programs
+from ..text import programs
 
 MINIMUM = 22
 SMALL_HEAP = "--max-semi-space-size=1"

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from ..gitops.place import FOLDER
 from ..model import Finding, OutputError
-from ..policy.regular import read_regular
+from ..text.regular import read_regular
 from . import beside
 from .cache import digest
 from .folders import Seen, carry, exchange, read, recover, regular_files, scan, walk

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError, Location
-from ..policy.load import display
-from ..policy.regular import read_regular
-from ..policy.source import LIMIT
+from ..policy.loading.load import display
+from ..text.regular import read_regular
+from ..text.source import LIMIT
 from . import node
 from .cache import Store, digest
 from .executor import Executor
 from .stack import finding_of, plain
 
 if TYPE_CHECKING:
-    from ..policy.load import Loaded, Memo
+    from ..policy.loading.load import Loaded, Memo
 
 Progress = Callable[[str, int, int], None]
 """Told (step, done, total) as a render goes on."""
@@ -153,7 +153,7 @@ def shared_artifacts(project: Project, found: Iterable[Source]) -> Iterator[Find
 
 def located(project: Project, source: Source, finding: Finding) -> Finding:
     """FINDING with the place in the files of SOURCE's policy."""
-    from ..policy.place import place
+    from ..policy.loading.place import place
 
     try:
         return place(load_policy(source.path, project.root, project.store), finding)
@@ -163,8 +163,8 @@ def located(project: Project, source: Source, finding: Finding) -> Finding:
 
 def name_location(source: Source) -> Location:
     """Where the policy of SOURCE names its cluster."""
-    from ..policy.positions import locate
-    from ..policy.read import read
+    from ..text.positions import locate
+    from ..text.read import read
 
     try:
         return locate(read(source.path, source.display).text, source.display, ("metadata", "name"))
@@ -215,8 +215,8 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         return error.findings
     from ..checks.rule import rules_over
     from ..checks.subjects import Written
-    from ..policy.gitops import artifact
-    from ..policy.load import spec_key
+    from ..policy.language.gitops import artifact
+    from ..policy.loading.load import spec_key
 
     written = Written(loaded.spec, loaded.merged)
     findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
@@ -228,7 +228,7 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
     """Load one policy file. Files of one run share their layers, and equal specs are validated once in a process."""
-    from ..policy.load import load
+    from ..policy.loading.load import load
 
     memo = memo_of(store)
     for held in (memo.specs, memo.texts, memo.documents):
@@ -239,7 +239,7 @@ def load_policy(path: Path, root: Path, store: Store) -> Loaded:
 
 def memo_of(store: Store) -> Memo:
     """What the loads of the run with STORE share in this process."""
-    from ..policy.load import Memo
+    from ..policy.loading.load import Memo
 
     return _MEMOS.setdefault((store.root, store.salt), Memo())
 

@@ -28,8 +28,8 @@ from .causes import caused, named, section
 from .engine import engine_findings, planned
 
 if TYPE_CHECKING:
-    from ..components.inputs.common import Inputs
-    from ..policy.spec import ClusterPolicySpec
+    from ..components.parts.common_inputs import Inputs
+    from ..policy.language.spec import ClusterPolicySpec
 
 
 Result = dict[str, Any]
@@ -110,7 +110,7 @@ def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Itera
 
 def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Result]) -> Iterator[Finding]:
     """What the rules over the whole render say."""
-    from ..checks.references import Needed, Provided
+    from ..checks.objects.references import Needed, Provided
     from ..checks.subjects import Render
 
     def load() -> list[Resource]:
@@ -126,8 +126,8 @@ def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Resul
 
 def workload_findings(spec: ClusterPolicySpec) -> Iterator[Finding]:
     """What the rules over workloads say about those that the policy brings along."""
-    from ..checks.tenants import pods_in, tenants_of
-    from ..policy.offer import offer
+    from ..cluster.offer import offer
+    from ..tenants.tenants import pods_in, tenants_of
 
     having = {index: found for index, body in enumerate(spec.extraObjects) if (found := pods_in(body))}
     offered = offer(spec) if having else None
@@ -250,8 +250,8 @@ def component_result(entry: Entry, resources: list[Resource], namespace: str) ->
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
     objects say (with the object), and its bodies as one text, which few ask for.
     """
-    from ..checks.references import needed, provided
-    from .emit import emit
+    from ..checks.objects.references import needed, provided
+    from ..text.emit import emit
 
     found = ((resource, rule.findings(resource)) for resource in resources for rule in rules_over("object"))
     return {

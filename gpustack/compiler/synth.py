@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import cdk8s
 
-from ..components.inputs.common import Inputs
+from ..components.parts.common_inputs import Inputs
 from ..components.registry import Entry
 from ..model import Resource
 

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checks.rule import rules_over
-from ..checks.tenants import pods_in, tenants_of
+from ..cluster.offer import offer
 from ..model import Finding, GpustackError, InputError
-from ..policy.load import display
-from ..policy.offer import offer
+from ..policy.loading.load import display
+from ..tenants.tenants import pods_in, tenants_of
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
 from .sources import Project, load_policy
 
 if TYPE_CHECKING:
-    from ..policy.load import Loaded
-    from ..policy.offer import Offer
+    from ..cluster.offer import Offer
+    from ..policy.loading.load import Loaded
 
 
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:

@@ -17,8 +17,8 @@ import cdk8s
 from constructs import Construct
 
 from ..model import KIND_STAGE, Body, Resource, Stage
-from .hygiene import clean
-from .inputs.common import Inputs
+from .parts.common_inputs import Inputs
+from .parts.hygiene import clean
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - the one type parameter of this module
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..catalog import texts
 from ..catalog.rendered_kinds import rendered_kinds
 from ..model import Body
-from ..policy.gitops import revision
+from ..policy.language.gitops import revision
 from . import marks
 from .plan import Kind, Plan, folder
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 
 from ..model import Body, Stage
-from ..policy.gitops import revision
+from ..policy.language.gitops import revision
 from .marks import PRUNE
 from .plan import Plan, folder
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..model import STAGES, Body, Resource
 
 if TYPE_CHECKING:
-    from ..policy.gitops import Engine
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.gitops import Engine
+    from ..policy.language.spec import ClusterPolicySpec
 
 WAVE = "argocd.argoproj.io/sync-wave"
 OPTIONS = "argocd.argoproj.io/sync-options"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from ..model import STAGES, Body, Resource, Stage
-from ..policy.gitops import Engine, GitOps, is_oci
+from ..policy.language.gitops import Engine, GitOps, is_oci
 from .place import FOLDER
 
 if TYPE_CHECKING:
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
 
 DEFAULT_PATH = "dist"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..policy.gitops import Engine
+from ..policy.language.gitops import Engine
 
 SOURCES = ("OCIRepository", "GitRepository")
 

@@ -11,16 +11,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .spec import ClusterPolicy as ClusterPolicy
-    from .spec import ClusterPolicySpec as ClusterPolicySpec
-    from .spec import PolicyLayer as PolicyLayer
-    from .spec import PolicySpec as PolicySpec
+    from .language.spec import ClusterPolicy as ClusterPolicy
+    from .language.spec import ClusterPolicySpec as ClusterPolicySpec
+    from .language.spec import PolicyLayer as PolicyLayer
+    from .language.spec import PolicySpec as PolicySpec
 
 _HOMES = {
-    "ClusterPolicy": "spec",
-    "ClusterPolicySpec": "spec",
-    "PolicyLayer": "spec",
-    "PolicySpec": "spec",
+    "ClusterPolicy": "language.spec",
+    "ClusterPolicySpec": "language.spec",
+    "PolicyLayer": "language.spec",
+    "PolicySpec": "language.spec",
 }
 
 __all__ = ["ClusterPolicy", "ClusterPolicySpec", "PolicyLayer", "PolicySpec"]

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from ..model import whole
-from . import access, report
-from .client import Client, configuration
-from .clock import Clock
-from .cluster import NAMESPACE, ApiError, Forbidden
-from .health import Answer, Health
-from .lease import Terms
-from .log import LEVELS, Log
-from .metrics import Metrics
-from .runner import Runner
+from .shell import access, report
+from .shell.client import Client, configuration
+from .shell.clock import Clock
+from .shell.cluster import NAMESPACE, ApiError, Forbidden
+from .shell.health import Answer, Health
+from .shell.lease import Terms
+from .shell.log import LEVELS, Log
+from .shell.metrics import Metrics
+from .shell.runner import Runner
 
 STOPPED = 130
 """Exit code of a plan that somebody stopped."""

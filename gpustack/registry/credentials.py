@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Finding, InputError
-from ..policy.programs import of_work_tree
-from ..policy.regular import read_regular
+from ..text.programs import of_work_tree
+from ..text.regular import read_regular
 from . import helper
 from .reference import DOCKER_HUB, Reference
 

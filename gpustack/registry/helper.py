@@ -10,7 +10,7 @@ import selectors
 import subprocess
 import time
 
-from ..policy import programs
+from ..text import programs
 
 SECONDS = 60.0
 """How long a helper may take: somebody may have to unlock a keychain."""

@@ -17,11 +17,11 @@ from xml.sax.saxutils import escape
 
 from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
-from ..policy.mig_layouts import Group, choice, groups, product_of, source
+from ..cluster.mig_layouts import Group, choice, groups, product_of, source
 
 if TYPE_CHECKING:
-    from ..policy.node_pools import NodePool
-    from ..policy.spec import ClusterPolicySpec
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.spec import ClusterPolicySpec
 
 COLUMNS = 96
 """Characters that a drawing in a terminal may take; names that need more are listed below it."""

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gpustack.compiler import emit as emitter
-from gpustack.compiler.emit import emit, emit_value
+from gpustack.text import emit as emitter
+from gpustack.text.emit import emit, emit_value
 from tests.readers.go_reader import GoReader, go_reader
 from tests.readers.python_readers import PYTHON_READERS, same
 from tests.readers.traps import ALPHABET, TRAPS

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpustack.reconciler import engine, keys
-from gpustack.reconciler.actions import PatchNode, PatchStatus
-from gpustack.reconciler.objects import DaemonSet, Node, Pod
-from gpustack.reconciler.policy import NodePolicy
-from gpustack.reconciler.snapshot import DriverSet, Precheck, Snapshot
-from gpustack.reconciler.testing.stack import COMPONENTS, DRIVER, NAMESPACE, POOL, driver_set, node_policy
-from gpustack.reconciler.testing.world import template_hash
+from gpustack.api import keys
+from gpustack.api.node_policy import NodePolicy
+from gpustack.api.objects import DaemonSet, Node, Pod
+from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.actions import PatchNode, PatchStatus
+from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Snapshot
+from gpustack.reconciler.memory.stack import COMPONENTS, DRIVER, NAMESPACE, POOL, driver_set, node_policy
+from gpustack.reconciler.memory.world import template_hash
 
 if TYPE_CHECKING:
     from tests.bench.scenarios import Bench, Figure

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.actors.operands import gpu_kubelets
 from tests.control_plane.cluster import ControlPlane, wait_for
 from tests.control_plane.machine import Machine

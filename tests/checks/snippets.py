@@ -15,7 +15,7 @@ from gpustack.checks.subjects import Written
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import RefusedError, compile_stack
 from gpustack.model import Finding
-from gpustack.policy.load import Loaded, load, spec_key
+from gpustack.policy.loading.load import Loaded, load, spec_key
 
 EVERY = frozenset(rule.id for rule in all_rules())
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from gpustack.checks.rule import rules_over
 from gpustack.compiler.stack import workload_findings
-from gpustack.components.hygiene import clean
-from gpustack.components.inputs import configs, extra_objects
+from gpustack.components.base import extra_objects_inputs as extra_objects
+from gpustack.components.parts.hygiene import clean
+from gpustack.components.plugin import configs_inputs as configs
 from gpustack.model import FindingsError, Resource
-from gpustack.policy.spec import ClusterPolicySpec
-from tests.checks.test_workloads import ODD, WHOLE, places
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
+from tests.tenants.test_workloads import ODD, WHOLE, places
 
 SPEC = spec(
     cluster={"monitoring": True},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks.carried import what_is_carried_has_a_place, what_is_carried_still_holds
+from gpustack.checks.drivers.carried import what_is_carried_has_a_place, what_is_carried_still_holds
 from gpustack.checks.rule import Hit
 from gpustack.checks.subjects import Render
 from gpustack.model import Resource

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks import claims, dra, dra_exclusions  # noqa: F401 - registers rules
-from gpustack.checks.policy import without_effect
-from gpustack.checks.references import needed, provided
+from gpustack.checks.dra import claims, dra, dra_exclusions  # noqa: F401 - registers rules
+from gpustack.checks.language.policy import without_effect
+from gpustack.checks.objects.references import needed, provided
 from gpustack.checks.rule import RULES
 from gpustack.model import Body, Finding
-from tests.components.dra import policy
+from tests.components.dra.common import policy
 
 OURS = [f"GPU{number}" for number in range(170, 181)]
 DOMAINS: dict[str, Any] = {"computeDomains": {"enabled": True}, "drivers": []}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpustack.checks.rule import all_rules
-from gpustack.policy.load import load
-from gpustack.policy.place import place
+from gpustack.policy.loading.load import load
+from gpustack.policy.loading.place import place
 from tests.checks.spec_rules import paths, said
 
 PLUGIN = "devicePlugin:\n  config:\n    default: one\n    data:\n      one: |\n"

@@ -10,7 +10,7 @@ import yaml
 from gpustack.checks.rule import all_rules
 from gpustack.checks.subjects import Written
 from gpustack.model import Finding
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 from tests.checks.snippets import loaded
 
 URL = 'repository: {url: "https://git.example.com/gpu.git"}'

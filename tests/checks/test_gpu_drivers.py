@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpustack.catalog import drivers, gpus
-from gpustack.checks.node_drivers import node_drivers, older
+from gpustack.checks.drivers.node_drivers import node_drivers, older
 from tests.checks.snippets import loaded
 from tests.checks.spec_rules import paths, said
 

@@ -11,8 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
-from gpustack.policy.schema import export
-from gpustack.policy.types import TAGGED_IMAGE
+from gpustack.policy.help.schema import export
+from gpustack.policy.language.types import TAGGED_IMAGE
 from tests.checks.snippets import said
 
 DIGEST = "sha256:" + "a" * 64

@@ -9,7 +9,7 @@ import pytest
 from gpustack.checks.rule import all_rules
 from gpustack.checks.subjects import Written
 from gpustack.model import Finding
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 from tests.checks import spec_rules
 from tests.checks.snippets import loaded
 

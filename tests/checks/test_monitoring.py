@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpustack.policy.quantities import milliseconds
+from gpustack.text.quantities import milliseconds
 from tests.checks.kinds.monitoring import alert, monitor
 from tests.checks.spec_rules import paths, said
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpustack.checks.rule import rules_over
 from gpustack.checks.subjects import Written
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 
 POLICY = """\
 apiVersion: gpustack.dev/v1alpha1

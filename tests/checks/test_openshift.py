@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks import openshift
+from gpustack.checks.platforms import openshift
 from gpustack.checks.rule import RULES
 from tests.components.common import spec
 

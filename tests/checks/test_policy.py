@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gpustack.catalog import releases
-from gpustack.checks import policy as rules
+from gpustack.checks.language import policy as rules
 from gpustack.checks.rule import all_rules
 from gpustack.model import Finding
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
 
 POOL = {"name": "p", "os": "ubuntu22.04"}

@@ -12,7 +12,7 @@ import yaml
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import compile_stack
 from gpustack.model import GpustackError
-from gpustack.policy.load import load, spec_key
+from gpustack.policy.loading.load import load, spec_key
 from tests.checks.snippets import EVERY
 from tests.checks.test_kinds import told
 

@@ -9,7 +9,7 @@ import pytest
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.model import Finding
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.checks.snippets import findings, said
 from tests.components.common import spec
 

@@ -10,7 +10,7 @@ import pytest
 from gpustack.compiler.cache import Store, digest
 from gpustack.compiler.stack import compile_stack
 from gpustack.model import Body, FindingsError
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
 from tests.project import SMALL
 

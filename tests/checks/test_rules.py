@@ -58,8 +58,12 @@ def test_waived_errors(found: Rule, store: Store) -> None:
 
 def test_all_modules_are_listed() -> None:
     """A module with rules that RULE_MODULES forgets would be no rule at all."""
-    folder = Path(gpustack.checks.__file__).parent
-    having = {path.stem for path in folder.glob("*.py") if re.search(r"^@rule\(", path.read_text(), re.MULTILINE)}
+    having = {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for room in ("checks", "tenants")
+        for path in (PACKAGE / room).rglob("*.py")
+        if re.search(r"^@rule\(", path.read_text(), re.MULTILINE)
+    }
     assert having == set(RULE_MODULES)
 
 

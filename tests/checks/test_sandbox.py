@@ -1,4 +1,4 @@
-"""Rules about virtual machines (checks/sandbox.py and checks/kubevirt.py)."""
+"""Rules about virtual machines (checks/sandbox/sandbox.py and checks/sandbox/kubevirt.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.checks.rule import all_rules
 from tests.components.common import spec
-from tests.components.sandbox import POOLS, machines
+from tests.components.sandbox.common import POOLS, machines
 
 RULES = {rule.id: rule for rule in all_rules()}
 PARTS = POOLS[2]

@@ -16,7 +16,7 @@ from gpustack.compiler import fleet, lint, stack
 from gpustack.compiler.cache import Store
 from gpustack.compiler.judge import GroupedFinding
 from gpustack.model import Finding, FindingsError, Resource
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 from tests.components.common import spec
 from tests.project import SMALL, Project
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpustack.catalog import releases
 from gpustack.catalog._versions import numbers
+from gpustack.checks.platforms.support import outside
 from gpustack.checks.rule import all_rules
-from gpustack.checks.support import outside
 from tests.checks.snippets import loaded
 from tests.checks.spec_rules import paths, said
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from gpustack.reconciler.testing import FakeCluster, drive
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.memory import FakeCluster, drive
+from gpustack.reconciler.memory.world import World
 from tests.project import Project, Ran
 from tests.reconciler.front import KINDS, serving
 from tests.reconciler.model.replica import Replica

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpustack.api import keys
 from gpustack.cli.live import release
-from gpustack.reconciler import keys
-from gpustack.reconciler.cluster import DEPLOYMENTS, LEASES, NODES
-from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.testing.stack import NAMESPACE, POOL
-from gpustack.reconciler.testing.workloads import Workload, add_workload
-from gpustack.reconciler.testing.world import ZONE
+from gpustack.reconciler.memory.stack import NAMESPACE, POOL
+from gpustack.reconciler.memory.workloads import Workload, add_workload
+from gpustack.reconciler.memory.world import ZONE
+from gpustack.reconciler.shell.cluster import DEPLOYMENTS, LEASES, NODES
+from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, live
 from tests.project import Project
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.policy.load import load
-from gpustack.policy.node_labels import selection
-from gpustack.reconciler import keys
-from gpustack.reconciler.actions import PatchNode
-from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, Forbidden, NotFound
-from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.testing.stack import NAMESPACE
-from gpustack.reconciler.testing.workloads import Workload, add_workload
+from gpustack.api import keys
+from gpustack.cluster.node_labels import selection
+from gpustack.policy.loading.load import load
+from gpustack.reconciler.core.actions import PatchNode
+from gpustack.reconciler.memory.stack import NAMESPACE
+from gpustack.reconciler.memory.workloads import Workload, add_workload
+from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES, Forbidden, NotFound
+from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, kubeconfig, live
 from tests.project import Project
 from tests.reconciler.shell import fail
@@ -245,8 +245,8 @@ def test_a_driver_for_another_kernel(cluster: Live) -> None:
     """The missing key is named, and the kernel that a pool would have to say."""
     key = "feature.node.kubernetes.io/kernel-version.full"
     path = ("spec", "template", "spec", "nodeSelector")
-    from gpustack.reconciler.cluster import DAEMONSETS
-    from gpustack.reconciler.testing.stack import DRIVER
+    from gpustack.reconciler.memory.stack import DRIVER
+    from gpustack.reconciler.shell.cluster import DAEMONSETS
 
     patch: dict[str, Any] = {key: "6.8.0-50-generic"}
     for step in reversed(path):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpustack.compiler.cache import Store
 from gpustack.compiler.fleet import STACKS_PER_NODE
 from gpustack.compiler.stack import compile_stack
-from gpustack.policy.load import load, spec_key
+from gpustack.policy.loading.load import load, spec_key
 from tests.project import Project, document
 
 RICH: dict[str, Any] = {

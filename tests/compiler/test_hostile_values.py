@@ -17,10 +17,10 @@ from gpustack.compiler import node
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import compile_stack
 from gpustack.model import Finding, FindingsError, InputError
-from gpustack.policy.describe import nested
-from gpustack.policy.load import load, spec_key
-from gpustack.policy.place import place
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.help.describe import nested
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.load import load, spec_key
+from gpustack.policy.loading.place import place
 from tests.policy.leaves import Leaf, Steps, around, leaves
 
 LONGEST = 2.0

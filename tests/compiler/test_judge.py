@@ -9,7 +9,7 @@ import pytest
 
 from gpustack.compiler.judge import Decisions, due
 from gpustack.model import Finding, Location
-from gpustack.policy.waivers import Waiver
+from gpustack.policy.loading.waivers import Waiver
 
 HERE = Path("policies")
 TODAY = datetime.date(2027, 3, 31)

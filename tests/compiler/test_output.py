@@ -17,16 +17,7 @@ import pytest
 from gpustack.compiler import folders, output
 from gpustack.compiler.folders import locked, scan, walk
 from gpustack.compiler.index import clusters_in
-from gpustack.compiler.output import (
-    Rendering,
-    compare,
-    header,
-    left_over,
-    look,
-    remove_cluster,
-    sweep,
-    write,
-)
+from gpustack.compiler.output import Rendering, compare, header, left_over, look, remove_cluster, sweep, write
 from gpustack.model import OutputError
 from tests.compiler.crash import NEW, OLD, SCENARIOS, rendering
 from tests.project import ROOT, tree

@@ -12,7 +12,7 @@ from gpustack.compiler import cache, stack, synth, validate
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import Stack, compile_stack, stored_stack
 from gpustack.model import Finding, FindingsError, MissingToolError
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
 from tests.project import REFUSED, SMALL
 

@@ -10,10 +10,10 @@ import cdk8s
 
 from gpustack.catalog import releases
 from gpustack.components.component import Component
-from gpustack.components.inputs.common import Common, Inputs, Validation
+from gpustack.components.parts.common_inputs import Common, Inputs, Validation
 from gpustack.model import Body
-from gpustack.policy import layers
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading import layers
 
 VALIDATOR = Validation(image="registry.example/validator:1", pull_policy="IfNotPresent")
 _ids = itertools.count()

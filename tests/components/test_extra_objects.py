@@ -10,7 +10,7 @@ from gpustack.catalog import kubernetes
 from gpustack.catalog.kubernetes import CLUSTER_SCOPED
 from gpustack.compiler import validate
 from gpustack.components import ExtraObjects, ExtraWorkloads
-from gpustack.components.inputs.extra_objects import from_spec
+from gpustack.components.base.extra_objects_inputs import from_spec
 from gpustack.model import Body, FindingsError
 from tests.components.common import chart, spec
 

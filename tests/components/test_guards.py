@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from gpustack.components import Guards, NetworkPolicies
-from gpustack.components.admission import quoted
-from gpustack.components.inputs import guards, network_policies, running
-from gpustack.components.registry import REGISTRY
+from gpustack.components.guards import guards_inputs as guards
+from gpustack.components.guards import network_policies_inputs as network_policies
+from gpustack.components.parts.admission import quoted
 from gpustack.model import Body
 from tests.components.common import render, spec
 from tests.project import ROOT
@@ -171,12 +171,6 @@ def test_literals() -> None:
     assert quoted("a' || true || '") == "'a\\' || true || \\''"
     assert quoted('say "\\"') == "'say \"\\\\\"'"
     assert quoted("a\nb") == "'a\\nb'"
-
-
-def test_components_that_run_with_dra() -> None:
-    """What other components are asked of is on with a `gpuCluster` exactly where the registry says so."""
-    asked = {*guards.ASKED, *network_policies.EXPORTERS, *network_policies.ENGINES, "nfd", "dra_driver"}
-    assert {entry.module for entry in REGISTRY if entry.dra and entry.module in asked} == running.WITH_DRA
 
 
 def listeners(**fields: Any) -> dict[str, Body]:

@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.catalog import texts
 from gpustack.components import MigManager
-from gpustack.components.inputs.mig_manager import MigManagerInputs, from_spec
+from gpustack.components.mig.mig_manager_inputs import MigManagerInputs, from_spec
 from gpustack.model import Body
 from tests.components.common import common, container, env, mounts, pod_of, render, spec
 

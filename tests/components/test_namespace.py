@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from gpustack.components import Namespace, RuntimeClasses
-from gpustack.components.inputs import namespace, runtime_classes
-from gpustack.components.inputs.namespace import NamespaceInputs
+from gpustack.components.base import namespace_inputs as namespace
+from gpustack.components.base.namespace_inputs import NamespaceInputs
+from gpustack.components.toolkit import runtime_classes_inputs as runtime_classes
 from gpustack.model import Body
-from gpustack.policy.quantities import size
+from gpustack.text.quantities import size
 from tests.components.common import chart, render, spec
 
 PSA = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}

@@ -10,7 +10,11 @@ import yaml
 
 from gpustack.compiler.validate import validate
 from gpustack.components import DcgmExporter, Namespace, NodeFeatureDiscovery, NodeStatusExporter, OpenShiftMonitoring
-from gpustack.components.inputs import dcgm_exporter, namespace, nfd, node_status_exporter, openshift_monitoring
+from gpustack.components.base import namespace_inputs as namespace
+from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
+from gpustack.components.monitoring import node_status_exporter_inputs as node_status_exporter
+from gpustack.components.monitoring import openshift_monitoring_inputs as openshift_monitoring
+from gpustack.components.nfd import nfd_inputs as nfd
 from gpustack.model import Body
 from tests.components.common import grants, render, spec
 

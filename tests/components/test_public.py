@@ -13,7 +13,7 @@ import yaml
 import gpustack.components
 from gpustack.components import DevicePlugin
 from gpustack.components.component import Component, Manifest
-from gpustack.components.inputs.device_plugin import DevicePluginInputs
+from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs
 from gpustack.components.registry import REGISTRY
 from gpustack.model import KIND_STAGE, STAGES
 from tests.components.common import common

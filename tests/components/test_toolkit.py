@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpustack.components import ContainerToolkit
-from gpustack.components.inputs.toolkit import ToolkitInputs, from_spec
-from gpustack.components.runtimes import FILES
-from gpustack.components.toolkit import config_sources
+from gpustack.components.toolkit.runtimes import FILES
+from gpustack.components.toolkit.toolkit import config_sources
+from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs, from_spec
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 

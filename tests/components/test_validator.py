@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpustack.components import OperatorValidator
-from gpustack.components.inputs.validator import ValidatorInputs, features
-from gpustack.components.validation import FLAGS, UNLESS_HOST_DRIVER
+from gpustack.components.parts.validation import FLAGS, UNLESS_HOST_DRIVER
+from gpustack.components.validator.validator_inputs import ValidatorInputs, features
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec, validation
 

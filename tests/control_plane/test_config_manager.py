@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.capacity import capacity
 from gpustack.components import DevicePlugin
-from gpustack.components.inputs import device_plugin
-from gpustack.policy.capacity import capacity
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.components.plugin import device_plugin_inputs as device_plugin
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import render, spec
 from tests.control_plane.cluster import ROOT, ControlPlane, wait_for
 from tests.control_plane.process import Program

@@ -7,7 +7,7 @@ import shlex
 
 import yaml
 
-from gpustack.policy import images
+from gpustack.policy.language import images
 from tests.docs.test_verbs_page import as_pattern
 from tests.project import ROOT, Project, cache, project
 

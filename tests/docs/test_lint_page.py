@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from gpustack.cli import parser_for
 from gpustack.cli.formats import FORMATS
-from gpustack.policy.waivers import waivers_of
+from gpustack.policy.loading.waivers import waivers_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
 

@@ -9,11 +9,12 @@ from typing import get_args
 
 import pytest
 
-from gpustack.components.inputs.reconciler import ReconcilerInputs
-from gpustack.components.reconciler_alerts import found
-from gpustack.reconciler import keys, takeover
-from gpustack.reconciler.metrics import PREFIX, Metrics
-from gpustack.reconciler.record import Phase
+from gpustack.api import keys
+from gpustack.components.reconciler.reconciler_alerts import found
+from gpustack.components.reconciler.reconciler_inputs import ReconcilerInputs
+from gpustack.reconciler.core import takeover
+from gpustack.reconciler.core.record import Phase
+from gpustack.reconciler.shell.metrics import PREFIX, Metrics
 from tests.project import ROOT
 
 PAGE = (ROOT / "docs" / "reconciler.md").read_text(encoding="utf-8")

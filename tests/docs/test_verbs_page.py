@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from gpustack.cli import VERBS
-from gpustack.reconciler.testing.workloads import Workload, add_workload
+from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.cli.live import dumped, installed, listed
 from tests.project import ROOT, Project, cache, project
 

@@ -21,11 +21,12 @@ from typing import Any
 
 import msgspec
 
-from gpustack.reconciler import engine, keys
-from gpustack.reconciler.actions import PatchNode, PatchStatus
-from gpustack.reconciler.objects import DaemonSet, Node, Pod
-from gpustack.reconciler.policy import NodePolicy
-from gpustack.reconciler.snapshot import DriverSet, Precheck, Seen, Snapshot
+from gpustack.api import keys
+from gpustack.api.node_policy import NodePolicy
+from gpustack.api.objects import DaemonSet, Node, Pod
+from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.actions import PatchNode, PatchStatus
+from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Seen, Snapshot
 
 Labels = dict[str, str]
 

@@ -22,12 +22,12 @@ import yaml
 from pydantic import ValidationError
 
 from gpustack.catalog.fields import FieldFacts, fields
-from gpustack.components.inputs.common import Inputs
+from gpustack.components.parts.common_inputs import Inputs
 from gpustack.components.registry import REGISTRY
 from gpustack.model import Body, GpustackError
-from gpustack.policy.defaults import assemble
-from gpustack.policy.layers import Part
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Part
 
 Tree = dict[str, Any]
 PREFIX = {"ClusterPolicy": "", "NVIDIADriver": "drivers[].", "GPUCluster": "gpuCluster."}

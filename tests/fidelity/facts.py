@@ -22,7 +22,7 @@ DROPPED_LABELS = {"helm.sh/chart", "app.kubernetes.io/managed-by"}
 DROPPED_ANNOTATIONS = {"nvidia.com/last-applied-hash"}
 DROPPED_ENV = {"DRIVER_CONFIG_DIGEST"}
 OWN_INIT = "gpustack-"
-"""Init containers that are ours on purpose (components/validation.py says why)."""
+"""Init containers that are ours on purpose (components/parts/validation.py says why)."""
 ABOUT_THE_OPERATOR = {
     "Service/gpu-operator",
     "ServiceMonitor/gpu-operator",

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpustack.components.carried import fill, template_hash
-from gpustack.policy.carried import Carried
+from gpustack.components.parts.carried import fill, template_hash
+from gpustack.policy.language.carried import Carried
 
 from .cases import diff_patch, merge_patch
 from .order import OWN_HASH

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpustack.components.carried import template_hash
+from gpustack.components.parts.carried import template_hash
 
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_suffix(".json")

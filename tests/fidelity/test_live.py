@@ -14,7 +14,7 @@ import yaml
 
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import compile_stack
-from gpustack.policy.load import load, spec_key
+from gpustack.policy.loading.load import load, spec_key
 
 from .cases import case
 from .live import daemonsets, differences, names, rendered_for, taken

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from gpustack.compiler.cache import Store, own_digest
-from tests.components.reconciler import IMAGE, told_apart
+from tests.components.reconciler.common import IMAGE, told_apart
 from tests.fidelity import cases
 from tests.fidelity.cooperative import Cluster, Labels
 from tests.fidelity.facts import Deviation, Facts, differences

@@ -11,7 +11,7 @@ import yaml
 
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import compile_stack
-from gpustack.policy.load import load, spec_key
+from gpustack.policy.loading.load import load, spec_key
 
 from .cases import case, names
 from .facts import Deviation, differences, facts_of

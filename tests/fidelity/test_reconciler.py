@@ -10,8 +10,8 @@ import pytest
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import Stack, compile_stack
-from gpustack.policy.load import load, spec_key
-from tests.components.reconciler import IMAGE, told_apart
+from gpustack.policy.loading.load import load, spec_key
+from tests.components.reconciler.common import IMAGE, told_apart
 from tests.fidelity import cases
 from tests.project import document
 

@@ -12,9 +12,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpustack.components.carried import template_hash
+from gpustack.components.parts.carried import template_hash
 from gpustack.components.registry import REGISTRY
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 from tests.components.common import render
 
 from .cases import case, merge_patch

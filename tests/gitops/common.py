@@ -8,7 +8,7 @@ from gpustack.compiler.cache import Store, digest
 from gpustack.compiler.stack import Stack, compile_stack
 from gpustack.gitops.plan import Plan
 from gpustack.model import Body
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
 
 URL = "https://git.example.com/platform/gpu.git"

@@ -133,7 +133,7 @@ def test_nothing_is_rendered_that_the_list_lacks() -> None:
     """Each kind that a component writes down is in the list, also where no example renders it."""
     known = {each.kind for each in rendered_kinds()}
     folder = ROOT / "gpustack" / "components"
-    texts = {entry.module: (folder / f"{entry.module}.py").read_text("utf-8") for entry in REGISTRY}
+    texts = {entry.module: (folder / entry.subject / f"{entry.module}.py").read_text("utf-8") for entry in REGISTRY}
     said = {part.split('"')[0] for text in texts.values() for part in text.split('"kind": "')[1:]}
     assert said <= known
 

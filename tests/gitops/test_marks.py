@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.checks.references import needed
+from gpustack.checks.objects.references import needed
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.gitops.marks import IGNORE_HEALTH, LAST_WAVE, OPTIONS, PRUNE, WAVE, Marks, marked
 from gpustack.model import STAGES, Body, Resource

@@ -15,12 +15,12 @@ import pytest
 
 from gpustack.catalog import gpus
 from gpustack.checks.rule import Rule, all_rules, rules_over
-from gpustack.checks.tenants import pods_in, tenants_of
-from gpustack.components.inputs import node_policies
-from gpustack.policy.capacity import capacity
-from gpustack.policy.offer import Offer, offer
-from gpustack.policy.plugin_configs import PluginConfig, read_plugin_config
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.cluster.capacity import capacity
+from gpustack.cluster.offer import Offer, offer
+from gpustack.components.reconciler import node_policies_inputs as node_policies
+from gpustack.policy.configurations.plugin_configs import PluginConfig, read_plugin_config
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.tenants.tenants import pods_in, tenants_of
 from tests.components.common import spec
 from tests.hardware.measured import FOLDER, Measured, files, load, measured, policy_of, text_of
 from tests.hardware.pack.pack import cases

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpustack.model import Finding, InputError
-from gpustack.policy.load import Loaded, Memo, load
+from gpustack.policy.loading.load import Loaded, Memo, load
 
 HEAD = "apiVersion: gpustack.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n"
 PINS = '  release: v26.7.0\n  cluster: {kubernetesVersion: "1.34"}\n'

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpustack.policy.base import Section
-from gpustack.policy.describe import nested
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.help.describe import nested
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.spec import ClusterPolicySpec
 
 Steps = tuple[str | int, ...]
 

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from gpustack.catalog import chart
 from gpustack.model import Finding, InputError, Location
-from gpustack.policy import defaults, diagnose, suggest
-from gpustack.policy.layers import Part, merge
-from gpustack.policy.load import load
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading import defaults, diagnose, suggest
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.load import load
 from tests.policy.fleet import BODY, HEAD, Fleet
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpustack.model import InputError, Location
-from gpustack.policy.explain import explain
-from gpustack.policy.load import Loaded, load
+from gpustack.policy.help.explain import explain
+from gpustack.policy.loading.load import Loaded, load
 from tests.policy.fleet import Fleet
 
 POOLS = """\

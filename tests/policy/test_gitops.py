@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gpustack.policy.gitops import GitOps, Repository, revision
+from gpustack.policy.language.gitops import GitOps, Repository, revision
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from gpustack.model import InputError
-from gpustack.policy.defaults import assemble
-from gpustack.policy.layers import Merged, Part
-from gpustack.policy.load import Loaded, load
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Merged, Part
+from gpustack.policy.loading.load import Loaded, load
 
 CLUSTER = {"kubernetesVersion": "1.34.2"}
 

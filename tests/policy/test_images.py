@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from gpustack.model import Path
-from gpustack.policy import images
-from gpustack.policy.base import Section
-from gpustack.policy.defaults import assemble
-from gpustack.policy.layers import Merged, Part
-from gpustack.policy.operand import ImageSource
-from gpustack.policy.spec import PolicySpec
+from gpustack.policy.language import images
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.operand import ImageSource
+from gpustack.policy.language.spec import PolicySpec
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Merged, Part
 
 WHOLE = "registry.example/mine/program:1"
 DIGEST = f"registry.example/mine/program@sha256:{'a' * 64}"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gpustack.policy.kubevirt import KubeVirt
-from gpustack.policy.workloads import serving, workload
+from gpustack.cluster.workloads import serving, workload
+from gpustack.policy.language.kubevirt import KubeVirt
 from tests.components.common import spec
 
 WORKLOADS = ["container", "vm-passthrough", "vm-vgpu"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpustack.catalog import releases
 from gpustack.model import InputError, Location, Path
-from gpustack.policy.layers import Merged, Origin, Part, merge
+from gpustack.policy.loading.layers import Merged, Origin, Part, merge
 
 
 def layer(data: dict[str, Any], file: str = "layer") -> Part:
@@ -27,7 +27,7 @@ def merged(*datas: dict[str, Any]) -> dict[str, Any]:
 
 def policy(text: str, file: str = "p.yaml") -> Part:
     """A part with a text, of which the spec counts."""
-    from gpustack.policy.read import parse
+    from gpustack.text.read import parse
 
     return Part("policy", file, parse(text, file)["spec"], ("spec",), text)
 

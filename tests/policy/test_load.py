@@ -9,11 +9,11 @@ import pytest
 
 from gpustack.catalog import platforms, releases
 from gpustack.model import InputError, Location
-from gpustack.policy import load as load_module
-from gpustack.policy.layers import Part, merge
-from gpustack.policy.load import Memo, discover, layers_of, load, policy_files, spec_key
-from gpustack.policy.read import read
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading import load as load_module
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.load import Memo, discover, layers_of, load, policy_files, spec_key
+from gpustack.text.read import read
 from tests.policy.fleet import HEAD, PINS, Fleet
 
 
@@ -171,7 +171,7 @@ def test_different_specs_have_different_keys() -> None:
 
 def test_layers_are_read_once(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A layer of a thousand clusters is one file to read."""
-    from gpustack.policy import extends
+    from gpustack.policy.loading import extends
 
     reads: list[str] = []
     real = read
@@ -528,7 +528,7 @@ def test_a_valid_policy_imports_no_diagnostics(fleet: Fleet) -> None:
     path = fleet.policy("  extends: [base]\n")
     fleet.layer("base")
     code = (
-        "import sys, pathlib; from gpustack.policy.load import load;"
+        "import sys, pathlib; from gpustack.policy.loading.load import load;"
         f"load(pathlib.Path({str(path)!r}), root=pathlib.Path('.'));"
         "names = {'diagnose', 'suggest', 'syntax', 'foreign', 'explain'};"
         "print(*(name for name in names if f'gpustack.policy.{name}' in sys.modules), 'ruamel.yaml' in sys.modules)"

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 
 from gpustack.catalog import fields as catalog
 from gpustack.catalog import releases
-from gpustack.policy.base import Section
-from gpustack.policy.describe import descriptions, models, nested, summary
-from gpustack.policy.schema import shape
-from gpustack.policy.spec import ClusterPolicy, ClusterPolicySpec, PolicyLayer
-from gpustack.policy.types import CLUSTER_NAME, HOST_PATH, QUANTITY
+from gpustack.policy.help.describe import descriptions, models, nested, summary
+from gpustack.policy.help.schema import shape
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.spec import ClusterPolicy, ClusterPolicySpec, PolicyLayer
+from gpustack.policy.language.types import CLUSTER_NAME, HOST_PATH, QUANTITY
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
 
 SMALLEST: dict[str, Any] = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}

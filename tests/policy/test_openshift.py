@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpustack.policy.cluster import OpenShift, on_openshift
-from gpustack.policy.defaults import assemble
-from gpustack.policy.layers import Part
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.cluster import OpenShift, on_openshift
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Part
 
 
 def effective(**cluster: Any) -> ClusterPolicySpec:

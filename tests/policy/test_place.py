@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.model import Finding, dotted
-from gpustack.policy.load import Loaded, load
-from gpustack.policy.place import node, parse, place
+from gpustack.policy.loading.load import Loaded, load
+from gpustack.policy.loading.place import node, parse, place
 
 POLICY = """\
 apiVersion: gpustack.dev/v1alpha1

@@ -16,10 +16,10 @@ from jsonschema import Draft202012Validator
 
 from gpustack.catalog import fields as catalog
 from gpustack.catalog import releases
-from gpustack.policy import reference, schema
-from gpustack.policy.describe import descriptions, models
-from gpustack.policy.schema import FILE, export, text
-from gpustack.policy.spec import ClusterPolicySpec, PolicyLayer
+from gpustack.policy.help import reference, schema
+from gpustack.policy.help.describe import descriptions, models
+from gpustack.policy.help.schema import FILE, export, text
+from gpustack.policy.language.spec import ClusterPolicySpec, PolicyLayer
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -51,7 +51,10 @@ def test_dialect() -> None:
 
 def test_same_everywhere() -> None:
     """Another process with another hash seed writes the same bytes."""
-    code = "import hashlib; from gpustack.policy.schema import text; print(hashlib.sha256(text().encode()).hexdigest())"
+    code = (
+        "import hashlib; from gpustack.policy.help.schema import text; "
+        "print(hashlib.sha256(text().encode()).hexdigest())"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         check=True,

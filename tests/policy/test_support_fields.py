@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpustack.model import Finding, InputError
-from gpustack.policy.load import load
+from gpustack.policy.loading.load import load
 
 HEAD = """
 apiVersion: gpustack.dev/v1alpha1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpustack.model import Finding, InputError
-from gpustack.policy.load import policy_files
-from gpustack.policy.waivers import Waiver, waivers_of
+from gpustack.policy.loading.load import policy_files
+from gpustack.policy.loading.waivers import Waiver, waivers_of
 
 GOOD = """\
 # decided in March

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from gpustack.reconciler.actions import PatchNode
-from gpustack.reconciler.clock import Clock
-from gpustack.reconciler.cluster import DAEMONSETS, NODES, PODS, REVISIONS
-from gpustack.reconciler.log import Log
-from gpustack.reconciler.testing import FakeCluster, Request, Server
+from gpustack.reconciler.core.actions import PatchNode
+from gpustack.reconciler.memory import FakeCluster, Request, Server
+from gpustack.reconciler.shell.clock import Clock
+from gpustack.reconciler.shell.cluster import DAEMONSETS, NODES, PODS, REVISIONS
+from gpustack.reconciler.shell.log import Log
 
 NAMESPACE = "gpu-operator"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.budget import Budget, absolute
-from gpustack.reconciler.objects import Condition, Metadata, Node, NodeSpec, NodeStatus
-from gpustack.reconciler.policy import Limits, NodePolicy, Spec, Upgrade
-from gpustack.reconciler.record import Operation, write
-from gpustack.reconciler.snapshot import Announced, Snapshot
-from gpustack.reconciler.view import View, views
+from gpustack.api.node_policy import Limits, NodePolicy, Spec, Upgrade
+from gpustack.api.objects import Condition, Metadata, Node, NodeSpec, NodeStatus
+from gpustack.reconciler.core.budget import Budget, absolute
+from gpustack.reconciler.core.record import Operation, write
+from gpustack.reconciler.core.snapshot import Announced, Snapshot
+from gpustack.reconciler.core.view import View, views
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

@@ -16,9 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
-from gpustack.reconciler import wire
-from gpustack.reconciler.client import Client, Timeouts, configuration
-from gpustack.reconciler.cluster import (
+from gpustack.reconciler.core.pods import Uses
+from gpustack.reconciler.shell import wire
+from gpustack.reconciler.shell.client import Client, Timeouts, configuration
+from gpustack.reconciler.shell.cluster import (
     CLAIMS,
     DAEMONSETS,
     LEASES,
@@ -36,9 +37,8 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
-from gpustack.reconciler.lean import interest
-from gpustack.reconciler.pods import Uses
-from gpustack.reconciler.refusals import evict
+from gpustack.reconciler.shell.lean import interest
+from gpustack.reconciler.shell.refusals import evict
 
 DATE = "Mon, 05 Jan 2026 09:00:00 GMT"
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpustack.reconciler.clock import Backoff, Clock, NoTimeError, span, steady
+from gpustack.reconciler.core.spans import span
+from gpustack.reconciler.shell.clock import Backoff, Clock, NoTimeError, steady
 from tests.reconciler.shell import Steady
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -8,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from gpustack.reconciler import evictions, keys
-from gpustack.reconciler.cluster import LEASES, NODES, PODS, POLICIES, Conflict
-from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.objects import Pod
-from gpustack.reconciler.pods import longest_first
-from gpustack.reconciler.policy import NodePolicy, Spec, Upgrade, Window
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import FakeCluster, drive
-from gpustack.reconciler.testing.stack import NAMESPACE
-from gpustack.reconciler.testing.workloads import Workload, add_workload, start
+from gpustack.api import keys
+from gpustack.api.node_policy import NodePolicy, Spec, Upgrade, Window
+from gpustack.api.objects import Pod
+from gpustack.reconciler.core import evictions
+from gpustack.reconciler.core.pods import longest_first
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import FakeCluster, drive
+from gpustack.reconciler.memory.stack import NAMESPACE
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
+from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Conflict
+from gpustack.reconciler.shell.lease import NAME
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.cluster import (
+from gpustack.reconciler.memory import BUDGETS, FakeCluster, Request, drive, settle_budgets
+from gpustack.reconciler.shell.cluster import (
     LEASES,
     NODES,
     PODS,
@@ -24,7 +25,6 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
-from gpustack.reconciler.testing import BUDGETS, FakeCluster, Request, drive, settle_budgets
 
 
 def pod(name: str, node: str = "a", **labels: str) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler import engine
-from gpustack.reconciler.cluster import CLAIMS, DEPLOYMENTS, NODES, PODS, ApiError, NotFound, TooMany, Unreachable
-from gpustack.reconciler.engine import Wanted
-from gpustack.reconciler.gather import Bounds, Sources, driver_sets, foreign
-from gpustack.reconciler.objects import Claim, Pod
-from gpustack.reconciler.pods import Uses
-from gpustack.reconciler.snapshot import Announced, Precheck, Snapshot
-from gpustack.reconciler.testing import BUDGETS, drive, settle_budgets
-from gpustack.reconciler.view import View
+from gpustack.api.objects import Claim, Pod
+from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.engine import Wanted
+from gpustack.reconciler.core.pods import Uses
+from gpustack.reconciler.core.snapshot import Announced, Precheck, Snapshot
+from gpustack.reconciler.core.view import View
+from gpustack.reconciler.memory import BUDGETS, drive, settle_budgets
+from gpustack.reconciler.shell.cluster import CLAIMS, DEPLOYMENTS, NODES, PODS, ApiError, NotFound, TooMany, Unreachable
+from gpustack.reconciler.shell.gather import Bounds, Sources, driver_sets, foreign
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpustack.reconciler.cluster import PODS
-from gpustack.reconciler.testing.workloads import Workload, add_workload, start
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
+from gpustack.reconciler.shell.cluster import PODS
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
 

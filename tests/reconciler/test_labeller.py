@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.cluster import NODES, PODS
-from gpustack.reconciler.testing import FakeCluster
-from gpustack.reconciler.testing.stack import COMPONENTS, STARTUP
-from gpustack.reconciler.testing.workloads import Workload, start
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.memory import FakeCluster
+from gpustack.reconciler.memory.stack import COMPONENTS, STARTUP
+from gpustack.reconciler.memory.workloads import Workload, start
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import NODES, PODS
 from tests.reconciler.model.moment import DEPLOY, PCI
 from tests.reconciler.model.replica import Replica
 

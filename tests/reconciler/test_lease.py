@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.cluster import LEASES, NODES, ApiError, Conflict, Forbidden, Unreachable
-from gpustack.reconciler.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
-from gpustack.reconciler.record import Operation, write
-from gpustack.reconciler.testing import drive
+from gpustack.api import keys
+from gpustack.reconciler.core.record import Operation, write
+from gpustack.reconciler.memory import drive
+from gpustack.reconciler.shell.cluster import LEASES, NODES, ApiError, Conflict, Forbidden, Unreachable
+from gpustack.reconciler.shell.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from lightkube.config.models import UserExec
 
-from gpustack.reconciler.client import Client
-from gpustack.reconciler.cluster import NODES, NoLogin, Unreachable
+from gpustack.reconciler.shell.client import Client
+from gpustack.reconciler.shell.cluster import NODES, NoLogin, Unreachable
 from tests.reconciler.test_client import Asked, Reply, ask, configured, serving
 
 SECRET = "s3cr3t"  # noqa: S105 - nobody's

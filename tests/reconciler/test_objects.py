@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpustack.reconciler.objects import Node, count
+from gpustack.api.objects import Node, count
 
 
 @pytest.mark.parametrize(

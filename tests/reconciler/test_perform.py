@@ -7,17 +7,27 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell
-from gpustack.reconciler.cluster import EVENTS, LEASES, NODES, PODS, POLICIES, ApiError, Conflict, TooMany, Unreachable
-from gpustack.reconciler.events import Events
-from gpustack.reconciler.gather import Sources
-from gpustack.reconciler.lease import NAME, Elector, NotLeadingError, admissions_in
-from gpustack.reconciler.metrics import Metrics
-from gpustack.reconciler.perform import Outcome, Performer, difference
-from gpustack.reconciler.policy import Breaker, Status
-from gpustack.reconciler.record import Operation, write
-from gpustack.reconciler.testing import BUDGETS, Request, drive, settle_budgets
+from gpustack.api import keys
+from gpustack.api.node_policy import Breaker, Status
+from gpustack.reconciler.core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell
+from gpustack.reconciler.core.record import Operation, write
+from gpustack.reconciler.memory import BUDGETS, Request, drive, settle_budgets
+from gpustack.reconciler.shell.cluster import (
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    POLICIES,
+    ApiError,
+    Conflict,
+    TooMany,
+    Unreachable,
+)
+from gpustack.reconciler.shell.events import Events
+from gpustack.reconciler.shell.gather import Sources
+from gpustack.reconciler.shell.lease import NAME, Elector, NotLeadingError, admissions_in
+from gpustack.reconciler.shell.metrics import Metrics
+from gpustack.reconciler.shell.perform import Outcome, Performer, difference
 from tests.reconciler.shell import NAMESPACE, World, fail, label
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.lean import MOST_CLAIMS, TOO_MANY, interest
-from gpustack.reconciler.objects import Pod
-from gpustack.reconciler.pods import CLIENT, Uses, awaited, obstacle, to_drain
-from gpustack.reconciler.policy import Drain, PodDeletion
+from gpustack.api import keys
+from gpustack.api.node_policy import Drain, PodDeletion
+from gpustack.api.objects import Pod
+from gpustack.reconciler.core.pods import CLIENT, Uses, awaited, obstacle, to_drain
+from gpustack.reconciler.shell.lean import MOST_CLAIMS, TOO_MANY, interest
 
 DAEMON = {"kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
 REPLICAS = {"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True}

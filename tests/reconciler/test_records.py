@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.record import Last, Memory, Operation, Unreadable, read, write
-from gpustack.reconciler.selectors import matches, parse
+from gpustack.reconciler.core.record import Last, Memory, Operation, Unreadable, read, write
+from gpustack.reconciler.core.selectors import matches, parse
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

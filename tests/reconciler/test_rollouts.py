@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.closing import pause_before
-from gpustack.reconciler.cluster import (
+from gpustack.reconciler.core.closing import pause_before
+from gpustack.reconciler.memory.stack import DRIVER, NAMESPACE
+from gpustack.reconciler.memory.stack import POOL as KEY
+from gpustack.reconciler.memory.workloads import Workload, add_workload
+from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     PODS,
     POLICIES,
@@ -18,9 +21,6 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
-from gpustack.reconciler.testing.stack import DRIVER, NAMESPACE
-from gpustack.reconciler.testing.stack import POOL as KEY
-from gpustack.reconciler.testing.workloads import Workload, add_workload
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History

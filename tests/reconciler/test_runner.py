@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler import engine, keys
-from gpustack.reconciler.actions import Decision, PatchNode, Tell
-from gpustack.reconciler.clock import Clock
-from gpustack.reconciler.cluster import LEASES, NODES, Unreachable
-from gpustack.reconciler.engine import Wanted
-from gpustack.reconciler.lease import NAME, Terms
-from gpustack.reconciler.runner import Runner
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import Request, drive
+from gpustack.api import keys
+from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.actions import Decision, PatchNode, Tell
+from gpustack.reconciler.core.engine import Wanted
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import Request, drive
+from gpustack.reconciler.shell.clock import Clock
+from gpustack.reconciler.shell.cluster import LEASES, NODES, Unreachable
+from gpustack.reconciler.shell.lease import NAME, Terms
+from gpustack.reconciler.shell.runner import Runner
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 FAST = Terms(duration=2, deadline=1.0, retry=0.05)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gpustack.reconciler import status
-from gpustack.reconciler.actions import Wait
-from gpustack.reconciler.policy import Breaker, NodePolicy, Spec
-from gpustack.reconciler.snapshot import Snapshot
+from gpustack.api.node_policy import Breaker, NodePolicy, Spec
+from gpustack.reconciler.core import status
+from gpustack.reconciler.core.actions import Wait
+from gpustack.reconciler.core.snapshot import Snapshot
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

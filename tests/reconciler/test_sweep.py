@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.testing.workloads import Workload, add_workload
+from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
 

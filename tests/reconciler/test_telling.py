@@ -11,18 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpustack.reconciler import keys, report, status
-from gpustack.reconciler.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait
-from gpustack.reconciler.cluster import EVENTS, NODES, Forbidden
-from gpustack.reconciler.events import Events
-from gpustack.reconciler.health import Health
-from gpustack.reconciler.log import Log
-from gpustack.reconciler.metrics import Histogram, Metrics, Series
-from gpustack.reconciler.objects import Metadata
-from gpustack.reconciler.policy import Breaker, NodePolicy, Status
-from gpustack.reconciler.record import Last, Operation, read, write
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import drive
+from gpustack.api import keys
+from gpustack.api.node_policy import Breaker, NodePolicy, Status
+from gpustack.api.objects import Metadata
+from gpustack.reconciler.core import status
+from gpustack.reconciler.core.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait
+from gpustack.reconciler.core.record import Last, Operation, read, write
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import drive
+from gpustack.reconciler.shell import report
+from gpustack.reconciler.shell.cluster import EVENTS, NODES, Forbidden
+from gpustack.reconciler.shell.events import Events
+from gpustack.reconciler.shell.health import Health
+from gpustack.reconciler.shell.log import Log
+from gpustack.reconciler.shell.metrics import Histogram, Metrics, Series
 from tests.reconciler.shell import World, fail
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.cluster import (
+from gpustack.api.objects import Node
+from gpustack.reconciler.memory import Request, drive
+from gpustack.reconciler.shell.cluster import (
     NODES,
     Answer,
     ApiError,
@@ -21,9 +23,7 @@ from gpustack.reconciler.cluster import (
     TooMany,
     Unreachable,
 )
-from gpustack.reconciler.objects import Node
-from gpustack.reconciler.testing import Request, drive
-from gpustack.reconciler.watch import Watch, newer
+from gpustack.reconciler.shell.watch import Watch, newer
 from tests.reconciler.shell import World, fail
 
 

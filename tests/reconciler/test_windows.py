@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpustack.reconciler.policy import Window
-from gpustack.reconciler.windows import is_open, next_start
+from gpustack.api.node_policy import Window
+from gpustack.reconciler.core.windows import is_open, next_start
 
 
 def at(text: str) -> datetime:

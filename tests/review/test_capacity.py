@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.policy import layers
-from gpustack.policy.capacity import PoolCapacity, Total, capacity, totals
-from gpustack.policy.defaults import assemble
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.cluster.capacity import PoolCapacity, Total, capacity, totals
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading import layers
+from gpustack.policy.loading.defaults import assemble
 
 H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-40GB"
 

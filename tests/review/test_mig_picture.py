@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.review import mig_picture
 from gpustack.review.mig_picture import Drawing, of_layout, of_spec, svg, terminal
 from tests.components.common import spec

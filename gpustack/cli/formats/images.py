@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import __version__
-from ...policy.images import digest_of, registry, repository, tag_of
+from ...policy.language.images import digest_of, registry, repository, tag_of
 from ...review.diff.ranges import fold, summary
 from ...review.images.inventory import Image, System
 from ...review.images.lock import Locked, key_of

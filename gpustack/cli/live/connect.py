@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...model import Finding, InputError
-from ...policy import programs
+from ...text import programs
 from .. import common
 
 if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
 
-    from ...reconciler.cluster import ApiError, Cluster
+    from ...reconciler.shell.cluster import ApiError, Cluster
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 def space(text: str) -> str:
     """TEXT, the name of a namespace."""
-    from ...reconciler.cluster import NAMESPACE
+    from ...reconciler.shell.cluster import NAMESPACE
 
     if text and not NAMESPACE.fullmatch(text):  # argparse asks of the default too
         raise argparse.ArgumentTypeError(f"{text!r} is no namespace: up to 63 small letters, digits and dashes")
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) ->
 
 def waited(work: Awaitable[T]) -> T:
     """What WORK comes to, with errors of the API server in words."""
-    from ...reconciler.cluster import ApiError
+    from ...reconciler.shell.cluster import ApiError
 
     async def awaited() -> T:
         return await work
@@ -99,8 +99,8 @@ def waited(work: Awaitable[T]) -> T:
 @asynccontextmanager
 async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
     """A client of the cluster, closed at the end."""
-    from ...reconciler.client import Client
-    from ...reconciler.cluster import Unreachable
+    from ...reconciler.shell.client import Client
+    from ...reconciler.shell.cluster import Unreachable
 
     files = hasattr(options, "sources")
     config = configuration(options.kubeconfig or "", options.context or "", files=files)
@@ -117,8 +117,8 @@ async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
 def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig:
     """The cluster's address and how to log in; inside a pod without a file, those of its ServiceAccount. FILES: whether
     the verb can look at files instead."""
-    from ...reconciler.client import configuration, contexts
-    from ...reconciler.cluster import Unreachable
+    from ...reconciler.shell.client import configuration, contexts
+    from ...reconciler.shell.cluster import Unreachable
 
     default = Path("~/.kube/config").expanduser()
     file = kubeconfig or os.environ.get("KUBECONFIG", "") or (str(default) if default.is_file() else "")
@@ -174,7 +174,7 @@ def no_configuration(what: str, *, files: bool) -> InputError:
 
 def told(error: ApiError) -> InputError:
     """An error of the API server as a finding."""
-    from ...reconciler.cluster import Forbidden, NoLogin, TooMany, Unreachable
+    from ...reconciler.shell.cluster import Forbidden, NoLogin, TooMany, Unreachable
 
     text = str(error)
     if isinstance(error, NoLogin):
@@ -209,8 +209,8 @@ def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") 
 
 async def namespace(cluster: Cluster, asked: str) -> str:
     """Where the GPU stack is: ASKED, else where the reconciler's Lease is, else where a policy puts it by default."""
-    from ...reconciler.cluster import LEASES, Forbidden, Selection
-    from ...reconciler.lease import NAME
+    from ...reconciler.shell.cluster import LEASES, Forbidden, Selection
+    from ...reconciler.shell.lease import NAME
 
     if asked:
         return asked

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .reading import Look
 
 if TYPE_CHECKING:
-    from ...reconciler.policy import NodePolicy
-    from ...reconciler.view import View
+    from ...api.node_policy import NodePolicy
+    from ...reconciler.core.view import View
 
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 OS_RELEASE = "feature.node.kubernetes.io/system-os_release."

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ...model import Finding, InputError
 
 if TYPE_CHECKING:
-    from ...reconciler.cluster import Kind
-    from ...reconciler.testing import FakeCluster
+    from ...reconciler.memory import FakeCluster
+    from ...reconciler.shell.cluster import Kind
 
 ENDINGS = (".yaml", ".yml", ".json")
 NEEDED = {"Node": "nodes", "NodePolicy": "nodepolicies.gpustack.dev"}
@@ -49,8 +49,8 @@ class Dump:
 
 def load(sources: list[str]) -> Dump:
     """Read files and folders. Refused where nodes or policies are missing, or an object can't be read."""
-    from ...reconciler.cluster import POLICIES
-    from ...reconciler.testing import FakeCluster, Server
+    from ...reconciler.memory import FakeCluster, Server
+    from ...reconciler.shell.cluster import POLICIES
 
     dump = Dump(FakeCluster(Server(now=datetime.now(UTC).replace(microsecond=0))))
     known = kinds()
@@ -71,8 +71,8 @@ def load(sources: list[str]) -> Dump:
 
 def kinds() -> dict[tuple[str, str], Kind[Any]]:
     """The kinds that count, by API group and name."""
-    from ...reconciler import cluster
-    from ...reconciler.testing import BUDGETS
+    from ...reconciler.memory import BUDGETS
+    from ...reconciler.shell import cluster
 
     found = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]
     return {(kind.group, kind.name): kind for kind in (*found, BUDGETS)}
@@ -125,9 +125,9 @@ def within(document: Any) -> Iterator[dict[str, Any]]:
 
 def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
     """Store an object as it is, its generation included."""
-    from ...reconciler.gather import DRIVER
-    from ...reconciler.lease import NAME
-    from ...reconciler.selectors import matches
+    from ...reconciler.core.selectors import matches
+    from ...reconciler.shell.gather import DRIVER
+    from ...reconciler.shell.lease import NAME
 
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None

@@ -10,8 +10,8 @@ from ..common import counted
 from .reading import Look
 
 if TYPE_CHECKING:
-    from ...reconciler.admission import Candidate
-    from ...reconciler.budget import Share
+    from ...reconciler.core.admission import Candidate
+    from ...reconciler.core.budget import Share
 
 SHOWN = 8
 """How many pods or nodes a line of text names; JSON has all."""
@@ -50,21 +50,21 @@ def data(look: Look) -> dict[str, Any]:
 
 def actions(look: Look) -> list[str]:
     """Everything that a pass would do now, in words."""
-    from ...reconciler.actions import Decision
-    from ...reconciler.report import describe
+    from ...reconciler.core.actions import Decision
+    from ...reconciler.shell.report import describe
 
     return list(describe(Decision(tuple(look.actions))))
 
 
 def budgets(look: Look) -> list[Share]:
     """The limits as they are before anything begins."""
-    from ...reconciler.budget import Budget
+    from ...reconciler.core.budget import Budget
 
     return Budget(look.outlook.views, look.known.policies, look.known.admitting).shares
 
 
 def _budget(share: Share) -> dict[str, Any]:
-    from ...reconciler.budget import NO_LIMIT
+    from ...reconciler.core.budget import NO_LIMIT
 
     parallel = None if share.parallel == NO_LIMIT else share.parallel
     return {
@@ -84,8 +84,8 @@ def left(share: Share) -> int:
 
 def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dict[str, Any]:
     """What happens on a node that has something due."""
-    from ...reconciler import pods
-    from ...reconciler.view import uses_of
+    from ...reconciler.core import pods
+    from ...reconciler.core.view import uses_of
 
     view, what = candidate.view, candidate.due
     listed = look.known.pods.get(view.name)

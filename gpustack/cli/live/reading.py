@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...api.objects import Object
 from ...model import Finding, InputError
-from ...reconciler.clock import span
-from ...reconciler.cluster import (
+from ...reconciler.core.spans import span
+from ...reconciler.shell.cluster import (
     EVERYTHING,
     NODES,
     PODS,
@@ -30,15 +31,14 @@ from ...reconciler.cluster import (
     NotFound,
     Selection,
 )
-from ...reconciler.objects import Object
 from . import connect, files
 
 if TYPE_CHECKING:
-    from ...reconciler.actions import Action
-    from ...reconciler.engine import Outlook
-    from ...reconciler.lease import Elector
-    from ...reconciler.policy import NodePolicy
-    from ...reconciler.snapshot import Snapshot
+    from ...api.node_policy import NodePolicy
+    from ...reconciler.core.actions import Action
+    from ...reconciler.core.engine import Outlook
+    from ...reconciler.core.snapshot import Snapshot
+    from ...reconciler.shell.lease import Elector
 
 T = TypeVar("T", bound=Object)
 
@@ -147,12 +147,12 @@ def look(options: argparse.Namespace) -> Look:
 
 async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -> Look:
     """A look at CLUSTER."""
-    from ...reconciler import engine
-    from ...reconciler.clock import Clock
-    from ...reconciler.engine import Wanted
-    from ...reconciler.gather import Bounds, Sources
-    from ...reconciler.lease import Elector
-    from ...reconciler.log import Log
+    from ...reconciler.core import engine
+    from ...reconciler.core.engine import Wanted
+    from ...reconciler.shell.clock import Clock
+    from ...reconciler.shell.gather import Bounds, Sources
+    from ...reconciler.shell.lease import Elector
+    from ...reconciler.shell.log import Log
 
     reader, clock, log = Reader(cluster), Clock(), Log("error", io.StringIO())
     await reader.list(POLICIES)  # first, since its absence has a message of its own

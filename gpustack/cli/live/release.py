@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...api import keys
 from ...model import Finding, InputError
-from ...reconciler import keys
-from ...reconciler.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
-from ...reconciler.lease import NAME
+from ...reconciler.shell.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
+from ...reconciler.shell.lease import NAME
 from ..common import counted
 from . import connect, reading
 
 if TYPE_CHECKING:
-    from ...reconciler.gather import Sources
-    from ...reconciler.lease import Elector
-    from ...reconciler.uninstall import Uninstalled
+    from ...reconciler.shell.gather import Sources
+    from ...reconciler.shell.lease import Elector
+    from ...reconciler.shell.uninstall import Uninstalled
 
 WAIT = 2.0
 """Seconds between two looks at a Lease that somebody still holds."""
@@ -89,7 +89,7 @@ class Prepared:
 
     async def carry_out(self, tell: Callable[[str], None]) -> Released:
         """Take the Lease and release every node. TELL is told what is waited for."""
-        from ...reconciler.uninstall import uninstall
+        from ...reconciler.shell.uninstall import uninstall
 
         try:
             await self._lead(tell)
@@ -115,11 +115,11 @@ class Prepared:
 
 async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepared:
     """See that no reconciler runs, and count what there is to do."""
-    from ...reconciler.clock import Clock
-    from ...reconciler.gather import Sources
-    from ...reconciler.lease import Elector
-    from ...reconciler.log import Log
-    from ...reconciler.view import views
+    from ...reconciler.core.view import views
+    from ...reconciler.shell.clock import Clock
+    from ...reconciler.shell.gather import Sources
+    from ...reconciler.shell.lease import Elector
+    from ...reconciler.shell.log import Log
 
     await reading.Reader(cluster).list(POLICIES)
     space = await connect.namespace(cluster, asked)

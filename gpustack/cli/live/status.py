@@ -12,8 +12,8 @@ from . import cover, plan
 from .reading import Look
 
 if TYPE_CHECKING:
-    from ...reconciler.record import Operation
-    from ...reconciler.view import View
+    from ...reconciler.core.record import Operation
+    from ...reconciler.core.view import View
 
 
 def data(look: Look) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def data(look: Look) -> dict[str, Any]:
 
 def _policy(look: Look, policy: Any) -> dict[str, Any]:
     """How far POLICY is."""
-    from ...reconciler import keys
+    from ...api import keys
 
     status = look.outlook.statuses[policy.uid]
     views = [view for view in look.outlook.views if view.policy is policy]

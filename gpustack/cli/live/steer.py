@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ...api import keys
 from ...model import Finding, InputError
-from ...reconciler import keys
-from ...reconciler.cluster import LEASES, NODES, POLICIES, Cluster, Selection
-from ...reconciler.lease import NAME
-from ...reconciler.record import Last, Memory, Operation, Unreadable, read
+from ...reconciler.core.record import Last, Memory, Operation, Unreadable, read
+from ...reconciler.shell.cluster import LEASES, NODES, POLICIES, Cluster, Selection
+from ...reconciler.shell.lease import NAME
 from . import connect, reading
 
 if TYPE_CHECKING:
-    from ...reconciler.objects import Node
+    from ...api.objects import Node
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ..pod import Volume
+from ..parts.pod import Volume
 
 
 @cache

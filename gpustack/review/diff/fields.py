@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...policy import quantities
+from ...text import quantities
 
 Op = Literal["add", "remove", "replace", "order"]
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...catalog.oses import UnknownOS, os_tag
-from ...checks.image_uses import Use, uses
-from ...checks.mirrors import references
+from ...checks.objects.image_uses import Use, uses
+from ...checks.platforms.mirrors import references
+from ...cluster.scheduling import arch_of
 from ...model import Body
-from ...policy import images
-from ...policy.scheduling import arch_of
+from ...policy.language import images
 from ..impact import nodes
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 
 @dataclass(frozen=True, slots=True, order=True)

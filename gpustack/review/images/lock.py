@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ...model import Finding, InputError
-from ...policy import images
+from ...policy.language import images
 
 if TYPE_CHECKING:
     from .inventory import Image

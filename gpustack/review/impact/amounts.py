@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...catalog import _data
-from ...policy import quantities
+from ...text import quantities
 from .leaves import Leaf
 
 LEAST, MOST = Fraction(1, 2), 4

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ...catalog import _data
-from ...policy import dcgm_csv
+from ...policy.configurations import dcgm_csv
 from .leaves import Leaf, Leaves, changed, leaves
 
 LONG = 200_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...cluster.ownership import OWNER
 from ...model import Body
-from ...policy.ownership import OWNER
 from ..diff.objects import ObjectChange
 from . import nodes
 from .bounds import bounded, tighter

@@ -19,7 +19,7 @@ from .tiers import RED, ROUTINE
 from .unknown import tier_of
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 Specs = tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]
 Key = tuple[str, int, str, str, str]

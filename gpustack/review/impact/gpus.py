@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...policy import reconciler
-from ...policy.capacity import PoolCapacity, capacity
+from ...cluster.capacity import PoolCapacity, capacity
+from ...policy.language import reconciler
 from . import nodes
 from .rule import Hit, Range, rule
 from .subject import Subject
 from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
-    from ...policy.node_pools import NodePool
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
 
 
 class Pair(NamedTuple):
@@ -161,7 +161,7 @@ def pool_changes(subject: Subject) -> Iterator[Hit]:
 
 
 def _selects(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
-    from ...policy.node_labels import selection
+    from ...cluster.node_labels import selection
 
     return selection(spec, pool)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
 from ...model import Body
-from ...policy.dcgm_csv import read_metrics
+from ...policy.configurations.dcgm_csv import read_metrics
 from ..diff.objects import ObjectChange
 from .bounds import split
 from .pods import images
@@ -20,7 +20,7 @@ from .rule import Hit, rule
 from .subject import Subject, at, containers, items, mapping
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 COUNTERS = "dcgm-metrics.csv"
 EXPORTER = ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter-dra")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ...components.inputs import node_policies
+from ...cluster.capacity import capacity
+from ...cluster.mig_layouts import LABEL, choice, manager_runs, source
+from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
-from ...policy import reconciler
-from ...policy.capacity import capacity
-from ...policy.mig_layouts import LABEL, choice, manager_runs, source
+from ...policy.language import reconciler
 from .gpus import Pair, amounts, pairs, spread
 from .pods import templates
 from .rule import Hit, Range, rule
@@ -21,8 +21,8 @@ from .subject import Subject, at, items, mapping
 from .tiers import OUTAGE
 
 if TYPE_CHECKING:
-    from ...policy.node_pools import NodePool
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
 
 MANAGER = "nvidia-mig-manager"
 Way = Literal["cut", "stale", "label"]

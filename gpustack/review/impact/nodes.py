@@ -1,6 +1,6 @@
 """Which nodes a DaemonSet's pods are on, and how fast those may be taken out of service.
 
-A DaemonSet selects nodes by labels; a pool says which of them its nodes have (policy/node_labels.py). A label that no
+A DaemonSet selects nodes by labels; a pool says which of them its nodes have (cluster/node_labels.py). A label that no
 pool says anything about excludes none of them: the numbers are rather too high than too low.
 """
 
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...components.inputs import rollout
+from ...cluster import node_labels, ownership
+from ...components.reconciler import rollout_inputs as rollout
 from ...model import Body
-from ...policy import node_labels, ownership, reconciler
+from ...policy.language import reconciler
 from .rule import Range
 from .subject import mapping, pod
 
 if TYPE_CHECKING:
-    from ...policy.node_pools import NodePool
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
 
 DEPLOY = "nvidia.com/gpu.deploy."
 

@@ -23,7 +23,7 @@ from .tiers import PLANNED, POWER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 FACTS = ("kubernetesVersion", "platform", "containerRuntime", "namespace", "openshift")
 """What of a cluster is so, whatever stack it gets."""
@@ -158,9 +158,9 @@ def _defaults(release: str, facts: str) -> Leaves:
 
     from pydantic import ValidationError
 
-    from ...policy.defaults import assemble
-    from ...policy.layers import Part
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
+    from ...policy.loading.defaults import assemble
+    from ...policy.loading.layers import Part
 
     merged, _ = assemble([Part("policy", "defaults", {"release": release, **json.loads(facts)})])
     try:

@@ -17,7 +17,7 @@ from .origin import Fleet, Name, Step, brought, names, steps, words
 from .tiers import PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 Whole = Literal["", "new", "gone"]
 DIGEST = "DRIVER_CONFIG_DIGEST"

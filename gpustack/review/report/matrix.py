@@ -16,7 +16,7 @@ from ..impact.bounds import split
 from .frame import Section, table, text
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 COLUMNS = {
     "driver": "Driver",

@@ -10,7 +10,7 @@ from ..diff.ranges import summary
 from .frame import Section, text
 
 if TYPE_CHECKING:
-    from ...policy.spec import ClusterPolicySpec
+    from ...policy.language.spec import ClusterPolicySpec
 
 
 def section(specs: Mapping[str, ClusterPolicySpec]) -> Section:

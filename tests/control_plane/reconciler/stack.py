@@ -20,8 +20,8 @@ from typing import Any
 
 import yaml
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.lease import NAME as LEASE
+from gpustack.api import keys
+from gpustack.reconciler.shell.lease import NAME as LEASE
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
 from tests.control_plane.kubelet import STOP_ANNOTATION, Kubelets

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.reconciler.client import MANAGER as PROGRAM
+from gpustack.reconciler.shell.client import MANAGER as PROGRAM
 from tests.control_plane.actors.operands import gpu_kubelets
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import ControlPlane, wait_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.actors.operands import VALIDATOR_FILES
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import PCI_LABEL, Machine

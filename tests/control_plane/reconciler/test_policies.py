@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.api import ApiError, Body
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.reconciler.stack import DRIVER, NS, Stack

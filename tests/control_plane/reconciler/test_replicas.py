@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from pathlib import Path
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.cluster import START_SECONDS, wait_for
 from tests.control_plane.machine import Machine
 from tests.control_plane.process import Program

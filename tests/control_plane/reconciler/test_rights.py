@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.lease import NAME as LEASE
+from gpustack.api import keys
+from gpustack.reconciler.shell.lease import NAME as LEASE
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import Machine

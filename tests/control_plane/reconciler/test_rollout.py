@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlencode
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.api import APPLY
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.manifests import MANAGER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.actors.surroundings import cordon
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import wait_for

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from gpustack.reconciler import keys
-from gpustack.reconciler.client import Client, configuration
-from gpustack.reconciler.clock import Clock
-from gpustack.reconciler.gather import Sources
-from gpustack.reconciler.lease import NAME as LEASE
-from gpustack.reconciler.lease import Elector
-from gpustack.reconciler.log import Log
-from gpustack.reconciler.uninstall import Uninstalled, uninstall
+from gpustack.api import keys
+from gpustack.reconciler.shell.client import Client, configuration
+from gpustack.reconciler.shell.clock import Clock
+from gpustack.reconciler.shell.gather import Sources
+from gpustack.reconciler.shell.lease import NAME as LEASE
+from gpustack.reconciler.shell.lease import Elector
+from gpustack.reconciler.shell.log import Log
+from gpustack.reconciler.shell.uninstall import Uninstalled, uninstall
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.reconciler.stack import NS, Stack
 

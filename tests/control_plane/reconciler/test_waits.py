@@ -10,7 +10,7 @@ import urllib.request
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import Machine

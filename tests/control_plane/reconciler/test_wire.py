@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gpustack.reconciler import refusals
-from gpustack.reconciler.client import Client, Timeouts, configuration
-from gpustack.reconciler.cluster import (
+from gpustack.api.objects import Pod
+from gpustack.reconciler.shell import refusals
+from gpustack.reconciler.shell.client import Client, Timeouts, configuration
+from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     DEPLOYMENTS,
     NODES,
@@ -27,7 +28,6 @@ from gpustack.reconciler.cluster import (
     Selection,
     TooMany,
 )
-from gpustack.reconciler.objects import Pod
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.objects import budget, pod
 from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack

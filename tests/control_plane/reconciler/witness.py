@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpustack.reconciler import keys
+from gpustack.api import keys
 from tests.control_plane.api import Api, Body
 from tests.control_plane.reflector import Reflector
 

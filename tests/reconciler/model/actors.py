@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from gpustack.reconciler.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden
-from gpustack.reconciler.lease import NAME
-from gpustack.reconciler.testing.stack import COMPONENTS, NAMESPACE, STARTUP
-from gpustack.reconciler.testing.workloads import Workload, add_workload, start
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.memory.stack import COMPONENTS, NAMESPACE, STARTUP
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden
+from gpustack.reconciler.shell.lease import NAME
 
 from . import moment as m
 from .watcher import Watcher

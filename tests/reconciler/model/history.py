@@ -14,14 +14,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from gpustack.reconciler import engine
-from gpustack.reconciler.cluster import NODES, PODS, POLICIES
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import drive
-from gpustack.reconciler.testing.server import Server
-from gpustack.reconciler.testing.stack import STARTUP
-from gpustack.reconciler.testing.workloads import Workload, add_workload
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import drive
+from gpustack.reconciler.memory.server import Server
+from gpustack.reconciler.memory.stack import STARTUP
+from gpustack.reconciler.memory.workloads import Workload, add_workload
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
 
 from . import moment as m
 from .actors import LIMITS, POOL, SECONDS, Want

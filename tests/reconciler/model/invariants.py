@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpustack.reconciler.testing.stack import STARTUP
+from gpustack.reconciler.memory.stack import STARTUP
 
 from . import moment as m
 from .moment import Moment

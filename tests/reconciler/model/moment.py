@@ -13,12 +13,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from gpustack.reconciler.cluster import NODES, POLICIES
-from gpustack.reconciler.policy import NodePolicy
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import Request
-from gpustack.reconciler.testing.server import Event
-from gpustack.reconciler.testing.world import World
+from gpustack.api.node_policy import NodePolicy
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import Request
+from gpustack.reconciler.memory.server import Event
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import NODES, POLICIES
 
 OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))
 FENCE = "gpustack.dev/fence"

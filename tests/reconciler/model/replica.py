@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpustack.reconciler.actions import Decision
-from gpustack.reconciler.clock import Clock
-from gpustack.reconciler.cluster import ApiError
-from gpustack.reconciler.log import Log
-from gpustack.reconciler.perform import Outcome
-from gpustack.reconciler.runner import Runner
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import FakeCluster, drive
-from gpustack.reconciler.testing.stack import NAMESPACE
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.core.actions import Decision
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import FakeCluster, drive
+from gpustack.reconciler.memory.stack import NAMESPACE
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.clock import Clock
+from gpustack.reconciler.shell.cluster import ApiError
+from gpustack.reconciler.shell.log import Log
+from gpustack.reconciler.shell.perform import Outcome
+from gpustack.reconciler.shell.runner import Runner
 
 
 class Watched(Runner):

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpustack.reconciler.cluster import DAEMONSETS, DEPLOYMENTS, NODES, POLICIES, REVISIONS
-from gpustack.reconciler.testing import FakeCluster, drive
-from gpustack.reconciler.testing.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
-from gpustack.reconciler.testing.stack import POOL as KEY
-from gpustack.reconciler.uninstall import uninstall
+from gpustack.reconciler.memory import FakeCluster, drive
+from gpustack.reconciler.memory.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
+from gpustack.reconciler.memory.stack import POOL as KEY
+from gpustack.reconciler.shell.cluster import DAEMONSETS, DEPLOYMENTS, NODES, POLICIES, REVISIONS
+from gpustack.reconciler.shell.uninstall import uninstall
 
 from . import moment as m
 from .actors import LAYOUTS, POOL, Actors

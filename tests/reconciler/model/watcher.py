@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from gpustack.reconciler.cluster import ApiError
-from gpustack.reconciler.snapshot import Snapshot
-from gpustack.reconciler.testing import FakeCluster, Request
-from gpustack.reconciler.testing.server import Event
-from gpustack.reconciler.testing.world import World
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.memory import FakeCluster, Request
+from gpustack.reconciler.memory.server import Event
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import ApiError
 
 from . import moment as m
 from .invariants import NODE_CHECKS

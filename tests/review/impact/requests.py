@@ -19,7 +19,7 @@ from gpustack.cli import common
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.engine import EngineTexts
 from gpustack.compiler.stack import compile_stack
-from gpustack.policy.load import Loaded, Memo, load, spec_key
+from gpustack.policy.loading.load import Loaded, Memo, load, spec_key
 from gpustack.review.diff.objects import Identity, ObjectChange, Objects, Rendered, compare
 from gpustack.review.impact.effects import Impact, impact
 from gpustack.review.impact.origin import Fleet

@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.gitops.plan import Kind, Plan, objects
 from gpustack.model import Body
-from gpustack.policy.gitops import GitOps
+from gpustack.policy.language.gitops import GitOps
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import Impact, impact
 

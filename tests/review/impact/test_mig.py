@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from gpustack.model import Body
-from gpustack.policy.load import load
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.load import load
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import Effect, impact
 from gpustack.review.impact.tiers import RED

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from gpustack.model import Body
-from gpustack.policy.gitops import GitOps
-from gpustack.policy.load import load
-from gpustack.policy.spec import ClusterPolicySpec
+from gpustack.policy.language.gitops import GitOps
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.load import load
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.drivers import more
 from gpustack.review.impact.effects import Effect, Impact, impact

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpustack.model import Body
-from gpustack.policy.gitops import GitOps
-from gpustack.policy.load import load
+from gpustack.policy.language.gitops import GitOps
+from gpustack.policy.loading.load import load
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import impact
 from tests.project import ROOT

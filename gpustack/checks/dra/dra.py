@@ -1,0 +1,338 @@
+"""Rules over dynamic resource allocation: what it asks of the cluster and of the policy.
+
+What has no place beside it is in dra_exclusions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import dra, gpus, releases
+from ...catalog._versions import numbers
+from ...cluster.ownership import in_charge
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+DNS_NAMES = "IMEXDaemonsWithDNSNames"
+PULL_SECRETS = "CD_DAEMON_IMAGE_PULL_SECRET_NAMES"
+FOREIGN = ("default", "kube-", "openshift-")
+"""Namespaces that the render leaves alone (components/base/namespace_inputs.py)."""
+
+
+def asked(spec: ClusterPolicySpec) -> str:
+    """The field that asks for the DRA driver, or "" where none does."""
+    if spec.gpuCluster is not None:
+        return "gpuCluster"
+    return "computeDomains.enabled" if spec.computeDomains.enabled else ""
+
+
+@rule("GPU170", "error")
+def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Dynamic resource allocation on a Kubernetes that doesn't serve its API.
+
+    API servers serve resource.k8s.io/v1 from Kubernetes 1.34 on. Nothing of the DRA driver can be applied to an
+    older one.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.33"}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        cluster: {kubernetesVersion: "1.34"}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+    """
+    path, least = asked(spec), dra.least_kubernetes()
+    if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
+        what = path.partition(".")[0]
+        yield Hit(
+            f"spec.{path}",
+            f"{what} needs Kubernetes {least[0]}.{least[1]}, and the cluster has {spec.cluster.kubernetesVersion}",
+            "API servers before that do not serve resource.k8s.io/v1, so nothing of the DRA driver could be applied",
+            f"upgrade the cluster to {'.'.join(map(str, least))} or newer, or leave out spec.{what}",
+        )
+
+
+@rule("GPU171", "warning")
+def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it.
+
+    The documentation of the GPU operator asks for a later patch of Kubernetes 1.34 than the first ones.
+
+    Bad:
+        cluster: {kubernetesVersion: 1.34.1}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        cluster: {kubernetesVersion: 1.34.2}
+        computeDomains: {enabled: true}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
+    """
+    version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
+    if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
+        yield Hit(
+            "spec.cluster.kubernetesVersion",
+            f"Kubernetes {spec.cluster.kubernetesVersion} is older than NVIDIA supports with DRA",
+            f"the documentation of the GPU operator asks for {'.'.join(map(str, least))}",
+            "upgrade the cluster to that patch before you rely on claims",
+        )
+
+
+@rule("GPU172", "error")
+def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """`gpuCluster` without what it stands on: a release that has it, CDI, and drivers.
+
+    The operator allocates GPUs by DRA since v26.7. The DRA driver names GPUs to the container runtime as CDI
+    devices and in no other way, and `drivers` describe the drivers of such a cluster.
+
+    Bad:
+        gpuCluster: {}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+    """
+    if spec.gpuCluster is None:
+        return
+    if not releases.release(spec.release).gpu_cluster:
+        first = next(name for name in releases.names() if releases.release(name).gpu_cluster)
+        yield Hit(
+            "spec.gpuCluster",
+            f"release {spec.release} has no gpuCluster",
+            f"the operator allocates GPUs by DRA since {first}",
+            f"set spec.release: {first} or newer, or leave out spec.gpuCluster",
+        )
+    if not spec.cdi.enabled:
+        yield Hit(
+            "spec.cdi.enabled",
+            "gpuCluster needs CDI",
+            "the DRA driver names GPUs to the container runtime as CDI devices and in no other way",
+            "leave out spec.cdi.enabled",
+        )
+    if spec.driver.enabled and not spec.drivers:
+        yield Hit(
+            "spec.gpuCluster",
+            "gpuCluster has no drivers",
+            "the section driver belongs to the device plugin's stack; with gpuCluster, spec.drivers describes the "
+            "drivers, and the chart refuses one without the other too",
+            "add `drivers: [{name: default, default: true}]` to spec, or set spec.driver.enabled: false where the "
+            "nodes bring the driver",
+        )
+
+
+@rule("GPU173", "error")
+def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver that is too old for dynamic resource allocation.
+
+    The DRA driver asks things of the GPU driver that older branches lack; compute domains alone ask for less.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 570.195.03}]
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 580.126.20}]
+    """
+    versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
+    if not in_charge(spec):
+        versions = [("driver.version", spec.driver.version if spec.driver.enabled else None)]
+        versions += [
+            (f"nodePools[{index}].driver.version", pool.driver.version)
+            for index, pool in enumerate(spec.nodePools)
+            if pool.driver is not None
+        ]
+    for path, version in versions:
+        found = numbers(version)
+        if spec.gpuCluster is not None and found and found[0] < dra.least_driver_branch():
+            yield Hit(
+                f"spec.{path}",
+                f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
+                "older drivers lack what the DRA driver asks of them",
+                f"set spec.{path} to a newer one, or leave it out",
+            )
+        least = dra.least_compute_domain_driver()
+        domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
+        if domains and spec.gpuCluster is None and found and found < numbers(least)[: len(found)]:
+            yield Hit(
+                f"spec.{path}",
+                f"computeDomains needs driver {least} or newer, and {path} is {version}",
+                "the daemons of a compute domain find each other by DNS names, which older drivers don't take",
+                f"set spec.{path} to a newer one, or spec.computeDomains.featureGates.{DNS_NAMES}: false",
+            )
+
+
+@rule("GPU174", "error")
+def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """`computeDomains` beside `gpuCluster`.
+
+    The DRA driver of `gpuCluster` offers compute domains itself, and a node runs one DRA driver.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        computeDomains: {enabled: true}
+
+    Good:
+        gpuCluster: {draDriver: {computeDomains: {enabled: true}}}
+        drivers: [{name: default, default: true}]
+    """
+    if spec.gpuCluster is not None and spec.computeDomains.enabled:
+        yield Hit(
+            "spec.computeDomains.enabled",
+            "computeDomains stands beside gpuCluster",
+            "the DRA driver of gpuCluster offers compute domains itself, and a node runs one DRA driver",
+            "move what it says to spec.gpuCluster.draDriver.computeDomains, and leave out spec.computeDomains",
+        )
+
+
+@rule("GPU177", "error")
+def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Features of the DRA driver that contradict each other.
+
+    The DRA driver ends at its start when a feature is on without one that it requires, or beside one that excludes
+    it.
+
+    Bad:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: true}}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: false}}}
+        drivers: [{name: default, default: true}]
+    """
+    for path, gates, version in gated(spec):
+        if not dra.knows_gates_of(version):
+            continue
+        for gate, verb, other in dra.contradictions(gates):
+            yield Hit(
+                f"spec.{path}.{gate if gate in gates else other}",
+                f"the feature {gate} {verb} {other}, which is {'off' if verb == 'requires' else 'on too'}",
+                f"the DRA driver {version} ends at its start with such features",
+                f"set spec.{path}.{gate}: false, or {other}: {'true' if verb == 'requires' else 'false'}",
+            )
+
+
+@rule("GPU178", "warning")
+def features_that_exist(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A feature that the DRA driver doesn't know.
+
+    It ends at its start when it is told one. Other versions of the DRA driver may know others.
+
+    Bad:
+        gpuCluster: {draDriver: {featureGates: {MpsSupport: true}}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {draDriver: {featureGates: {MPSSupport: true}}}
+        drivers: [{name: default, default: true}]
+    """
+    for path, gates, version in gated(spec):
+        for gate in gates if dra.knows_gates_of(version) else ():
+            try:
+                dra.gate_default(gate)
+            except dra.UnknownGate as unknown:
+                near = f"; did you mean {' or '.join(unknown.nearest)}?" if unknown.nearest else ""
+                yield Hit(
+                    f"spec.{path}.{gate}",
+                    f"the DRA driver {version} has no feature {gate}",
+                    "it ends at its start when it is told a feature that it does not know",
+                    f"leave it out{near}",
+                )
+
+
+def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str | None]]:
+    """(path, switches, version of the DRA driver) where features are switched."""
+    known = releases.release(spec.release).images.get("gpuCluster.draDriver")
+    if spec.gpuCluster is not None:
+        driver = spec.gpuCluster.draDriver
+        yield "gpuCluster.draDriver.featureGates", driver.featureGates, driver.version
+    elif spec.computeDomains.enabled:
+        version = spec.computeDomains.version or (known.version if known else None)
+        yield "computeDomains.featureGates", spec.computeDomains.featureGates, version
+
+
+@rule("GPU179", "warning")
+def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Something that dynamic resource allocation needs and that no object of the render brings.
+
+    The label of a namespace that is the cluster's own, and pull secrets for pods that the controller of compute
+    domains makes.
+
+    Bad:
+        gpuCluster: {draDriver: {imagePullSecrets: [registry]}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+    """
+    cluster = spec.gpuCluster
+    if cluster is None:
+        return
+    if spec.cluster.namespace.startswith(FOREIGN):
+        yield Hit(
+            "spec.cluster.namespace",
+            f"the namespace {spec.cluster.namespace} needs the label resource.kubernetes.io/admin-access=true",
+            "without it the API server refuses the claims of the validator and of DCGM; the namespace is the cluster's "
+            "own, so it is not rendered",
+            "set the label, or choose a namespace of the stack's own",
+        )
+    driver = cluster.draDriver
+    told = any(entry.name == PULL_SECRETS for entry in driver.computeDomains.controller.env)
+    if driver.imagePullSecrets and driver.computeDomains.enabled is not False and not told:
+        names = ",".join(driver.imagePullSecrets)
+        yield Hit(
+            "spec.gpuCluster.draDriver.imagePullSecrets",
+            "the pull secrets do not reach the daemons of compute domains",
+            "the controller makes these pods, and the operator doesn't tell it the secrets",
+            f"add {{name: {PULL_SECRETS}, value: {names}}} to "
+            "spec.gpuCluster.draDriver.computeDomains.controller.env, or give the nodes the credentials",
+        )
+
+
+@rule("GPU180", "error")
+def architecture_of_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A node pool whose architecture is not that of its GPU's own CPU.
+
+    Some GPUs come on one board with a CPU, which tells the architecture of the node. Compute domains are placed by
+    it.
+
+    Bad:
+        nodePools: [{name: training, os: ubuntu24.04, arch: amd64, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        nodePools: [{name: training, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
+    """
+    for index, pool in enumerate(spec.nodePools):
+        product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
+        arch = gpus.product(product).arch if product else None
+        if arch and pool.arch and pool.arch != arch:
+            yield Hit(
+                f"spec.nodePools[{index}].arch",
+                f"pool {pool.name} has {pool.arch} nodes with {product}, and that comes with an {arch} CPU",
+                "pods that are placed by architecture would start on none of its nodes",
+                f"set spec.nodePools[{index}].arch: {arch}, or correct gpuProduct",
+            )
+
+
+def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether it is set, why it does nothing) of fields of `gpuCluster` that the operator ignores (operator.md
+    11.1), or that have no effect in any release."""
+    if spec.gpuCluster is None:
+        return
+    sets, path = spec.gpuCluster.daemonsets, "gpuCluster.daemonsets"
+    default = releases.release(spec.release).defaults["daemonsets"]
+    own = "the DaemonSets of gpuCluster have update strategies of their own, and the operator ignores it as well"
+    yield f"{path}.updateStrategy", (sets.updateStrategy or default["updateStrategy"]) != default["updateStrategy"], own
+    rolling = default["rollingUpdate"]["maxUnavailable"]
+    yield f"{path}.rollingUpdate", (sets.rollingUpdate.maxUnavailable or rolling) != rolling, own
+    context = "the operator ignores it with gpuCluster"
+    yield f"{path}.podSecurityContext", sets.podSecurityContext is not None, context
+    port = "no release acts on it; hostNetwork opens the port on the node"
+    yield "gpuCluster.dcgm.hostPort", spec.gpuCluster.dcgm.hostPort is not None, port

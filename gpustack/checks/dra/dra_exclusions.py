@@ -1,0 +1,158 @@
+"""Rules over what stands beside `gpuCluster` in a policy and has no effect there.
+
+A `gpuCluster` excludes the device plugin and all that stands on it (operator.md 11.1). A field about that stack would
+be ignored, so it is refused; what a release or a platform says by default asks for nothing. Rejected: a note. Layers
+are shared by clusters of both kinds, and a cluster that lost its MIG layout or its time-slicing to a note is found by
+its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ...policy.language.spec import ClusterPolicySpec
+
+PLUGIN_STACK = ("toolkit", "devicePlugin", "gfd", "mig", "migManager", "nodeStatusExporter")
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "cdi": ("nriPluginEnabled",),
+    "operator": ("runtimeClass",),
+    "hostPaths": ("rootFS",),
+    "sandboxWorkloads": ("enabled", "mode", "defaultWorkload"),
+    "validator": (
+        "args",
+        "env",
+        "resources",
+        "imagePullPolicy",
+        "hostNetwork",
+        "driver",
+        "toolkit",
+        "cuda",
+        "plugin",
+        "vfioPCI",
+        "vgpuManager",
+        "vgpuDevices",
+    ),
+}
+"""Fields of other sections that only components of the device plugin's stack read."""
+REPLACED = ("driver", "gds", "gdrcopy")
+
+
+@rule("GPU175", "error")
+def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field about the device plugin's stack, beside `gpuCluster`.
+
+    `gpuCluster` excludes the device plugin and all that stands on it, so the field would be ignored (operator.md
+    11.1). What the release, the platform or `enabled: false` say asks for nothing. What `gpuCluster` takes over
+    from sections of the same name is no part of this.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {enabled: false}
+    """
+    if spec.gpuCluster is None:
+        return
+    default = defaults_of(spec)
+    for section in PLUGIN_STACK:
+        mine = getattr(spec, section)
+        if getattr(mine, "enabled", True) and not (section == "mig" and sharing(spec)):
+            yield from ignored(changes(plain(mine), plain(getattr(default, section)), section), section)
+    for section, fields in ELSEWHERE.items():
+        mine, theirs = plain(getattr(spec, section)), plain(getattr(default, section))
+        for field in fields:
+            yield from ignored(changes(mine.get(field), theirs.get(field), f"{section}.{field}"), f"{section}.{field}")
+    for index in sharing(spec):
+        yield Hit(
+            f"spec.nodePools[{index}].sharing",
+            f"pool {spec.nodePools[index].name} shares its GPUs, and gpuCluster knows no sharing by pool",
+            "with DRA a claim says how its GPU is shared or cut; there is no device plugin and no MIG manager",
+            f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the driver "
+            "offers",
+        )
+
+
+@rule("GPU176", "warning")
+def driver_section_is_replaced(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field about the one driver of all nodes, beside `gpuCluster`.
+
+    With `gpuCluster`, `drivers` describe the drivers; the sections driver, gds and gdrcopy describe nothing.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        driver: {version: 580.126.20}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true, version: 580.126.20}]
+    """
+    if spec.gpuCluster is None:
+        return
+    default = defaults_of(spec)
+    for section in REPLACED:
+        for path in changes(plain(getattr(spec, section)), plain(getattr(default, section)), section):
+            if path not in {"driver.enabled", "driver.useNvidiaDriverCRD"}:
+                yield Hit(
+                    f"spec.{path}",
+                    f"{path} has no effect with gpuCluster",
+                    "spec.drivers describes the drivers of such a cluster",
+                    f"say it in spec.drivers, and leave out spec.{path}",
+                )
+
+
+def sharing(spec: ClusterPolicySpec) -> list[int]:
+    """The positions of the pools that share or cut their GPUs."""
+    return [
+        index
+        for index, pool in enumerate(spec.nodePools)
+        if pool.sharing.mig or pool.sharing.timeSlicing or pool.sharing.mps
+    ]
+
+
+def defaults_of(spec: ClusterPolicySpec) -> Any:
+    """What a policy for a cluster like SPEC's says that says nothing itself: the defaults of release and platform."""
+    from ...policy.language.spec import PolicySpec
+    from ...policy.loading.defaults import assemble
+    from ...policy.loading.layers import Part
+
+    facts = {"release": spec.release, "cluster": spec.cluster.model_dump(exclude_none=True)}
+    return PolicySpec.model_validate(assemble([Part("policy", "", facts)])[0].spec)
+
+
+def plain(section: BaseModel) -> dict[str, Any]:
+    """SECTION as data, without what is absent."""
+    return section.model_dump(exclude_none=True)
+
+
+def changes(mine: Any, default: Any, path: str) -> Iterator[str]:
+    """The paths at and below PATH at which MINE says something that DEFAULT doesn't."""
+    if isinstance(mine, dict):
+        below = default if isinstance(default, dict) else {}
+        for key, value in mine.items():
+            yield from changes(value, below.get(key), f"{path}.{key}")
+    elif mine not in (default, "") and not (default is None and mine == []):
+        yield path
+
+
+def ignored(paths: Iterator[str], section: str) -> Iterator[Hit]:
+    """Refusals of PATHS, which are in SECTION."""
+    name = section.partition(".")[0]
+    off = f", or set spec.{name}.enabled: false" if name in PLUGIN_STACK and name != "mig" else ""
+    for path in paths:
+        yield Hit(
+            f"spec.{path}",
+            f"{path} has no effect with gpuCluster",
+            "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered",
+            f"leave out spec.{path}{off}; in a layer, move it to one that only clusters with the device plugin extend",
+        )

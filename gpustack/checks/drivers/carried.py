@@ -1,0 +1,161 @@
+"""Rules over `carried`: that it is what it says it is, that it has a place, and that it still has a purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog.operator_texts import releases_with
+from ...model import Body
+from ...policy.language.carried import Carried, misfits
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+HOLDS = "gpustack.dev/carried"
+"""The annotation of a DaemonSet whose template is carried."""
+
+
+@rule("GPU185", "error")
+def the_text_is_of_that_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A carried text that isn't the operator's of the release that it names.
+
+    What is carried runs on nodes, mostly as root. A text with the name of a release passes for NVIDIA's, so its
+    digest has to be that of a text which that release has at this place.
+
+    Bad:
+        carried:
+        - name: nvidia-mig-manager
+          origin: nvidia-mig-manager-7d8f6c5b9
+          texts:
+            initContainers.toolkit-validation.args.0:
+              release: v26.7.0
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+
+    Good:
+        carried:
+        - name: nvidia-mig-manager
+          origin: nvidia-mig-manager-7d8f6c5b9
+          texts:
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+    """
+    for index, carried in enumerate(spec.carried):
+        for at, text in carried.texts.items():
+            releases = releases_with(text.text, at)
+            if text.release and text.release not in releases:
+                known = f"it is that of {', '.join(releases)}" if releases else "nobody knows this text there"
+                yield Hit(
+                    f'spec.carried[{index}].texts["{at}"].release',
+                    f"the text at {at} of {carried.name} is not that of {text.release}",
+                    f"its digest says so: {known}",
+                    f"write release: {releases[-1]}" if releases else "leave out release, and have the text reviewed",
+                )
+
+
+@rule("GPU186", "error", over="render")
+def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
+    """`carried` names a DaemonSet that isn't rendered, or something that its pods don't have.
+
+    Nothing of it would have an effect. Only the DaemonSets of `drivers` can be called otherwise: all others have a name
+    that never was another.
+
+    Bad:
+        carried:
+        - name: nvidia-mig-manger
+          origin: nvidia-mig-manager-7d8f6c5b9
+          without: [gpustack-wait-for-driver]
+
+    Good:
+        carried:
+        - name: nvidia-container-toolkit-daemonset
+          origin: nvidia-container-toolkit-daemonset-7d8f6c5b9
+          without: [gpustack-wait-for-driver]
+    """
+    if not render.spec.carried:
+        return
+    sets = daemonsets(render)
+    for index, carried in enumerate(render.spec.carried):
+        path = f"spec.carried[{index}]"
+        body = sets.get(carried.called or carried.name)
+        if body is None and carried.name in sets:
+            yield Hit(
+                f"{path}.called",
+                f"{carried.name} can't be called {carried.called}",
+                "only the DaemonSets of `drivers` end in a hash of what made them; all others keep the name that they "
+                "have",
+                f"leave out {path}.called",
+            )
+        elif body is None:
+            near = ", ".join(sorted(sets))
+            yield Hit(
+                f"{path}.name",
+                f"no DaemonSet {carried.name} is rendered",
+                f"so nothing is carried; rendered are {near}",
+                f"correct the name, or take {path} out where the DaemonSet is gone",
+            )
+        elif HOLDS not in body["metadata"].get("annotations", {}):
+            for field, missing in misfits(carried, body["spec"]["template"]["spec"]):
+                yield Hit(
+                    f"{path}.{field}",
+                    f"{carried.name} has {missing}",
+                    "what has no place in the template can't be carried, and so nothing of this DaemonSet is",
+                    f"correct {path}.{field}, or take it out",
+                )
+
+
+@rule("GPU187", "warning", over="render")
+def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
+    """What is carried has no effect any more, because the template is another by now.
+
+    The pods of this DaemonSet are replaced anyway, so gpustack's own texts take the place of what was carried. Only the
+    name stays, for as long as it stands in the policy.
+
+    Bad:
+        carried:
+        - name: nvidia-mig-manager
+          origin: nvidia-mig-manager-7d8f6c5b9
+          template: 0123456789abcdef
+          texts:
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+
+    Good:
+        carried:
+        - name: nvidia-mig-manager
+          origin: nvidia-mig-manager-7d8f6c5b9
+          texts:
+            initContainers.toolkit-validation.args.0:
+              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
+    """
+    if not render.spec.carried:
+        return
+    sets = daemonsets(render)
+    for index, carried in enumerate(render.spec.carried):
+        body = sets.get(carried.called or carried.name)
+        if body is None or HOLDS in body["metadata"].get("annotations", {}) or not beside_the_name(carried):
+            continue
+        if not misfits(carried, body["spec"]["template"]["spec"]):
+            kept = f", all but name, origin and called: it is still called {carried.called}" if carried.called else ""
+            yield Hit(
+                f"spec.carried[{index}]",
+                f"what {carried.name} carries has no effect any more",
+                "its template is another than the one that was taken over, so its pods are replaced anyway",
+                f"take spec.carried[{index}] out{kept}",
+            )
+
+
+def beside_the_name(carried: Carried) -> bool:
+    """Whether CARRIED says more than a name."""
+    return bool(
+        carried.without or carried.texts or carried.tolerations is not None or carried.digest or carried.volumes
+    )
+
+
+def daemonsets(render: Render) -> dict[str, Body]:
+    """The DaemonSets of RENDER, by name."""
+    return {
+        str(each.body["metadata"]["name"]): each.body for each in render.resources if each.body["kind"] == "DaemonSet"
+    }

@@ -1,0 +1,115 @@
+"""Rules about CUDA: what a pool's workloads need (`nodePools[].cuda`), the driver's CUDA, and the GPU's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import drivers
+from ...catalog._versions import numbers
+from ..rule import Hit, rule
+from .node_drivers import node_drivers, product_of
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU430", "error")
+def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Workloads need a CUDA that the driver does not run.
+
+    CUDA 13 needs R580 or newer, CUDA 12 R525. Programs of a newer major version end with "CUDA driver version is
+    insufficient for CUDA runtime version", unless their image brings NVIDIA's package for forward compatibility
+    (cuda-compat), which works on data-centre GPUs only.
+
+    Bad:
+        driver: {version: 570.211.01}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
+
+    Good:
+        driver: {version: 580.173.02}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
+    """
+    for driver in node_drivers(spec):
+        needed, branch = driver.pool.cuda, driver.branch
+        if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
+            first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
+            yield Hit(
+                f"spec.nodePools[{driver.index}].cuda",
+                f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} runs CUDA "
+                f"{branch.newest_cuda or branch.cuda}",
+                f"a driver runs programs of its own major version of CUDA and of older ones; {driver.paths['version']} "
+                "says which driver",
+                f"use a driver of {first.name} or newer, or correct the pool's cuda; where images bring cuda-compat, "
+                "waive this",
+            )
+
+
+@rule("GPU431", "warning")
+def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Workloads need a newer minor version of CUDA than the driver came with.
+
+    Within a major version that works with limits: new features of the driver are missing, and code that is compiled at
+    run time (PTX) of the newer toolkit is refused.
+
+    Bad:
+        driver: {version: 580.173.02}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
+
+    Good:
+        driver: {version: 595.91.07}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
+    """
+    for driver in node_drivers(spec):
+        needed, newest = driver.pool.cuda, driver.branch.newest_cuda if driver.branch is not None else None
+        if not needed or not newest or not numbers(needed) > numbers(newest):
+            continue
+        if numbers(needed)[0] == numbers(newest)[0]:
+            known = [
+                branch for branch in drivers.branches() if branch.newest_cuda and branch.number > driver.numbers[0]
+            ]
+            first = next((branch for branch in known if numbers(branch.newest_cuda or "") >= numbers(needed)), None)
+            yield Hit(
+                f"spec.nodePools[{driver.index}].cuda",
+                f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} came with "
+                f"CUDA {newest}",
+                "it runs them with limits: features of newer drivers are missing, and newer PTX is refused",
+                f"use a driver of {first.name} or newer, or see that the programs do without"
+                if first
+                else "see that the programs do without",
+            )
+
+
+@rule("GPU432", "warning")
+def cuda_of_another_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The CUDA of a pool's workloads makes no code for its GPUs.
+
+    CUDA 13 dropped Maxwell, Pascal and Volta; Blackwell came with CUDA 12.8. Programs then end with "no kernel image is
+    available", unless they bring PTX that the driver compiles.
+
+    Bad:
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B200, cuda: "12.4"}]
+
+    Good:
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B200, cuda: "12.9"}]
+    """
+    for index, pool in enumerate(spec.nodePools):
+        product = product_of(pool)
+        if product is None or not pool.cuda:
+            continue
+        first, dropped = drivers.cuda_range(product)
+        path, have = f"spec.nodePools[{index}].cuda", numbers(pool.cuda)
+        if first and have < numbers(first):
+            yield Hit(
+                path,
+                f"CUDA {pool.cuda} makes no code for {product.name} (node pool {pool.name})",
+                f"the first version that does is {first}; older programs run only where they bring PTX",
+                f"build the workloads with CUDA {first} or newer, and write that version here",
+            )
+        elif dropped and have >= numbers(dropped):
+            yield Hit(
+                path,
+                f"CUDA {pool.cuda} makes no code for {product.name} any more (node pool {pool.name})",
+                f"CUDA {dropped} dropped GPUs of compute capability {product.compute_capability}",
+                f"build the workloads for this pool with a CUDA before {dropped}, and write that version here",
+            )

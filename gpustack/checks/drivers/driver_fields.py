@@ -1,0 +1,212 @@
+"""Rules over drivers that are not about which nodes they serve: licences, RHCOS, fields without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import releases
+from ...cluster.ownership import OWNER, in_charge, owners
+from ...cluster.workloads import workload
+from ...policy.language.cluster import on_openshift
+from ...policy.language.reconciler import labelling
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU138", "warning")
+def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A vGPU licence in a ConfigMap.
+
+    The token in it is a credential, and whoever may read ConfigMaps can read it. Secrets are supported since
+    v25.10; the operator calls the ConfigMap deprecated (bug-reports.md B58).
+
+    Bad:
+        driver: {licensingConfig: {configMapName: licensing}}
+
+    Good:
+        driver: {licensingConfig: {secretName: licensing}}
+    """
+    for field, key, name, secret in _licences(spec):
+        if name and not secret:
+            yield Hit(
+                f"{field}.{key}",
+                f"the vGPU licence comes from the ConfigMap {name}",
+                "its token is a credential, and whoever may read ConfigMaps can read it; the operator calls this "
+                "deprecated",
+                f"put the same keys into a Secret, name it in {field}.secretName, and list it under spec.references",
+            )
+
+
+@rule("GPU142", "error")
+def two_licences(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A vGPU licence that is named twice, in a Secret and in a ConfigMap.
+
+    The Secret counts, and the ConfigMap is ignored (bug-reports.md B58).
+
+    Bad:
+        driver: {licensingConfig: {secretName: licensing, configMapName: licensing-old}}
+
+    Good:
+        driver: {licensingConfig: {secretName: licensing}}
+    """
+    for field, key, name, secret in _licences(spec):
+        if name and secret:
+            yield Hit(
+                f"{field}.{key}",
+                f"{field} names the ConfigMap {name} and the Secret {secret}",
+                "the Secret counts, and the ConfigMap is ignored",
+                f"leave out {key}",
+            )
+
+
+def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, str | None]]:
+    """Each licence: its field, the key that names a ConfigMap, that name, and the Secret's."""
+    own = spec.driver.licensingConfig
+    yield "spec.driver.licensingConfig", "configMapName", own.configMapName, own.secretName
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None:
+            found = pool.driver.licensingConfig
+            field = f"spec.nodePools[{index}].driver.licensingConfig"
+            yield field, "configMapName", found.configMapName, found.secretName
+    for index, driver in enumerate(spec.drivers):
+        listed = driver.licensingConfig
+        yield f"spec.drivers[{index}].licensingConfig", "name", listed.name, listed.secretName
+
+
+@rule("GPU139", "warning")
+def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver on OpenShift, and no word about which version of RHCOS it is for.
+
+    A driver that builds its modules is made for one version of RHCOS, in the driver toolkit of that version. There
+    is a DaemonSet for each, which selects its nodes by the version.
+
+    Bad:
+        cluster:
+          platform: openshift
+          containerRuntime: cri-o
+          openshift:
+            version: 4.18.22
+            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
+        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202509100653-0}]
+
+    Good:
+        cluster:
+          platform: openshift
+          containerRuntime: cri-o
+          openshift:
+            version: 4.18.22
+            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
+        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202507221927-0}]
+    """
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    wanted = in_charge(spec) or spec.operator.use_ocp_driver_toolkit is not False
+    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or in_charge(spec)):
+        return
+    named = any(pool.ostreeVersion for pool in spec.nodePools)
+    for index, pool in enumerate(spec.nodePools):
+        if not builds(spec, index):
+            continue
+        if not pool.ostreeVersion and (in_charge(spec) or (named and images)):
+            yield Hit(
+                f"spec.nodePools[{index}].ostreeVersion",
+                f"nothing is rendered for the driver of pool {pool.name}, whose version of RHCOS is not said",
+                "there is a driver DaemonSet per version of RHCOS, which selects its nodes by it",
+                f"set spec.nodePools[{index}].ostreeVersion to OSTREE_VERSION in /etc/os-release of its nodes",
+            )
+        if images and pool.ostreeVersion and pool.ostreeVersion not in images:
+            yield Hit(
+                f"spec.nodePools[{index}].ostreeVersion",
+                f"cluster.openshift.driverToolkitImages has no image for RHCOS {pool.ostreeVersion}",
+                "the driver builds without the driver toolkit then, and needs package sources of its own",
+                "add the image that `oc -n openshift get imagestream driver-toolkit -o yaml` names for this version",
+            )
+
+
+def builds(spec: ClusterPolicySpec, index: int) -> bool:
+    """Whether a driver for the nodes of pool INDEX builds kernel modules."""
+    pool = spec.nodePools[index]
+    if in_charge(spec):
+        owner = owners(spec)[index]
+        return owner is not None and not spec.drivers[owner].usePrecompiled
+    own = pool.driver.usePrecompiled if pool.driver is not None else None
+    return workload(spec, pool) == "container" and not (spec.driver.usePrecompiled if own is None else own)
+
+
+PULLED = (None, "", "IfNotPresent")
+"""Pull policies that say what happens anyway."""
+
+
+@rule("GPU140", "note")
+def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field of `drivers` that does nothing.
+
+    The operator's API has the field, and no release acts on it (operator.md 10.3).
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true, useOpenKernelModules: true}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true, kernelModuleType: open}]
+    """
+    traits = releases.release(spec.release).traits
+    for index, driver in enumerate(spec.drivers):
+        for path, given, why in (
+            ("default", bool(driver.default) and not traits.driver_owner_label, f"{spec.release} has no such field"),
+            ("nodeAffinity", driver.nodeAffinity is not None, "nodeSelector says where a driver runs"),
+            ("livenessProbe", driver.livenessProbe is not None, "only the start of a driver is probed"),
+            ("readinessProbe", driver.readinessProbe is not None, "only the start of a driver is probed"),
+            ("useOpenKernelModules", driver.useOpenKernelModules is not None, "kernelModuleType replaced it in v25.3"),
+            ("gds.args", bool(driver.gds.args), "the operator ignores it as well"),
+            ("gds.imagePullPolicy", driver.gds.imagePullPolicy not in PULLED, "the operator fixes it to IfNotPresent"),
+            ("gdrcopy.args", bool(driver.gdrcopy.args), "the operator ignores it as well"),
+        ):
+            if given:
+                where = f"drivers[{index}].{path}"
+                yield Hit(f"spec.{where}", f"{where} has no effect", why, f"leave out spec.{where}")
+    if spec.operator.use_ocp_driver_toolkit is False and in_charge(spec) and spec.drivers:
+        yield Hit(
+            "spec.operator.use_ocp_driver_toolkit",
+            "operator.use_ocp_driver_toolkit has no effect on drivers",
+            "they build in the driver toolkit wherever its images are known, as the operator does it",
+            "leave out spec.cluster.openshift.driverToolkitImages",
+        )
+
+
+@rule("GPU141", "note")
+def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Drivers that wait for a label on their nodes.
+
+    Which of several drivers a node gets is said by the label nvidia.com/gpu-operator.driver.owner of the node. The
+    operator sets it, and so does the reconciler; a manifest can't set labels of nodes.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+
+    Good:
+        driver: {version: 580.126.20}
+    """
+    if labelling(spec) == "program":
+        return
+    traits = releases.release(spec.release).traits
+    pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
+    if in_charge(spec) and spec.drivers and traits.driver_owner_label:
+        yield Hit(
+            "spec.drivers",
+            f"a driver starts on nodes whose label {OWNER} names it",
+            "the label assigns a node to a driver; until something sets it, no driver starts on the node",
+            f"set spec.reconciler.image, or do it yourself: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
+        )
+    elif pools and not in_charge(spec):
+        pool = spec.nodePools[pools[0]]
+        yield Hit(
+            f"spec.nodePools[{pools[0]}].driver",
+            f"the driver of pool {pool.name} starts on nodes whose label {OWNER} is {pool.name}",
+            "until something sets the label, the cluster's driver runs on the node",
+            f"set spec.reconciler.image, or drain a node yourself: kubectl label node NAME {OWNER}={pool.name}",
+        )

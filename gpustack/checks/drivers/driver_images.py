@@ -1,0 +1,281 @@
+"""Rules about images of drivers: whether there is one for the nodes, and how its tag is put together.
+
+The tag is <version>-<system>, of a precompiled driver <branch>-<kernel>-<system>. What is said about NVIDIA's images
+holds for mirrors of them too; who builds images of their own knows which there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import drivers, oses
+from ...cluster.ownership import in_charge
+from ..rule import Hit, rule
+from .node_drivers import POOLS, NodeDriver, joined, node_drivers
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+DIGEST = "sha256:"
+
+
+@rule("GPU435", "error")
+def no_image_for_the_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """There is no published driver image for the nodes' operating system.
+
+    NVIDIA publishes images for long-term support releases of Ubuntu, for RHEL, Rocky and RHCOS; for a new system from
+    one driver branch on. Elsewhere the pods of the driver wait for an image that doesn't exist (bug-reports.md B42).
+
+    Bad:
+        nodePools: [{name: a, os: debian12, gpuProduct: NVIDIA-L4}]
+
+    Good:
+        nodePools: [{name: a, os: debian12, gpuProduct: NVIDIA-L4}]
+        driver: {enabled: false}
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in _published(spec):
+        system = driver.system
+        first = drivers.first_branch_on(driver.pool.os or "")
+        if system is not None and system.driver_image != "vendor" and not system.published:
+            found.append((driver.pool, _no_image(driver, f"NVIDIA publishes none for {system.name}")))
+        elif first is not None and driver.numbers and driver.numbers[0] < first.number:
+            found.append((driver.pool, _no_image(driver, f"there are images for it from {first.name} on")))
+    yield from joined(found)
+
+
+def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
+    """The drivers whose image is one of NVIDIA's, named by its tag."""
+    return (driver for driver in node_drivers(spec) if driver.nvidias and not driver.digest)
+
+
+def _no_image(driver: NodeDriver, why: str) -> Hit:
+    path = f"spec.nodePools[{driver.index}].os"
+    repository = driver.paths["repository"]
+    return Hit(
+        path,
+        f"no published driver image {driver.version} for {driver.pool.os} ({POOLS})",
+        f"{why}, so the driver's pods would wait for an image that does not exist",
+        "install the driver on the nodes and set spec.driver.enabled: false, choose another system or driver, or name "
+        f"a registry with an image of your own in {repository}",
+    )
+
+
+@rule("GPU436", "warning")
+def perhaps_no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nobody can vouch that there is a driver image for the nodes' operating system.
+
+    SUSE publishes images for its systems itself, in its own registry. Systems that the catalogue doesn't know have none
+    that is documented.
+
+    Bad:
+        nodePools: [{name: a, os: sles15.6}]
+
+    Good:
+        nodePools: [{name: a, os: sles15.6}]
+        driver: {repository: registry.suse.com/third-party/nvidia}
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in _published(spec):
+        system = driver.system
+        if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
+            continue
+        what = f"{driver.pool.os} is not known here" if system is None else "NVIDIA publishes none; SUSE does"
+        remedy = (
+            "see that there is one" if system is None else "registry.suse.com/third-party/nvidia is SUSE's registry"
+        )
+        hit = Hit(
+            f"spec.nodePools[{driver.index}].os",
+            f"there may be no driver image {driver.version} for {driver.pool.os} in nvcr.io/nvidia ({POOLS})",
+            f"{what}; the driver's pods would wait for an image that does not exist",
+            f"{remedy}; set {driver.paths['repository']} to where the image is",
+        )
+        found.append((driver.pool, hit))
+    yield from joined(found)
+
+
+@rule("GPU437", "error")
+def system_in_the_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A version ends in the operating system, which is appended to it anyway.
+
+    The tag of driver, GPUDirect Storage, GDRCopy and vGPU manager images ends in the node's system, and the render
+    appends it for each pool, as the operator does. Written by hand it is there twice, and no such image exists
+    (bug-reports.md B43).
+
+    Bad:
+        driver: {version: 580.173.02-ubuntu22.04}
+
+    Good:
+        driver: {version: 580.173.02}
+    """
+    for path, version in versions(spec):
+        found = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
+        if found:
+            yield Hit(
+                path,
+                f"the version {version} ends in the operating system {found[2]}",
+                f"the node's system is appended to it: the image would be ...:{version}-{found[2]}",
+                f"leave the system out: {found[1]}; in a mirror the tag has to have it, once",
+            )
+
+
+def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
+    """The versions to which a system is appended, by path, of what is on."""
+    own = spec.driver.enabled and not in_charge(spec)
+    sections: list[tuple[str, Any]] = [("driver", spec.driver if own else None), ("vgpuManager", spec.vgpuManager)]
+    sections += [(name, getattr(spec, name) if own else None) for name in ("gds", "gdrcopy")]
+    for index, pool in enumerate(spec.nodePools):
+        sections.append((f"nodePools[{index}].driver", pool.driver if own else None))
+    for index, driver in enumerate(spec.drivers if in_charge(spec) else ()):
+        where = f"drivers[{index}]"
+        sections += [(where, driver), (f"{where}.gds", driver.gds), (f"{where}.gdrcopy", driver.gdrcopy)]
+    for path, section in sections:
+        if section is None or not getattr(section, "enabled", True):
+            continue
+        name, _, tag = (section.image or "").rpartition(":")
+        if section.version:
+            yield f"spec.{path}.version", section.version
+        elif "/" in name and "/" not in tag:
+            yield f"spec.{path}.image", tag
+
+
+@rule("GPU438", "error")
+def precompiled_by_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A precompiled driver is asked for by its whole version.
+
+    Tags of precompiled images begin with the branch alone: 580-5.15.0-105-generic-ubuntu22.04. A whole version there
+    gives a tag that does not exist (bug-reports.md B44).
+
+    Bad:
+        driver: {usePrecompiled: true, version: 580.173.02}
+        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-105-generic}]
+
+    Good:
+        driver: {usePrecompiled: true, version: "580"}
+        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-105-generic}]
+    """
+    yield from joined(
+        (
+            driver.pool,
+            Hit(
+                driver.paths["version"],
+                f"precompiled drivers are named by their branch, and this is {driver.version} ({POOLS})",
+                "tags of precompiled images begin with the number of the branch; no image has the whole version",
+                f'set {driver.paths["version"]}: "{driver.numbers[0]}"'
+                if driver.numbers
+                else f'set {driver.paths["version"]} to a branch such as "580"',
+            ),
+        )
+        for driver in _published(spec)
+        if driver.precompiled and not driver.version.isdigit()
+    )
+
+
+@rule("GPU439", "warning")
+def branch_without_precompiled(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The version is a branch, and the driver is not precompiled.
+
+    Images that build their modules are named by the whole version. A branch alone names precompiled ones.
+
+    Bad:
+        driver: {version: "580"}
+
+    Good:
+        driver: {version: 580.173.02}
+    """
+    yield from joined(
+        (
+            driver.pool,
+            Hit(
+                driver.paths["version"],
+                f"{driver.version} is a driver branch and no version ({POOLS})",
+                "images of NVIDIA's that build the kernel modules are named by the whole version",
+                f"write a whole version, or set {driver.paths['usePrecompiled']}: true and say the pools' kernels",
+            ),
+        )
+        for driver in _published(spec)
+        if not driver.precompiled and driver.version.isdigit()
+    )
+
+
+@rule("GPU440", "warning")
+def no_precompiled_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """No precompiled image is documented for the branch, the kernel and the operating system of a pool.
+
+    NVIDIA builds them for some branches, for the kernels of Ubuntu's long-term support releases, and for the flavors
+    generic, nvidia, azure, aws and oracle. Kernels of GKE and RHEL have none. A new kernel may be on the node before
+    its image is published (bug-reports.md B44).
+
+    Bad:
+        driver: {usePrecompiled: true, version: "580"}
+        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-gke}]
+
+    Good:
+        driver: {usePrecompiled: true, version: "580"}
+        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-aws}]
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in _published(spec):
+        os, kernel = driver.pool.os or "", driver.pool.kernel or ""
+        if not driver.precompiled or not kernel or not driver.numbers:
+            continue
+        if driver.system is None or driver.system.driver_image == "vendor":
+            continue  # GPU436
+        branches = drivers.precompiled_branches(spec.release, os, kernel)
+        flavors = drivers.kernel_flavors(os)
+        flavor = next((name for name in sorted(flavors, key=len, reverse=True) if kernel.endswith(f"-{name}")), "")
+        if not branches:
+            why = f"there are none for {os} with kernel {'.'.join(kernel.split('.')[:2])}"
+        elif not flavor:
+            why = f"there are some for kernels of the flavors {', '.join(flavors)}"
+        elif driver.numbers[0] not in branches:
+            why = f"for this kernel there are some of the branches {', '.join(map(str, branches))}"
+        else:
+            continue
+        hit = Hit(
+            f"spec.nodePools[{driver.index}].kernel",
+            f"no precompiled image of driver {driver.numbers[0]} is documented for {kernel} on {os} ({POOLS})",
+            f"{why}; the driver's pods would wait for an image that does not exist",
+            f"choose another branch or kernel, set {driver.paths['usePrecompiled']}: false, or name a registry with "
+            f"images of your own in {driver.paths['repository']}",
+        )
+        found.append((driver.pool, hit))
+    yield from joined(found)
+
+
+@rule("GPU441", "error")
+def one_digest_for_many_systems(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver is named by a digest, and its nodes run several operating systems.
+
+    A digest is one image, and nothing is appended to it. An image fits one system (bug-reports.md B43).
+
+    Bad:
+        driver: {version: "sha256:4444444444444444444444444444444444444444444444444444444444444444"}
+        nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu24.04}]
+
+    Good:
+        driver: {version: "sha256:4444444444444444444444444444444444444444444444444444444444444444"}
+        nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu22.04}]
+    """
+    systems: dict[str, dict[str, str]] = {}
+    for driver in node_drivers(spec):
+        path = next((driver.paths[name] for name in ("version", "image") if DIGEST in (driver.values[name] or "")), "")
+        if path and driver.pool.os:
+            try:
+                tag = oses.os_tag(driver.pool.os, spec.release)
+            except oses.UnknownOS:
+                continue
+            systems.setdefault(path, {})[tag] = driver.pool.name
+    for path, tags in systems.items():
+        if len(tags) > 1:
+            where = " and ".join(f"{tag} (node pool {pool})" for tag, pool in tags.items())
+            yield Hit(
+                path,
+                f"one driver image, named by its digest, would have to fit {where}",
+                "a digest is one image, and an image is built for one system",
+                "name the image by its version, or give the pools of each system a driver with a digest of its own: "
+                "spec.nodePools[].driver.version",
+            )

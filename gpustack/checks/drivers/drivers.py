@@ -1,0 +1,303 @@
+"""Rules over drivers that serve some of a cluster's nodes: `drivers`, and `driver` of a node pool.
+
+The operator finds in the cluster that two drivers want one node, and then neither is installed anywhere (operator.md
+10.1). What pools say of their nodes is enough to find it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import releases
+from ...cluster.ownership import OWNER, claims, in_charge, is_default, owners
+from ...cluster.workloads import workload
+from ..pools.pools import overlaps
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+LABEL_VALUE = 63
+"""How long the value of a node label may be."""
+
+
+@rule("GPU130", "error")
+def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Two of `drivers` that select the nodes of one pool.
+
+    They would unload each other's kernel modules. The operator installs neither while two select a node
+    (operator.md 10.1).
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {example.com/gpu: a100}}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
+        - {name: inference, os: ubuntu22.04, nodeSelector: {example.com/gpu: l4}}
+    """
+    if not in_charge(spec):
+        return
+    seen = set[tuple[int, int]]()
+    for pool in spec.nodePools:
+        first, *others = [*claims(spec, pool)] or [-1]
+        for other in others:
+            if (first, other) in seen:
+                continue
+            seen.add((first, other))
+            name, mine = spec.drivers[other].name, spec.drivers[first].name
+            older = "" if releases.release(spec.release).traits.driver_owner_label else releases_without_default(spec)
+            yield Hit(
+                f"spec.drivers[{other}].nodeSelector" if spec.drivers[other].nodeSelector else f"spec.drivers[{other}]",
+                f"the drivers {mine} and {name} both select the nodes of pool {pool.name}",
+                "a node can run one driver. The operator installs none at all while two select a node" + older,
+                f"give {mine} and {name} a nodeSelector that tells their nodes apart, by labels which the pools have "
+                "under nodeSelector; for the nodes that no other driver selects, set `default: true` instead",
+            )
+
+
+def releases_without_default(spec: ClusterPolicySpec) -> str:
+    """Why a default driver is none in SPEC's release, where one is asked for."""
+    asked = any(driver.default for driver in spec.drivers)
+    return f"; {spec.release} knows no default driver: one without nodeSelector selects all nodes" if asked else ""
+
+
+@rule("GPU131", "error")
+def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Two default drivers, or one that selects nodes.
+
+    The default driver takes the nodes that no other driver selects. Two would take the same ones, and the
+    operator's API refuses a selector beside `default`.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true, nodeSelector: {example.com/gpu: a100}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+    """
+    defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
+    for index in defaults[1:]:
+        first = spec.drivers[defaults[0]].name
+        yield Hit(
+            f"spec.drivers[{index}].default",
+            f"{first} and {spec.drivers[index].name} are both the default driver",
+            "each would take the nodes that no other driver selects",
+            f"leave out default for one of them, and give it a nodeSelector: {first} is the first",
+        )
+    for index in defaults:
+        if spec.drivers[index].nodeSelector:
+            yield Hit(
+                f"spec.drivers[{index}].nodeSelector",
+                f"the default driver {spec.drivers[index].name} has a nodeSelector",
+                "it takes all nodes that no other driver selects; the operator's API refuses a selector beside that",
+                f"leave out spec.drivers[{index}].nodeSelector, or spec.drivers[{index}].default",
+            )
+
+
+@rule("GPU132", "error")
+def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it.
+
+    The label nvidia.com/gpu-operator.driver.owner of a node names its driver. It is set from what drivers select,
+    so none can select by it; and like any label's value it has at most 63 characters.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {nvidia.com/gpu-operator.driver.owner: stable}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, nodeSelector: {example.com/gpu: a100}}
+    """
+    for index, driver in enumerate(spec.drivers):
+        if OWNER in driver.nodeSelector:
+            yield Hit(
+                f"spec.drivers[{index}].nodeSelector",
+                f"the driver {driver.name} selects nodes by {OWNER}",
+                "that label is set on the nodes which a driver selects, so it can't be what they are selected by",
+                "select by a label of your own, one that the pool has under nodeSelector",
+            )
+        if len(driver.name) > LABEL_VALUE:
+            yield Hit(
+                f"spec.drivers[{index}].name",
+                f"the driver's name has {len(driver.name)} characters, more than {LABEL_VALUE}",
+                f"it is the value of the node label {OWNER}",
+                "give it a shorter name",
+            )
+
+
+@rule("GPU133", "warning")
+def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver that is for no node pool.
+
+    Which image a driver needs follows from the pools that it serves, so nothing is rendered for one that serves
+    none.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers:
+        - {name: stable, default: true}
+        - {name: next, nodeSelector: {example.com/ring: early}}
+        nodePools:
+        - {name: training, os: ubuntu22.04}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}}
+    """
+    if not in_charge(spec) or not spec.nodePools:
+        return
+    owner = owners(spec)
+    for index, driver in enumerate(spec.drivers):
+        if index in owner:
+            continue
+        what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
+        yield Hit(
+            f"spec.drivers[{index}]",
+            f"nothing is rendered for the driver {driver.name}: {what}",
+            "which image and DaemonSet a driver needs follows from the pools that it serves",
+            "correct the selector, or say under nodeSelector of a pool which labels its nodes have",
+        )
+
+
+@rule("GPU134", "warning")
+def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A node pool that none of `drivers` selects.
+
+    Its nodes get no driver and never become ready for GPUs, unless they bring one themselves.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: next, nodeSelector: {example.com/ring: early}}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+    """
+    if not in_charge(spec) or not spec.drivers:
+        return
+    for index, owner in enumerate(owners(spec)):
+        pool = spec.nodePools[index]
+        if owner is None and workload(spec, pool) == "container":
+            yield Hit(
+                f"spec.nodePools[{index}]",
+                f"no driver selects the nodes of pool {pool.name}",
+                "GPU pods stay pending there, unless the nodes bring a driver themselves",
+                "add a driver for them to spec.drivers, or make one of the drivers the default with `default: true`",
+            )
+
+
+@rule("GPU135", "error")
+def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool with a driver of its own, beside `drivers`.
+
+    `driver` of a pool overrides fields of the section `driver`. With `drivers` that section describes no driver, so
+    there would be nothing to override.
+
+    Bad:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
+
+    Good:
+        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
+    """
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None and in_charge(spec):
+            yield Hit(
+                f"spec.nodePools[{index}].driver",
+                f"pool {pool.name} has a driver of its own beside spec.drivers",
+                "it would override fields of spec.driver, and that section describes no driver of this cluster",
+                f"describe it as one of spec.drivers, with a nodeSelector that matches the pool, and leave out "
+                f"spec.nodePools[{index}].driver; or leave out spec.drivers and spec.driver.useNvidiaDriverCRD",
+            )
+
+
+@rule("GPU136", "warning")
+def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """`drivers` that don't count, or that are missing where they do.
+
+    `driver.useNvidiaDriverCRD` decides whether `drivers` or the section `driver` describes the drivers. The one
+    that does not is ignored, by the operator as well.
+
+    Bad:
+        drivers: [{name: stable, default: true}]
+
+    Good:
+        driver: {useNvidiaDriverCRD: true}
+        drivers: [{name: stable, default: true}]
+    """
+    if spec.drivers and not in_charge(spec):
+        yield Hit(
+            "spec.drivers",
+            "drivers has no effect: driver.useNvidiaDriverCRD is not set",
+            "the section driver describes the driver of all nodes; the operator ignores NVIDIADriver objects then",
+            "set spec.driver.useNvidiaDriverCRD: true, or leave out spec.drivers",
+        )
+    if spec.driver.useNvidiaDriverCRD and spec.gpuCluster is None and not spec.drivers:
+        yield Hit(
+            "spec.driver.useNvidiaDriverCRD",
+            "no driver is rendered: there are no spec.drivers",
+            "with driver.useNvidiaDriverCRD the section driver describes no driver, only its list does",
+            "add spec.drivers, or leave out spec.driver.useNvidiaDriverCRD",
+        )
+    for index, pool in enumerate(spec.nodePools):
+        if pool.driver is not None and not in_charge(spec):
+            if not spec.driver.enabled:
+                why = "spec.driver.enabled is false: nodes bring their driver"
+            elif workload(spec, pool) != "container":
+                why = f"its nodes serve {workload(spec, pool)}, without a driver for containers"
+            else:
+                continue
+            yield Hit(f"spec.nodePools[{index}].driver", "the pool's driver has no effect", why, "leave it out")
+
+
+@rule("GPU137", "error")
+def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nodes that belong to two pools with different drivers.
+
+    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and it can run one driver.
+
+    Bad:
+        nodePools:
+        - {name: training, os: ubuntu22.04}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
+
+    Good:
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/ring: stable}}
+        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
+    """
+    if in_charge(spec) or not spec.driver.enabled:
+        return
+    for index, other in overlaps(spec):
+        pool, wider = spec.nodePools[index], spec.nodePools[other]
+        if pool.driver != wider.driver and workload(spec, pool) == workload(spec, wider):
+            which = index if pool.driver is not None else other
+            yield Hit(
+                f"spec.nodePools[{which}].driver",
+                f"nodes of pool {pool.name} belong to pool {wider.name} too, and that has another driver",
+                "a node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and can run "
+                "one driver",
+                f"give both pools a nodeSelector that tells their nodes apart, or the same driver: "
+                f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]",
+            )

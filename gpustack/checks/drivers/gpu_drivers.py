@@ -1,0 +1,274 @@
+"""Rules about a driver and the GPUs under it: versions that support them, kernel modules that load on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import drivers, platforms, releases
+from ...cluster.ownership import in_charge
+from ...cluster.workloads import workload
+from ...model import numbers
+from ..rule import Hit, rule
+from .node_drivers import POOLS, NodeDriver, joined, node_drivers, older, product_of
+
+if TYPE_CHECKING:
+    from ...catalog.drivers import Minimum
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+AUTO_FROM = 570
+"""The first branch that knows kernelModuleType auto (support-matrix.yaml kernel_modules)."""
+GDS_OPEN_FROM = (2, 17, 5)
+"""From this nvidia-fs on GPUDirect Storage builds with the open kernel modules alone (support-matrix.yaml gds)."""
+
+
+@rule("GPU420", "error")
+def driver_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The driver does not support the GPU: it is too old for it, or too new.
+
+    Blackwell needs R570, Ada and Hopper R525, Ampere R450, and single boards a later version. R580 is the last branch
+    for Maxwell, Pascal and Volta. A driver that doesn't know a GPU leaves it unused, and nodes never become ready.
+
+    Bad:
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB}]
+
+    Good:
+        nodePools:
+        - {name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB, driver: {version: 580.173.02}}
+    """
+    yield from joined((driver.pool, hit) for driver, need in _needs(spec) for hit in _unsupported(driver, need))
+
+
+def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
+    """The drivers of nodes with a known GPU, and what that asks of them."""
+    for driver in node_drivers(spec):
+        if driver.product is not None and driver.numbers and not driver.vgpu:
+            yield driver, drivers.minimum(driver.product)
+
+
+def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
+    product, path = driver.pool.gpuProduct, driver.paths["version"]
+    first = int(need.first_branch[1:]) if need.first_branch else 0
+    if need.last_branch and driver.numbers[0] > int(need.last_branch[1:]):
+        listed = [name for name in drivers.listed_versions(driver.spec.release) if name[:3] == need.last_branch[1:]]
+        version = listed[0] if listed else "a version of it"
+        how = f"set spec.nodePools[{driver.index}].driver.version to {version}"
+        if in_charge(driver.spec):
+            how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
+        yield Hit(
+            path,
+            f"driver {driver.version} has no support for {product} ({POOLS})",
+            f"{need.last_branch} is the last driver branch for GPUs of this generation",
+            f"give these pools a driver of {need.last_branch}: {how}",
+        )
+    elif not need.uncertain and driver.numbers[0] < first:
+        yield Hit(
+            path,
+            f"driver {driver.version} has no support for {product} ({POOLS})",
+            f"it needs a driver of branch {need.first_branch} or newer",
+            f"set {path} to a version of {need.first_branch} or newer, or leave it out: release "
+            f"{driver.spec.release} brings {_default(driver.spec)}",
+        )
+    elif not need.uncertain and need.version and older(driver.numbers, need.version):
+        yield Hit(
+            path,
+            f"driver {driver.version} has no support for {product} ({POOLS})",
+            f"the first version with support for it is {need.version}",
+            f"set {path} to {need.version} or newer",
+        )
+
+
+def _default(spec: ClusterPolicySpec) -> str:
+    return releases.release(spec.release).image("driver").version or ""
+
+
+@rule("GPU421", "error")
+def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The kernel modules that are asked for do not load on the GPU.
+
+    Blackwell and Grace systems work with the open kernel modules alone, Maxwell, Pascal and Volta with the proprietary
+    ones alone. From R620 on there are open ones only (bug-reports.md B45).
+
+    Bad:
+        driver: {kernelModuleType: proprietary}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
+
+    Good:
+        driver: {kernelModuleType: auto}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in node_drivers(spec):
+        path = driver.paths["kernelModuleType"]
+        need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
+        other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
+        if other and need == other:
+            hit = Hit(
+                path,
+                f"{driver.pool.gpuProduct} has no {driver.modules} kernel modules ({POOLS})",
+                f"GPUs of this generation work with the {other} kernel modules alone",
+                f"set {path}: {other}, or auto",
+            )
+            found.append((driver.pool, hit))
+        elif driver.modules == "proprietary" and driver.branch is not None and driver.branch.open_only:
+            hit = Hit(
+                path,
+                f"driver {driver.version} has no proprietary kernel modules ({POOLS})",
+                f"branch {driver.branch.name} comes with the open ones alone",
+                f"set {path}: open, or auto",
+            )
+            found.append((driver.pool, hit))
+    yield from joined(found)
+
+
+@rule("GPU422", "warning")
+def auto_on_an_old_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The type of kernel modules is auto, and the driver is older than that.
+
+    Driver containers know auto from R570 on. Older ones build the proprietary modules, whatever the GPU.
+
+    Bad:
+        driver: {version: 535.309.01}
+
+    Good:
+        driver: {version: 535.309.01, kernelModuleType: proprietary}
+    """
+    yield from joined(
+        (
+            driver.pool,
+            Hit(
+                driver.paths["kernelModuleType"],
+                f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})",
+                f"driver containers choose the modules by themselves from R{AUTO_FROM} on",
+                f"set {driver.paths['kernelModuleType']} to open or proprietary",
+            ),
+        )
+        for driver in node_drivers(spec)
+        if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM
+    )
+
+
+@rule("GPU423", "error")
+def mig_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them.
+
+    The MIG User Guide names the first driver for each board.
+
+    Bad:
+        driver: {version: 550.54.15, kernelModuleType: open}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, sharing: {mig: {layout: {1g.18gb: 7}}}}]
+
+    Good:
+        driver: {version: 550.163.01, kernelModuleType: open}
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, sharing: {mig: {layout: {1g.18gb: 7}}}}]
+    """
+    yield from joined(
+        (
+            driver.pool,
+            Hit(
+                driver.paths["version"],
+                f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})",
+                f"the first version with it is {need.mig_version}",
+                f"set {driver.paths['version']} to {need.mig_version} or newer, or leave the GPUs whole",
+            ),
+        )
+        for driver, need in _needs(spec)
+        if driver.pool.sharing.mig is not None
+        if need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
+    )
+
+
+@rule("GPU424", "warning")
+def perhaps_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The driver may not support the GPU, or not MIG on it; the sources are not sure.
+
+    For some boards documents name the first version for one system of several, or contradict each other.
+
+    Bad:
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B300-SXM6-AC, driver: {version: 580.65.06}}]
+
+    Good:
+        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B300-SXM6-AC, driver: {version: 580.173.02}}]
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver, need in _needs(spec):
+        if not need.uncertain:
+            continue
+        branch = need.first_branch[1:] if need.first_branch else ""
+        for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")):
+            if first and older(driver.numbers, first) and (not what or driver.pool.sharing.mig is not None):
+                hit = Hit(
+                    driver.paths["version"],
+                    f"driver {driver.version} may have no support for {what}{driver.pool.gpuProduct} ({POOLS})",
+                    f"documents name {first} as the first one, but are not sure: {need.uncertain}",
+                    f"set {driver.paths['version']} to {first} or newer, or try it on one node",
+                )
+                found.append((driver.pool, hit))
+                break
+    yield from joined(found)
+
+
+@rule("GPU425", "error")
+def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """GPUDirect Storage is on, and the driver builds the proprietary kernel modules.
+
+    nvidia-fs builds with the open modules alone since v2.17.5. NVIDIA's operator doesn't look at this for the driver of
+    the whole cluster, and the driver's pods then end in an error; for `drivers` see GPU059.
+
+    Bad:
+        driver: {kernelModuleType: proprietary}
+        gds: {enabled: true}
+
+    Good:
+        driver: {kernelModuleType: open}
+        gds: {enabled: true}
+    """
+    if spec.drivers or not spec.gds.enabled:
+        return
+    numbers = _numbers(spec.gds.version or "")
+    for driver in node_drivers(spec):
+        only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
+        if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:
+            path = driver.paths["kernelModuleType"]
+            why = f"{driver.pool.gpuProduct} has no open ones" if only else "nvidia-fs builds with these alone"
+            yield Hit(
+                path if not only else "spec.gds.enabled",
+                f"GPUDirect Storage {spec.gds.version} needs the open kernel modules (node pool {driver.pool.name})",
+                f"since v2.17.5 it does; {why}",
+                "set spec.gds.enabled: false" if only else f"set {path}: open, or spec.gds.enabled: false",
+            )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return numbers(version.removeprefix("v").partition("-")[0])
+
+
+@rule("GPU426", "note")
+def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver.
+
+    Such systems need NVIDIA Fabric Manager in the driver's version, or CUDA can't be initialised. The driver container
+    brings and starts it; where the node image has the driver, it has to be there too. A virtual machine with fewer GPUs
+    than the board may have no NVSwitch.
+
+    Bad:
+        driver: {enabled: false}
+
+    Good:
+        driver: {enabled: false}
+        cluster: {platform: eks-al2023}
+    """
+    managed = {driver.index for driver in node_drivers(spec)}
+    platform = platforms.platform(spec.cluster.platform or "generic")
+    if "fabric_manager" in platform.brings:
+        return
+    for index, pool in enumerate(spec.nodePools):
+        product = product_of(pool)
+        if index not in managed and product is not None and product.nvswitch and workload(spec, pool) == "container":
+            yield Hit(
+                f"spec.nodePools[{index}].gpuProduct",
+                f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",
+                "these boards have NVSwitch; without Fabric Manager in the driver's version no CUDA program starts",
+                "see that the node image has it: systemctl status nvidia-fabricmanager",
+            )

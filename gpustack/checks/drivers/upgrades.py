@@ -1,0 +1,183 @@
+"""Rules about rolling out a new driver, and about components that others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...cluster.ownership import container_drivers, in_charge
+from ...cluster.workloads import serving
+from ..platforms.platform import platform_of
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.driver import UpgradePolicy
+    from ...policy.language.operand import DriverManager
+    from ...policy.language.spec import ClusterPolicySpec
+
+OVERRIDDEN = {
+    "ENABLE_AUTO_DRAIN": "drain.enable",
+    "ENABLE_GPU_POD_EVICTION": "podDeletion",
+    "DRAIN_USE_FORCE": "drain.force",
+    "DRAIN_POD_SELECTOR_LABEL": "drain.podSelector",
+    "DRAIN_TIMEOUT_SECONDS": "drain.timeoutSeconds",
+    "DRAIN_DELETE_EMPTYDIR_DATA": "drain.deleteEmptyDir",
+}
+"""Variables of the driver manager, and the fields of upgradePolicy that take their place (operator.md 7.1 and 12)."""
+
+
+def policies(spec: ClusterPolicySpec) -> Iterator[tuple[str, UpgradePolicy, DriverManager]]:
+    """Of each driver that this policy installs: its path, its upgrade policy, its manager."""
+    if in_charge(spec):
+        for index, driver in enumerate(spec.drivers):
+            yield f"drivers[{index}]", driver.upgradePolicy, driver.manager
+    elif spec.driver.enabled:
+        yield "driver", spec.driver.upgradePolicy, spec.driver.manager
+
+
+@rule("GPU470", "warning")
+def two_sets_of_knobs(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A variable of the driver manager is overridden by the upgrade policy.
+
+    With autoUpgrade whoever rolls the driver out drains nodes and evicts pods, by the fields of upgradePolicy; the
+    driver manager leaves it to them, whatever its variables say, and logs that it is disabled by the upgrade policy
+    (bug-reports.md B50).
+
+    Bad:
+        driver:
+          upgradePolicy: {autoUpgrade: true}
+          manager: {env: [{name: ENABLE_AUTO_DRAIN, value: "true"}]}
+
+    Good:
+        driver:
+          upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}
+    """
+    for path, policy, manager in policies(spec):
+        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and in_charge(spec))
+        for index, entry in enumerate(manager.env if automatic and not spec.sandboxWorkloads.enabled else ()):
+            if entry.name in OVERRIDDEN:
+                field = f"{path}.upgradePolicy.{OVERRIDDEN[entry.name]}"
+                yield Hit(
+                    f"spec.{path}.manager.env[{index}]",
+                    f"{path}.manager.env {entry.name} has no effect with {path}.upgradePolicy.autoUpgrade",
+                    "whoever rolls out the driver drains nodes and evicts pods, by the fields of upgradePolicy",
+                    f"leave it out and use spec.{field}, or set spec.{path}.upgradePolicy.autoUpgrade: false",
+                )
+
+
+@rule("GPU471", "warning")
+def drain_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed.
+
+    Such pods are on nearly every node (caches, metrics agents). A drain that may not remove them fails, and the node
+    stays in the upgrade until somebody looks (bug-reports.md B52). What is in these volumes is lost with the pod.
+
+    Bad:
+        driver: {upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: false}}}
+
+    Good:
+        driver: {upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}}
+    """
+    for path, policy, _ in policies(spec):
+        if policy.drain.enable and not policy.drain.deleteEmptyDir:
+            yield Hit(
+                f"spec.{path}.upgradePolicy.drain",
+                f"{path}.upgradePolicy.drain.enable is true and drain.deleteEmptyDir is false",
+                "a drain fails on the first pod with an emptyDir volume, and the node stays as it is",
+                f"set spec.{path}.upgradePolicy.drain.deleteEmptyDir: true if such volumes may be lost, or "
+                "drain.podSelector to the pods that are to be removed",
+            )
+
+
+@rule("GPU472", "note")
+def percentage_of_few(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A percentage of a small number of nodes is rounded up to one.
+
+    So one node of two or three is taken out of service, which is more than the percentage says (bug-reports.md B52).
+
+    Bad:
+        nodePools: [{name: a, os: ubuntu22.04, count: 3}]
+
+    Good:
+        nodePools: [{name: a, os: ubuntu22.04, count: 8}]
+    """
+    counts = [pool.count.max if pool.count else None for pool in spec.nodePools]
+    known = [count for count in counts if count is not None]
+    total = sum(known) if known and len(known) == len(counts) else 0
+    for path, policy, _ in policies(spec):
+        if policy.autoUpgrade:
+            yield from _rounded(
+                f"spec.{path}.upgradePolicy.maxUnavailable", policy.maxUnavailable, total, "the cluster"
+            )
+    for index, pool in enumerate(spec.nodePools):
+        if pool.upgrade is not None:
+            path = f"spec.nodePools[{index}].upgrade.maxUnavailable"
+            yield from _rounded(path, pool.upgrade.maxUnavailable, counts[index] or 0, f"node pool {pool.name}")
+
+
+def _rounded(path: str, share: int | str | None, nodes: int, whose: str) -> Iterator[Hit]:
+    if isinstance(share, str) and share.endswith("%") and 0 < int(share[:-1]) * nodes < 100:
+        yield Hit(
+            path,
+            f"{share} of the {nodes} {'node' if nodes == 1 else 'nodes'} of {whose} is rounded up to one",
+            f"one node out of service is {round(100 / nodes)}% of them",
+            f"nothing has to change; write {path.rpartition('.')[2]}: 1 if that is what is meant",
+        )
+
+
+@rule("GPU473", "warning")
+def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The device plugin is off, and nothing else offers GPUs to pods.
+
+    Pods that ask for nvidia.com/gpu stay pending. The validator's check of the plugin is left out then, so all else is
+    healthy (bug-reports.md B36).
+
+    Bad:
+        devicePlugin: {enabled: false}
+
+    Good:
+        devicePlugin: {enabled: true}
+    """
+    if spec.devicePlugin.enabled or spec.gpuCluster is not None or "devicePlugin" in platform_of(spec).brings:
+        return
+    if serving(spec, "container"):
+        yield Hit(
+            "spec.devicePlugin.enabled",
+            "nothing that is rendered offers GPUs to pods: devicePlugin.enabled is false",
+            "pods that ask for nvidia.com/gpu stay pending unless a device plugin of somebody else runs",
+            "set spec.devicePlugin.enabled: true, or waive this where another plugin runs",
+        )
+
+
+@rule("GPU474", "note")
+def what_nodes_have_to_bring(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Driver or container toolkit is off, and components wait for those of the nodes.
+
+    Nearly all pods wait for a driver before they start, and for the container toolkit where they run with its runtime.
+    What a node doesn't bring they wait for without end, and say so in their init containers only (bug-reports.md B36).
+    Platforms whose node image has both are not meant.
+
+    Bad:
+        driver: {enabled: false}
+
+    Good:
+        driver: {enabled: false}
+        cluster: {platform: kubeadm-bare-metal-preinstalled-driver}
+    """
+    brings = platform_of(spec).brings
+    if not serving(spec, "container"):
+        return
+    if not container_drivers(spec) and not in_charge(spec) and "driver" not in brings:
+        yield Hit(
+            "spec.driver.enabled",
+            "all components wait for a driver that the nodes bring",
+            "they look for a working nvidia-smi below hostPaths.rootFS, and wait until there is one",
+            "see that the nodes have a driver; a platform whose node image brings it says so: spec.cluster.platform",
+        )
+    if not spec.toolkit.enabled and "toolkit" not in brings:
+        yield Hit(
+            "spec.toolkit.enabled",
+            "components wait for a container runtime that hands out GPUs",
+            "nothing that is rendered sets the runtime of the nodes up; pods with a GPU fail there until somebody does",
+            "see that the nodes have the container toolkit and that their runtime knows it",
+        )

@@ -1,0 +1,1 @@
+"""Rules about Argo CD and Flux."""

@@ -1,0 +1,94 @@
+"""A rule about an Application and its AppProject together: Argo CD refuses what the project does not permit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...model import Body
+from ..rule import Hit, rule
+from .argocd_patterns import permits_destination, permits_kind, permits_source
+
+if TYPE_CHECKING:
+    from ..subjects import EngineObjects, Synced
+
+WHERE = "spec.gitops"
+OWN = "permit it in the AppProject, or leave out spec.gitops.argocd.project: then one that fits is rendered"
+
+
+@rule("GPU839", "error", over="engine")
+def not_permitted(made: EngineObjects) -> Iterator[Hit]:
+    """An Application that its AppProject does not permit.
+
+    A project permits repositories, clusters with namespaces, and kinds. Argo CD refuses an Application of another
+    repository or cluster, and doesn't apply objects of other kinds or namespaces. Repositories are patterns there, so
+    an address with brackets is one that no project can name. Of your own project
+    (`argocd.project`) gpustack knows what it permits where it is among the extraObjects.
+
+    Bad:
+        gitops:
+          engine: argocd
+          repository: {url: "https://[2001:db8::7]/platform/gpu.git"}
+          argocd: {destination: {name: prod-eu-1}}
+
+    Good:
+        gitops:
+          engine: argocd
+          repository: {url: "https://git.example.com/platform/gpu.git"}
+          argocd: {destination: {name: prod-eu-1}}
+    """
+    brought = [body for body in made.spec.extraObjects if body["kind"] == "AppProject"]
+    projects = {body["metadata"]["name"]: body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
+    own = made.spec.gitops.argocd.project if made.spec.gitops else None
+    hits: dict[tuple[str, str], Hit] = {}
+    for application in (body for body in made.bodies if body["kind"] == "Application"):
+        project = projects.get(application["spec"]["project"])
+        if project is not None:
+            synced = made.synced[application["metadata"]["name"]]
+            for hit in _refused(application["spec"], project, synced, project["metadata"]["name"] == own):
+                hits.setdefault((hit.path, hit.what), hit)
+    yield from hits.values()
+
+
+def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Iterator[Hit]:
+    """What of the Application with spec APPLICATION, which syncs SYNCED, the PROJECT does not permit."""
+    spec: dict[str, Any] = project["spec"]
+    name = f"the AppProject {project['metadata']['name']}" if own else "its AppProject"
+    at = f"{WHERE}.argocd.project" if own else None
+    url = application["source"]["repoURL"]
+    if not permits_source(spec.get("sourceRepos") or (), url):
+        remedy = (
+            OWN
+            if own
+            else "give the server a host name, or name an AppProject of yours in spec.gitops.argocd.project "
+            "that permits more repositories"
+        )
+        yield Hit(
+            at or f"{WHERE}.repository.url",
+            f"{name} does not permit the repository {url}",
+            "Argo CD refuses an Application whose repository no pattern in sourceRepos matches, and brackets mean one "
+            "character of several there",
+            remedy,
+        )
+    destination = application["destination"]
+    spaces = sorted({destination.get("namespace", ""), *synced.namespaces})
+    allowed = spec.get("destinations") or ()
+    outside = [one for one in spaces if permits_destination(allowed, {**destination, "namespace": one}) is False]
+    if outside:
+        cluster = destination.get("name") or destination.get("server") or "of no name"
+        yield Hit(
+            at or f"{WHERE}.argocd.destination",
+            f"{name} does not permit cluster {cluster} with namespace {', '.join(each or 'none' for each in outside)}",
+            "Argo CD refuses an Application whose destination no entry of the project matches, and objects in other "
+            "namespaces",
+            OWN if own else "name the cluster as `argocd cluster list` shows it, without characters of patterns",
+        )
+    kinds = [one for one in synced.kinds if not permits_kind(spec, one[0], one[1], namespaced=one[2])]
+    if kinds:
+        told = sorted(f"{kind} ({group})" if group else kind for group, kind, _ in kinds)
+        yield Hit(
+            at or f"{WHERE}.argocd",
+            f"{name} does not permit {', '.join(told)}",
+            "Argo CD applies no object of a kind that the project doesn't permit, and the sync fails",
+            OWN if own else "leave such objects out of spec.extraObjects",
+        )

@@ -1,0 +1,136 @@
+"""Rules about what GitOps engines do with objects: labels by which they track, variables that they replace, hooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...model import Path, Resource, dotted
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+INSTANCE = "app.kubernetes.io/instance"
+ENGINES = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/")
+HOOKS = ("helm.sh/hook", "argocd.argoproj.io/hook")
+
+VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-=][^}]*)?\}")
+"""A variable as Flux and envsubst write it: ${NAME}, ${NAME:=4}."""
+TEXTS = {"extraObjects", "data", "relabelings", "args", "podLabelAllowlistRegex"}
+"""Fields in which such a text may be meant for somebody else: a shell, a regular expression."""
+
+
+@rule("GPU801", "error")
+def tracking_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A label or annotation by which a GitOps engine tells its objects apart, on everything.
+
+    An engine sets app.kubernetes.io/instance, argocd.argoproj.io/* and the like itself. On pods, which are not in Git,
+    they make it take the pods for objects that nobody wants any more, and prune them (bug-reports.md B20).
+
+    Bad:
+        daemonsets: {labels: {app.kubernetes.io/instance: gpu-stack}}
+
+    Good:
+        daemonsets: {labels: {example.com/part-of: gpu-stack}}
+    """
+    for path, texts in _labels(spec):
+        for key in texts:
+            if key == INSTANCE or key.startswith(ENGINES):
+                yield Hit(
+                    dotted((*path, key)),
+                    f"{key} is set by GitOps engines",
+                    "an engine that finds it on an object which is not in Git, such as a pod, takes the object for its "
+                    "own and prunes it",
+                    "leave it out: the engine sets it where it belongs; use a name of your own domain",
+                    key=True,
+                )
+
+
+def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Labels and annotations of the policy that reach many objects, or pods."""
+    yield ("spec", "daemonsets", "labels"), spec.daemonsets.labels
+    yield ("spec", "daemonsets", "annotations"), spec.daemonsets.annotations
+    yield ("spec", "dcgmExporter", "annotations"), spec.dcgmExporter.annotations
+    for section in ("dcgmExporter", "nodeStatusExporter"):
+        monitor = getattr(getattr(spec, section), "serviceMonitor", None)
+        if monitor is not None:
+            yield ("spec", section, "serviceMonitor", "additionalLabels"), monitor.additionalLabels
+    for index, driver in enumerate(spec.drivers):
+        yield ("spec", "drivers", index, "labels"), driver.labels
+        yield ("spec", "drivers", index, "annotations"), driver.annotations
+    if spec.gpuCluster is not None:
+        yield ("spec", "gpuCluster", "daemonsets", "labels"), spec.gpuCluster.daemonsets.labels
+        yield ("spec", "gpuCluster", "daemonsets", "annotations"), spec.gpuCluster.daemonsets.annotations
+
+
+@rule("GPU802", "error")
+def variable(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A variable that nothing replaces.
+
+    gpustack reads a policy as it is, and what it renders is not for Flux to change: objects with a `${` in them are
+    marked so. A value such as `${VERSION:=4}` stays what it is (bug-reports.md B21).
+
+    Bad:
+        devicePlugin: {env: [{name: LOG_LEVEL, value: "${PLUGIN_LOG_LEVEL:=4}"}]}
+
+    Good:
+        devicePlugin: {env: [{name: LOG_LEVEL, value: "4"}]}
+    """
+    dump = spec.model_dump(exclude_none=True, exclude_defaults=True)
+    for path, value in _variables(dump, ("spec",)):
+        yield Hit(
+            dotted(path),
+            f"{value} is a variable, and nothing replaces it",
+            "gpustack reads no variables, and objects with one are marked so that Flux leaves them alone",
+            "write the value; what differs between clusters goes into their policies or a layer",
+        )
+
+
+def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        if VARIABLE.fullmatch(value):
+            yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in TEXTS:
+                yield from _variables(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _variables(item, (*path, index))
+
+
+@rule("GPU806", "warning", over="object")
+def hook(resource: Resource) -> Iterator[Hit]:
+    """An object with the annotation of a Helm or Argo CD hook.
+
+    What is rendered is applied, not installed: Helm's hooks don't run. Argo CD takes them for its own and runs
+    pre-upgrade ones before anything else also at the first sync, when what they need isn't there; Flux applies them as
+    ordinary objects (bug-reports.md B19).
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: before, annotations: {helm.sh/hook: pre-install}}
+          data: {a: b}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: before}
+          data: {a: b}
+    """
+    annotations = resource.body["metadata"].get("annotations") or {}
+    for key in annotations:
+        if key.startswith(HOOKS):
+            yield Hit(
+                dotted(("metadata", "annotations", key)),
+                f"{resource.kind} {resource.name} is a hook ({key})",
+                "Argo CD would run it at another time than the rest and may delete it again, Flux applies it as any "
+                "other object, and Helm is not there",
+                "leave the annotation out; objects are applied stage by stage: crds, base, discovery, driver, operands",
+                key=True,
+            )

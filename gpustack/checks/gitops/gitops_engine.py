@@ -1,0 +1,205 @@
+"""Rules about the section `gitops`: what the engine must know, what goes together, and what has no effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...model import dotted
+from ...policy.language.reconciler import runs
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.gitops import GitOps
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Written
+
+SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
+
+
+@rule("GPU832", "error")
+def incomplete(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A section `gitops` that lacks what an engine can't do without.
+
+    That is the engine, the address of the repository and, for Argo CD, the cluster as it knows it. None of them has a
+    default that would not be somebody else's repository or cluster.
+
+    Bad:
+        gitops: {engine: argocd, repository: {url: "https://git.example.com/gpu.git"}}
+
+    Good:
+        gitops:
+          engine: argocd
+          repository: {url: "https://git.example.com/gpu.git"}
+          argocd: {destination: {name: prod-eu-1}}
+    """
+    given = spec.gitops
+    if given is None:
+        return
+    if given.engine is None:
+        yield Hit(
+            "spec.gitops",
+            "gitops names no engine",
+            "Argo CD and Flux take different objects, and without an engine none is rendered",
+            "set spec.gitops.engine to argocd or flux",
+        )
+    elif given.repository.url is None and not (given.engine == "flux" and given.flux.source):
+        yield Hit(
+            "spec.gitops.repository",
+            "gitops names no repository",
+            "the engine must know where the render is",
+            "set spec.gitops.repository.url"
+            + (", or spec.gitops.flux.source to a source that is there" if given.engine == "flux" else ""),
+        )
+    target = given.argocd.destination
+    if given.engine == "argocd" and not (target.name or target.server):
+        yield Hit(
+            "spec.gitops.argocd",
+            "gitops doesn't say which cluster Argo CD is to sync",
+            "an Application goes to one cluster, and a guess could be the wrong one",
+            "set spec.gitops.argocd.destination.name as `argocd cluster list` shows it, or destination.server; "
+            "https://kubernetes.default.svc is the cluster that Argo CD runs in",
+        )
+
+
+@rule("GPU833", "error")
+def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Parts of `gitops` that can't both be meant.
+
+    Argo CD refuses an Application whose cluster is given by name and by address, and Flux reads no address such as
+    git@host:path.
+
+    Bad:
+        gitops:
+          engine: flux
+          repository: {url: "git@git.example.com:platform/gpu.git"}
+
+    Good:
+        gitops:
+          engine: flux
+          repository: {url: "ssh://git@git.example.com/platform/gpu.git"}
+    """
+    given = spec.gitops
+    if given is None:
+        return
+    repository, target = given.repository, given.argocd.destination
+    if target.name and target.server:
+        yield Hit(
+            "spec.gitops.argocd.destination.server",
+            "the destination is named twice, by name and by server",
+            "Argo CD refuses such an Application",
+            "leave out one of both",
+        )
+    if given.engine == "flux" and repository.url and "://" not in repository.url:
+        yield Hit(
+            "spec.gitops.repository.url",
+            "Flux reads no address of this form",
+            "it wants a scheme; git@host:path is Git's own short form",
+            "put ssh:// before it, and write '/' for the ':' behind the host",
+        )
+
+
+@rule("GPU834", "warning", over="origins")
+def in_vain(written: Written) -> Iterator[Hit]:
+    """A word in `gitops` that changes nothing.
+
+    Settings of the engine that is not chosen, pruning and self-healing where Argo CD applies nothing by itself, a
+    repository's address or Secret where Flux takes a source that is there already. Only what the cluster's own file
+    sets is reported: layers serve clusters of both kinds.
+
+    Bad:
+        gitops:
+          engine: argocd
+          repository: {url: "https://git.example.com/gpu.git"}
+          argocd: {destination: {name: prod-eu-1}, autoSync: false, selfHeal: true}
+
+    Good:
+        gitops:
+          engine: argocd
+          repository: {url: "https://git.example.com/gpu.git"}
+          argocd: {destination: {name: prod-eu-1}, autoSync: false}
+    """
+    given = written.spec.gitops
+    if given is None or given.engine is None:
+        return
+    for path, why in idle(given):
+        if written.by(f"spec.gitops.{path}") == "policy":
+            yield Hit(f"spec.gitops.{path}", f"gitops.{path} has no effect", why, f"leave out spec.gitops.{path}")
+
+
+def idle(given: GitOps) -> Iterator[tuple[str, str]]:
+    """(path in the section, why it does nothing) of what is set."""
+    other = "flux" if given.engine == "argocd" else "argocd"
+    if getattr(given, other).model_dump(exclude_none=True, exclude_defaults=True):
+        yield other, f"the engine is {given.engine}"
+    if given.engine == "argocd" and given.argocd.autoSync is False:
+        for name in ("prune", "selfHeal"):
+            if getattr(given.argocd, name):
+                yield f"argocd.{name}", "with autoSync: false Argo CD applies and deletes nothing by itself"
+    if given.engine == "flux" and given.flux.source:
+        where = f"the {given.flux.source.kind} {given.flux.source.name} says it"
+        for name in ("url", "revision"):
+            if getattr(given.repository, name):
+                yield f"repository.{name}", where
+        if given.flux.secretName:
+            yield "flux.secretName", where
+
+
+@rule("GPU835", "warning")
+def substituted(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """An object that wants Flux to replace its variables, which nothing does.
+
+    The rendered Kustomizations have no `postBuild`, so no `${...}` is replaced in any object, whatever its annotations
+    say: what was reviewed is what is applied.
+
+    Bad:
+        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: site, annotations: {kustomize.toolkit.fluxcd.io/substitute: enabled}}
+          data: {region: "${REGION}"}
+
+    Good:
+        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: site}
+          data: {region: eu-1}
+    """
+    if spec.gitops is None or spec.gitops.engine != "flux":
+        return
+    for index, body in enumerate(spec.extraObjects):
+        wanted = (body["metadata"].get("annotations") or {}).get(SUBSTITUTE, "disabled")
+        if wanted != "disabled" and "${" in json.dumps(body, default=str):
+            yield Hit(
+                dotted(("spec", "extraObjects", index, "metadata", "annotations", SUBSTITUTE)),
+                f"nothing replaces the variables of {body['kind']} {body['metadata']['name']}",
+                "the rendered Kustomizations have no postBuild, so the text is applied with its ${...}",
+                "write the values; what differs between clusters goes into their policies or a layer",
+            )
+
+
+@rule("GPU836", "note")
+def nothing_to_wait_for(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well.
+
+    DaemonSets never hold up a sync, or one node that is down would. So without the reconciler a sync is done as soon as
+    everything is applied, whatever the pods do.
+
+    Bad:
+        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
+
+    Good:
+        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+    """
+    if spec.gitops is not None and spec.gitops.engine is not None and not runs(spec):
+        yield Hit(
+            "spec.gitops",
+            "the engine has nothing to wait for",
+            "it goes by NodePolicies, which come with the reconciler's program; DaemonSets never hold up a sync",
+            "look at the pods by other means, or run the program: spec.reconciler.image",
+        )

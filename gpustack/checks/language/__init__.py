@@ -1,0 +1,1 @@
+"""Rules about what a policy says in vain, or against itself."""

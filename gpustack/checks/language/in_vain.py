@@ -1,0 +1,230 @@
+"""What a policy says in vain: settings of what is off or not rendered, GPUs that nobody knows, nodes without labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import _versions, crds, gpus, releases
+from ...model import Path, docs, dotted
+from ...policy.language import images
+from ...policy.language.cluster import on_openshift
+from ...policy.language.reconciler import labelling, runs
+from ...policy.loading.place import node, parse
+from ..dra.dra_exclusions import PLUGIN_STACK, defaults_of
+from ..rule import Hit, rule
+from .off import Off, off, others_of
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Written
+
+VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
+"""How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""
+
+
+@rule("GPU108", "warning", over="origins")
+def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
+    """Settings of something that is off.
+
+    They change nothing, and whoever wrote them expects something. A component may be off by its own switch, which
+    platforms use for what the node image brings, or for the sake of another field: there are no virtual machines, no
+    ServiceMonitors, or `drivers` describe the drivers. Only what the cluster's own file sets is reported: layers serve
+    clusters of both kinds.
+
+    Bad:
+        cluster: {platform: eks-al2023}
+        driver: {version: 580.105.08}
+
+    Good:
+        cluster: {platform: eks-ubuntu}
+        driver: {version: 580.105.08}
+    """
+    defaults = releases.release(written.spec.release).defaults
+    others = others_of(written.spec)
+    found: dict[Off, dict[str, None]] = {}
+    for path in written.merged.own:
+        if node(written.merged.spec, path) in (node(defaults, path), *NOTHING):
+            continue
+        if path[:2] == ("driver", "upgradePolicy") and runs(written.spec):
+            continue  # the budget holds for MIG layouts too
+        reason = off(written.merged, path, others)
+        if reason is not None:
+            found.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
+    for reason, paths in found.items():
+        what = dotted(reason.path)
+        yield Hit(
+            f"spec.{next(iter(paths))}",
+            f"{', '.join(paths)} {'has' if len(paths) == 1 else 'have'} no effect"
+            + (f": {what} is off" if [*paths] != [what] else ""),
+            reason.why,
+            f"leave it out, or {reason.remedy}",
+        )
+
+
+NOTHING: tuple[object, ...] = ("", [], {}, False)
+"""Values that ask for nothing."""
+
+
+def up_to_the_list(path: Path, least: int) -> Path:
+    """PATH as far as the first list below its first LEAST steps: who sets one variable is told of `env`."""
+    lists = (index for index, step in enumerate(path) if index >= least and isinstance(step, int))
+    return path[: next(lists, len(path))]
+
+
+@rule("GPU110", "warning", over="origins")
+def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
+    """A component of the device plugin's stack that is switched on beside `gpuCluster`.
+
+    It is on by default, and `gpuCluster` leaves it out all the same: whoever writes `enabled: true` expects a device
+    plugin beside the DRA driver. Only what the cluster's own file sets is reported: layers serve clusters of both
+    kinds.
+
+    Bad:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {enabled: true}
+
+    Good:
+        gpuCluster: {}
+        drivers: [{name: default, default: true}]
+        devicePlugin: {enabled: false}
+    """
+    if written.spec.gpuCluster is None:
+        return
+    default = defaults_of(written.spec)
+    for section in (*PLUGIN_STACK, "driver"):
+        path = f"{section}.enabled"
+        on = [getattr(getattr(spec, section), "enabled", False) for spec in (written.spec, default)]
+        if all(on) and written.by(f"spec.{path}") == "policy":  # what is off by default, GPU175 refuses
+            yield Hit(
+                f"spec.{path}",
+                f"{path}: true has no effect with gpuCluster",
+                "spec.drivers describes the drivers of such a cluster"
+                if section == "driver"
+                else "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered",
+                f"leave out spec.{path}, or leave out spec.gpuCluster",
+            )
+
+
+@rule("GPU112", "note", over="origins")
+def crd_of_nothing(written: Written) -> Iterator[Hit]:
+    """A word about a CRD that nothing of this render needs.
+
+    `cluster.crds` says who owns the CRDs of components that are rendered. Where the component is off, nobody renders
+    its CRD, whatever stands there. Only what the cluster's own file sets is reported.
+
+    Bad:
+        nfd: {enabled: false}
+        cluster: {kubernetesVersion: "1.34", crds: {nodefeatures.nfd.k8s-sigs.io: expect}}
+
+    Good:
+        nfd: {enabled: true}
+        cluster: {kubernetesVersion: "1.34", crds: {nodefeatures.nfd.k8s-sigs.io: expect}}
+    """
+    spec = written.spec
+    domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster is not None else None
+    rendered = {
+        crds.NFD: spec.nfd.enabled is not False and not on_openshift(spec.cluster),
+        crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled is not False,
+    }
+    for name, owner in spec.cluster.crds.items():
+        path = dotted(("spec", "cluster", "crds", name))
+        if not rendered[crds.known(name)] and written.by(path) == "policy":
+            yield Hit(
+                path,
+                f"{name}: {owner} has no effect",
+                f"the CRD belongs to {crds.known(name)}, which this policy does not render",
+                "leave it out",
+            )
+
+
+@rule("GPU113", "note", over="origins")
+def older_than_the_release(written: Written) -> Iterator[Hit]:
+    """Components that are held at versions older than the release's.
+
+    A version that is written stays when the release moves on, and nobody tested the two together. A ClusterPolicy that
+    was taken from a cluster has one for every component, also where nobody ever chose it. The driver's is a choice of
+    its own and not reported.
+
+    Bad:
+        devicePlugin: {version: v0.17.0}
+
+    Good:
+        devicePlugin: {enabled: true}
+    """
+    known = releases.release(written.spec.release).images
+    held: dict[str, str] = {}
+    for name in images.SECTIONS:
+        section, own = node(written.merged.spec, parse(name)), known.get(name)
+        if own is None or name == "driver" or not isinstance(section, dict) or section.get("version") == own.version:
+            continue
+        version = str(section.get("version") or "")
+        same = (section.get("repository"), section.get("image")) == (own.repository, own.image)
+        older = () < _versions.numbers(version) < _versions.numbers(own.version)
+        if same and older and written.by_user(f"spec.{name}.version"):
+            held[f"{name}.version"] = f"{version} ({own.version})"
+    if held:
+        yield Hit(
+            f"spec.{next(iter(held))}",
+            f"held at versions older than release {written.spec.release} brings: "
+            + ", ".join(f"{path} {what}" for path, what in held.items()),
+            "a version that is written stays when the release moves on; a ClusterPolicy from a cluster has one for "
+            "every component",
+            "leave the versions out to get those of the release, with repository and image beside them",
+        )
+
+
+@rule("GPU109", "warning")
+def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A GPU product that looks like one that exists and is written otherwise.
+
+    `gpuProduct` is what the label nvidia.com/gpu.product will say. Checks of drivers, CUDA and MIG go by it and are off
+    for a product that nobody knows.
+
+    Bad:
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-H100-80GB}]
+
+    Good:
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-H100-80GB-HBM3}]
+    """
+    known = gpus.products()
+    for index, pool in enumerate(spec.nodePools):
+        product = pool.gpuProduct
+        if not product or product in known or VIRTUAL.fullmatch(product):
+            continue
+        near = gpus.nearest_products(product)
+        if near:
+            yield Hit(
+                f"spec.nodePools[{index}].gpuProduct",
+                f"the catalogue has no GPU {product!r}",
+                "checks of drivers, CUDA and MIG layouts go by the product and are off for this pool",
+                f"did you mean {' or '.join(near)}? `kubectl get node NAME -L nvidia.com/gpu.product` says it",
+            )
+
+
+@rule("GPU106", "note")
+def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nothing starts on a node before it has its labels, and nobody sets them.
+
+    Operands select nodes by labels such as nvidia.com/gpu.deploy.device-plugin. The operator sets them; here the
+    reconciler does, or node feature discovery.
+
+    Bad:
+        nodePools: [{name: training, os: ubuntu24.04}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04}]
+    """
+    if spec.nodePools and labelling(spec) in {None, "none"}:
+        yield Hit(
+            "spec.nodePools",
+            "nodes must be labelled before anything starts on them",
+            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing that is rendered sets",
+            f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: program"
+            if labelling(spec) == "none"
+            else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
+            f"spec.reconciler.labelling: nodeFeatureRule; {docs('labels.md')} has the labels, to set them yourself",
+        )

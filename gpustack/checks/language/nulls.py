@@ -1,0 +1,65 @@
+"""The rule about values that are null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...model import Path, dotted
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ..subjects import Written
+
+
+@rule("GPU810", "note", over="origins")
+def null(written: Written) -> Iterator[Hit]:
+    """A value that is null, or nothing at all.
+
+    In a policy null is absence: what defaults and layers say stays. A key with nothing behind its colon is null too,
+    and empties no list. (It is never rendered: charts that write nulls break Argo CD and server-side applies;
+    bug-reports.md B12.)
+
+    Bad:
+        toolkit: {env: }
+
+    Good:
+        toolkit: {env: [{name: CONTAINERD_SET_AS_DEFAULT, value: "false"}]}
+    """
+    for part in written.merged.parts:
+        if part.kind not in {"layer", "policy"} or part.clean is part.data:  # it has none
+            continue
+        for own, path in _nulls(part.data, written.merged.spec, (), ()):
+            where = part.locate(own, key=True)
+            stays = written.merged.writer(path) is not None
+            yield Hit(
+                dotted(("spec", *path)),
+                f"{dotted(('spec', *path))} is null ({where.file}, line {where.line})",
+                "null is absence: what other layers and the defaults say stays"
+                if stays
+                else "null is absence, so the line says nothing",
+                "delete the line, or write a value" + (f"; an empty list is {path[-1]}: []" if stays else ""),
+            )
+
+
+def _nulls(data: Any, merged: Any, own: Path, path: Path) -> Iterator[tuple[Path, Path]]:
+    """The nulls in DATA: their places there, and in MERGED, where items with names may have other positions."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if value is None:
+                yield (*own, key), (*path, key)
+            elif key != "extraObjects":  # manifests are their authors'
+                below = merged.get(key) if isinstance(merged, dict) else None
+                yield from _nulls(value, below, (*own, key), (*path, key))
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            at = _position(item, index, merged)
+            below = merged[at] if isinstance(merged, list) and at < len(merged) else None
+            yield from _nulls(item, below, (*own, index), (*path, at))
+
+
+def _position(item: Any, index: int, merged: Any) -> int:
+    """Where ITEM is in the list MERGED."""
+    name = item.get("name") if isinstance(item, dict) else None
+    names = [other.get("name") for other in merged if isinstance(other, dict)] if isinstance(merged, list) else []
+    return names.index(name) if name is not None and name in names else index

@@ -1,0 +1,124 @@
+"""What of a policy is off, so that settings in it change nothing: by its own switch, or by somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...catalog import releases
+from ...cluster.ownership import in_charge
+from ...cluster.workloads import kata, sandbox
+from ...model import Path, dotted
+from ...policy.language.cluster import on_openshift
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ...policy.loading.layers import Merged
+
+VIRTUAL: tuple[Path, ...] = (
+    ("vgpuManager",),
+    ("vgpuDeviceManager",),
+    ("vfioManager",),
+    ("sandboxDevicePlugin",),
+    ("kataSandboxDevicePlugin",),
+    ("kataManager",),
+    ("ccManager",),
+    ("validator", "vfioPCI"),
+    ("validator", "vgpuManager"),
+    ("validator", "vgpuDevices"),
+)
+"""What only clusters with virtual machines have."""
+MONITORED: tuple[Path, ...] = (("dcgmExporter", "serviceMonitor"), ("gpuCluster", "dcgmExporter", "serviceMonitor"))
+UNLESS_SWITCHED_ON = {("computeDomains",), ("hpcJobMapping",)}
+"""Sections, or the ends of their paths, that are off where neither the policy nor a default says `enabled`."""
+DESCRIBED_ELSEWHERE: tuple[Path, ...] = (("driver",), ("gds",), ("gdrcopy",))
+"""What describes the driver unless `drivers` do."""
+
+
+class Off(NamedTuple):
+    """A part of a policy that is off: its path, why it is, and what would switch it on."""
+
+    path: Path
+    why: str
+    remedy: str
+
+
+def off(merged: Merged, path: Path, others: Mapping[str, Sequence[Off]]) -> Off | None:
+    """What the value at PATH is in that is off: one of OTHERS (see `others_of`), or the outermost section whose own
+    switch is off; None where it counts.
+    """
+    for found in others.get(str(path[0]), ()):
+        if path[: len(found.path)] == found.path and path != ("driver", "useNvidiaDriverCRD"):
+            return found
+    section: Any = merged.spec
+    for length, step in enumerate(path[:-1], 1):
+        section = section[step]
+        switch = section.get("enabled") if isinstance(section, dict) else None
+        if switch is True:
+            continue
+        place = path[:length]
+        if switch is False or place in UNLESS_SWITCHED_ON or place[-1:] in UNLESS_SWITCHED_ON:
+            return None if path == (*place, "enabled") else by_itself(merged, place)
+    return None
+
+
+def by_itself(merged: Merged, path: Path) -> Off:
+    """The section at PATH, whose own switch is off."""
+    who = merged.origin((*path, "enabled"))
+    if who is None:
+        by = "nothing switches it on"
+    else:
+        by = "this policy switches it off" if who.kind == "policy" else f"{who.file} switches it off"
+    return Off(path, f"{by}, so nothing of it is rendered", f"set spec.{dotted(path)}.enabled: true")
+
+
+def others_of(spec: ClusterPolicySpec) -> dict[str, list[Off]]:
+    """What of SPEC is off for the sake of another field, by the section that it is in."""
+    found: dict[str, list[Off]] = {}
+    for each in _by_others(spec):
+        found.setdefault(str(each.path[0]), []).append(each)
+    return found
+
+
+def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
+    yield from _virtual_machines(spec)
+    if spec.gpuCluster is None and in_charge(spec):
+        why = "spec.driver.useNvidiaDriverCRD is true, so spec.drivers describes the drivers"
+        yield from (Off(path, why, "say it in spec.drivers") for path in DESCRIBED_ELSEWHERE)
+    if not on_openshift(spec.cluster):
+        yield Off(("operator", "use_ocp_driver_toolkit"), "the cluster is not OpenShift", "set spec.cluster.openshift")
+    elif toolkit_runs_the_driver(spec):
+        why = "OpenShift's driver toolkit starts the driver by a command of its own, as with the operator"
+        yield Off(("driver", "args"), why, "set spec.operator.use_ocp_driver_toolkit: false")
+    if not spec.cluster.monitoring:
+        for path in MONITORED:
+            why = "nobody says that the Prometheus operator is in the cluster, so there is no ServiceMonitor"
+            yield Off(path, why, "set spec.cluster.monitoring: true")
+
+
+def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
+    """Whether every driver of the nodes runs with OpenShift's driver toolkit (operator.md 3): all pools say their
+    RHCOS."""
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    if not images or spec.operator.use_ocp_driver_toolkit is False or spec.driver.usePrecompiled:
+        return False
+    return bool(spec.nodePools) and all(pool.ostreeVersion for pool in spec.nodePools)
+
+
+def _virtual_machines(spec: ClusterPolicySpec) -> Iterator[Off]:
+    if spec.gpuCluster is not None:
+        why = "it is for virtual machines, and gpuCluster knows none"
+        yield from (Off(path, why, "leave out spec.gpuCluster") for path in VIRTUAL)
+        return
+    if not sandbox(spec):
+        why = "it is for virtual machines, and spec.sandboxWorkloads.enabled is not true"
+        yield from (Off(path, why, "set spec.sandboxWorkloads.enabled: true") for path in VIRTUAL)
+        return
+    traits = releases.release(spec.release).traits
+    if kata(spec):
+        why = "spec.sandboxWorkloads.mode is kata, and it is for KubeVirt"
+        yield Off(("sandboxDevicePlugin",), why, "set spec.sandboxWorkloads.mode: kubevirt")
+    else:
+        why = "it is for Kata containers, and spec.sandboxWorkloads.mode is not kata"
+        for name in ("kataSandboxDevicePlugin", *(["ccManager"] if traits.cc_manager_for_kata else ())):
+            yield Off((name,), why, "set spec.sandboxWorkloads.mode: kata")

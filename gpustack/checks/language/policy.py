@@ -1,0 +1,211 @@
+"""Rules over the effective spec: what is not rendered yet, what has no effect, and what contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import releases
+from ...cluster.ownership import in_charge
+from ...policy.language.reconciler import runs
+from ..dra import dra
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ...policy.language.spec import ClusterPolicySpec
+
+RENDERED_LINE = "v26.7."
+"""Releases whose objects gpustack renders as that release's operator would."""
+
+
+@rule("GPU101", "error")
+def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field that this version of gpustack renders nothing for.
+
+    The language has the field, so that policies can be moved in whole, and it would have an effect in the cluster.
+    A render without it would look complete and lack what the field asks for.
+
+    Bad:
+        dashboards: {enabled: true}
+
+    Good:
+        dcgmExporter: {enabled: true}
+    """
+    for path, asked, what in unrendered(spec):
+        if asked:
+            yield Hit(
+                f"spec.{path}",
+                f"{what} not rendered by this version of gpustack",
+                "the render would look complete and lack what this field asks for",
+                f"leave out spec.{path}, or keep this cluster with the operator until a later version renders it",
+            )
+
+
+def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
+
+    for name in ("alerts", "dashboards", "tenancy"):
+        yield (
+            name,
+            getattr(spec, name) is not None,
+            f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are",
+        )
+
+
+@rule("GPU102", "error")
+def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The NRI plugin without CDI or without the container toolkit.
+
+    The plugin injects CDI devices and runs inside the container toolkit. Without either it can't work, and the
+    operator refuses it as well.
+
+    Bad:
+        cdi: {enabled: true, nriPluginEnabled: true}
+        toolkit: {enabled: false}
+
+    Good:
+        cdi: {enabled: true, nriPluginEnabled: true}
+        toolkit: {enabled: true}
+    """
+    if not spec.cdi.nriPluginEnabled:
+        return
+    for path, on in (("cdi.enabled", spec.cdi.enabled), ("toolkit.enabled", spec.toolkit.enabled)):
+        if not on:
+            yield Hit(
+                "spec.cdi.nriPluginEnabled",
+                f"the NRI plugin needs {path}",
+                "the plugin runs inside the container toolkit and injects CDI devices; the operator "
+                "refuses this as well",
+                f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
+            )
+
+
+@rule("GPU103", "warning")
+def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A driver, and no node pool that says for which operating system.
+
+    Driver images are made for one operating system each. Without node pools nothing says which one, so no driver
+    DaemonSet is rendered.
+
+    Bad:
+        nodePools: []
+
+    Good:
+        nodePools: [{name: training, os: ubuntu24.04}]
+    """
+    if spec.driver.enabled and not spec.nodePools:
+        yield Hit(
+            "spec.driver.enabled",
+            "there is no node pool, so no driver DaemonSet is rendered",
+            "the driver's image depends on the operating system of the nodes, which nodePools say",
+            "add spec.nodePools with name and os, or set spec.driver.enabled: false where the nodes bring the driver",
+        )
+
+
+@rule("GPU104", "note")
+def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field that does nothing.
+
+    Some fields are about the operator's own pod, which there is none of here; others no release acts on any more.
+    They do no harm, and whoever sets one expects something of it (bug-reports.md B13).
+
+    Bad:
+        operator: {defaultRuntime: containerd}
+
+    Good:
+        cluster: {containerRuntime: containerd}
+    """
+    for path, given, why in (*idle(spec), *dra.idle(spec)):
+        if given:
+            yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
+
+
+def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md
+    15.
+    """
+    pod = "it is about the operator's own pod, and there is none"
+    yield "operator.annotations", bool(spec.operator.annotations), pod
+    yield "operator.labels", bool(spec.operator.labels), pod
+    yield (
+        "operator.defaultRuntime",
+        bool(spec.operator.defaultRuntime),
+        "no release reads it; cluster.containerRuntime says it",
+    )
+    yield "operator.initContainer", given(spec, "initContainer"), "no release since v26.3 uses it"
+    yield "operator.metrics", given(spec, "metrics"), pod
+    yield (
+        "psp.enabled",
+        bool(spec.psp.enabled),
+        "PodSecurityPolicy was removed in Kubernetes 1.25; psa.enabled labels the namespace",
+    )
+    yield "cdi.default", bool(spec.cdi.default), "ignored since v25.10"
+    yield (
+        "driver.useOpenKernelModules",
+        spec.driver.useOpenKernelModules is not None,
+        "replaced by driver.kernelModuleType in v25.3",
+    )
+    yield (
+        "dcgm.hostPort",
+        spec.dcgm.hostPort is not None,
+        "no release acts on it; dcgm.hostNetwork opens the port on the node",
+    )
+    yield (
+        "toolkit.args",
+        bool(getattr(spec.toolkit, "args", None)),
+        "the toolkit takes its settings from toolkit.env alone",
+    )
+    yield "gds.args", bool(spec.gds.args), "the operator ignores it as well"
+    yield (
+        "kataManager.enabled",
+        bool(spec.kataManager.enabled and releases.release(spec.release).traits.no_kata_manager),
+        "it is never deployed since v26.7; kataSandboxDevicePlugin and Kata's own installation replace it",
+    )
+    yield "gdrcopy.args", bool(spec.gdrcopy.args), "the operator ignores it as well"
+
+
+def given(spec: ClusterPolicySpec, part: str) -> bool:
+    """Whether the policy says anything in `operator.PART` that the defaults of its release don't."""
+    section: BaseModel = getattr(spec.operator, part)
+    default = releases.release(spec.release).defaults.get("operator", {}).get(part, {})
+    return section != type(section).model_validate(default)
+
+
+@rule("GPU105", "note")
+def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Driver upgrades by themselves, and nothing that carries them out.
+
+    A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
+    that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits. The reconciler does it, but not
+    where nodes may serve virtual machines: like the operator it leaves drivers alone there.
+
+    Bad:
+        driver: {upgradePolicy: {autoUpgrade: true}}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {upgradePolicy: {autoUpgrade: true}}
+    """
+    listed = in_charge(spec)
+    asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []
+    if not asked and (listed or not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade):
+        return
+    section = "drivers[].upgradePolicy" if listed else "driver.upgradePolicy"
+    path = "spec.drivers" if listed else f"spec.{section}"
+    by_hand = "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted"
+    if not runs(spec):
+        yield Hit(
+            path,
+            f"{section} is not carried out by manifests",
+            by_hand,
+            "set spec.reconciler.image, or delete the driver pods of drained nodes yourself",
+        )
+    elif spec.sandboxWorkloads.enabled:
+        yield Hit(
+            path,
+            "drivers don't roll by themselves with sandboxWorkloads.enabled",
+            f"neither with the operator nor here; {by_hand}",
+            "delete the driver pods of drained nodes yourself",
+        )

@@ -1,0 +1,62 @@
+"""Fields that the policy's release does not know yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import _versions, fields
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU107", "error")
+def unknown_to_the_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field that came with a later release than the policy's.
+
+    The CRD of the older release drops such a field without a word, so the operator of that release would run without
+    it. gpustack renders what that operator would, and therefore refuses the field.
+
+    Bad:
+        release: v26.3.1
+        hostPaths: {kubeletRootDir: /data/kubelet}
+
+    Good:
+        release: v26.7.0
+        hostPaths: {kubeletRootDir: /data/kubelet}
+    """
+    for path, since in newer_fields(spec.release):
+        if is_set(spec, path.split(".")):
+            yield Hit(
+                f"spec.{path}",
+                f"{path} came with {since}; release {spec.release} has no such field",
+                "the operator of that release drops it without a word",
+                f"set spec.release to {since} or newer, or leave out spec.{path}",
+            )
+
+
+@cache
+def newer_fields(release: str) -> tuple[tuple[str, str], ...]:
+    """(path, release that brought it) of the ClusterPolicy fields that RELEASE does not know; a field inside a list
+    stands for the list.
+    """
+    return tuple(
+        (path, facts.since)
+        for path, facts in fields.fields("ClusterPolicy").items()
+        if facts.since
+        and "[]" not in path
+        and _versions.key(facts.since) > _versions.key(release)
+        and facts.type != "object"
+    )
+
+
+def is_set(node: Any, steps: list[str]) -> bool:
+    """Whether the policy says anything at STEPS below NODE."""
+    for step in steps:
+        node = getattr(node, step, None)
+        if node is None:
+            return False
+    return node not in ("", [], {}, False)

@@ -1,0 +1,1 @@
+"""Rules about MIG layouts and the MIG manager."""

@@ -1,0 +1,337 @@
+"""Rules about MIG layouts: profiles, sizes and names that there aren't, and strategies that can't offer them.
+
+The geometry is the catalogue's (mig_solver.py); who gets which layout is in cluster/mig_layouts.py. Rules about the MIG
+manager and its files are in mig_manager.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import gpus, mig_solver
+from ...catalog._lookup import nearest
+from ...catalog.mig import MigLayout, ProfileName, config_name
+from ...cluster.mig_layouts import Group, generated, groups, manager_runs, named, product_of, profiles_in
+from ..rule import Hit, rule
+from .mig_cuts import (
+    ON_THE_NODE,
+    Cut,
+    Subject,
+    enabled_cuts,
+    fits,
+    idle_entries,
+    labelled,
+    nearest_profiles,
+    once,
+    subject,
+)
+
+if TYPE_CHECKING:
+    from ...policy.configurations.mig_configs import Element
+    from ...policy.language.spec import ClusterPolicySpec
+
+FAILS = "the MIG manager fails on the node: the label nvidia.com/mig.config.state says failed, and no more"
+
+
+@rule("GPU301", "error")
+def foreign_profile(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG profile that the pool's GPU doesn't have.
+
+    A profile is named by its memory, so each board has names of its own: an H100 with 80 GB has 1g.10gb, an H200
+    has 1g.18gb. The MIG manager fails on a layout with a name of another board (bug-reports.md B38).
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H200
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H200
+          sharing: {mig: {layout: {1g.18gb: 7}}}
+    """
+    yield from once(hit for cut in enabled_cuts(spec) for hit in _foreign(cut))
+
+
+def _foreign(cut: Cut) -> Iterator[Hit]:
+    for profile in cut.unknown:
+        product = cut.product
+        assert product is not None, "only of GPUs that are known"  # noqa: S101 - narrows the type
+        near = nearest_profiles(product, profile)
+        path, inside = cut.at(profile)
+        yield Hit(
+            path,
+            f"{product.name} has no MIG profile {profile}; the nearest is {near[0]}",
+            f"{cut.whose} asks for it; {FAILS}",
+            f"write {' or '.join(near[:2])}; `gpustack mig list {product.name}` prints all. {_certain(product)}",
+            inside,
+            key=cut.literal,
+        )
+
+
+@rule("GPU302", "error")
+def layout_too_large(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout that doesn't fit on the pool's GPU.
+
+    An instance takes compute slices and memory slices, and can start at some of them only. The MIG manager tries
+    every order, fails, and leaves the GPU without instances (reconciler.md M11). `gpustack mig plan` prints what
+    fits.
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {layout: {4g.40gb: 1, 3g.40gb: 1, 1g.10gb: 1}}}
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {layout: {4g.40gb: 1, 3g.40gb: 1}}}
+    """
+    yield from once(hit for cut in enabled_cuts(spec) for hit in _too_large(cut))
+
+
+def _too_large(cut: Cut) -> Iterator[Hit]:
+    if not cut.checkable or cut.product is None or cut.unknown or fits(cut.product, cut.element.layout):
+        return
+    board, layout = cut.product.group, MigLayout.of(cut.element.layout)
+    part = mig_solver.largest_part(board, layout).as_dict()
+    written = ", ".join(f"{name}: {count}" for name, count in part.items())
+    wanted = ",".join(f"{name}={count}" for name, count in part.items())
+    path = f"{cut.path}[{cut.own}].layout" if cut.own is not None else cut.path
+    yield Hit(
+        path,
+        f"the layout doesn't fit: {mig_solver.explain(board, layout)}",
+        f"{cut.whose} asks for it; {FAILS}",
+        f"write {{{written}}}, or what `gpustack mig plan {cut.product.name} --want {wanted}` prints",
+        cut.inside,
+    )
+
+
+@rule("GPU303", "error")
+def no_mig(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout for a GPU that can't be divided.
+
+    Only some boards of Ampere, Hopper and Blackwell take MIG. On others the MIG manager doesn't run, or fails, and
+    the GPU stays whole. Time-slicing works on every GPU.
+
+    Bad:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-L4
+          sharing: {mig: {config: all-1g.10gb}}
+
+    Good:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-L4
+          sharing: {timeSlicing: {replicas: 4}}
+    """
+    seen = subject(spec)
+    for _, pool, chosen in seen.choices if seen else ():
+        product = product_of(pool)
+        asked = chosen.elements is None or any(one.enabled for one in chosen.elements)
+        if product is not None and not product.mig_capable and asked:
+            yield Hit(
+                chosen.path,
+                f"{product.name}, the GPU of node pool {pool.name}, takes no MIG",
+                "its GPUs stay whole, and what asks for instances waits for ever",
+                "leave out the layout, share by timeSlicing or mps, or correct the pool's gpuProduct",
+            )
+
+
+@rule("GPU304", "error")
+def unknown_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout that is chosen by a name which nothing explains.
+
+    Names come from the release or from the policy's own ConfigMap; from v26.3 on, the MIG manager makes all-PROFILE
+    itself for each profile of its node's GPUs. A name that there isn't makes it fail (bug-reports.md B39).
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {config: all-1g-10gb}}
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {config: all-1g.10gb}}
+    """
+    seen = subject(spec)
+    if seen is None:
+        return
+    for _, pool, chosen in seen.choices:
+        product = product_of(pool)
+        if chosen.elements is None and chosen.known and not (product and not product.mig_capable):
+            yield _unexplained(seen, chosen.path, chosen.name, product)
+        elif (
+            chosen.elements
+            and product
+            and product.mig_capable
+            and not any(_for(one, product) for one in chosen.elements)
+        ):
+            yield Hit(
+                chosen.path,
+                f"the layout {chosen.name} has nothing for {product.name}",
+                "each of its items has a device-filter, and none lets this board through; the MIG manager would say "
+                "success and change nothing",
+                f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one",
+            )
+    products = [product_of(pool) for pool in spec.nodePools] or [None]
+    for path, name in labelled(spec) if manager_runs(spec) else ():
+        found = [named(path, name, seen.names, product) for product in products]
+        if all(one.elements is None and one.known for one in found):
+            yield _unexplained(seen, path, name, None)
+
+
+def _for(element: Element, product: gpus.Product) -> bool:
+    return element.matches(product) is not False
+
+
+def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | None) -> Hit:
+    made = generated(product) if product and seen.names.generated else {}
+    like = profiles_in(name)[:1] if product and made else []
+    near = [config_name(one) for one in nearest_profiles(product, like[0])[:2]] if product and like else []
+    near = near or nearest(name, made or seen.names.entries)
+    where = seen.names.text.path if seen.names.text else f"release {seen.spec.release}"
+    why = f"{where} doesn't have it"
+    why = "the MIG manager makes all-PROFILE of the profiles that its GPUs have" if made else why
+    known = " or ".join(near) if near else ", ".join(sorted(made or seen.names.entries)[:8])
+    return Hit(
+        path,
+        f"no MIG layout is called {name!r}" + (f" on {product.name}" if product and made else ""),
+        f"{why}; {FAILS}",
+        f"write {known or 'the layout into nodePools[].sharing.mig.layout'}",
+    )
+
+
+@rule("GPU305", "error")
+def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG strategy that can't offer the layout.
+
+    With `single` all GPUs of a node must be cut into instances of one profile: otherwise the device plugin refuses
+    the node. With `none` instances are hidden, and a GPU that is cut still counts as one (bug-reports.md B37). Of a
+    layout that no pool asks for, GPU310 says so.
+
+    Bad:
+        mig: {strategy: single}
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
+
+    Good:
+        mig: {strategy: mixed}
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
+    """
+    seen = subject(spec)
+    if seen is None:
+        return
+    for _, pool, chosen in seen.choices:
+        made = groups(chosen.elements, pool) if chosen.elements else None
+        text = seen.names.text if any(one.at for one in chosen.elements or ()) else None
+        for reason, remedy in _misfit(spec, made or [], f"node pool {pool.name}"):
+            yield Hit(chosen.path, reason, _why(spec) + (f"; see {text.path}" if text else ""), remedy)
+
+
+@rule("GPU310", "warning")
+def idle_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer.
+
+    It does no harm until somebody gives a node its name by the label nvidia.com/mig.config. Then it is GPU305: with
+    `single` the device plugin refuses the node, with `none` it hides the instances.
+
+    Bad:
+        mig: {strategy: single}
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  two-sizes:
+                  - devices: all
+                    mig-enabled: true
+                    mig-devices: {1g.10gb: 2, 2g.20gb: 1}
+
+    Good:
+        mig: {strategy: single}
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  one-size:
+                  - devices: all
+                    mig-enabled: true
+                    mig-devices: {1g.10gb: 7}
+    """
+    seen = subject(spec)
+    if seen is None or seen.names.kind != "custom" or not manager_runs(spec):
+        return
+    for name, elements in idle_entries(seen).items():
+        text = seen.names.text
+        for reason, remedy in _misfit(spec, _anywhere(spec, elements), f"the layout {name}"):
+            place = seen.names.layouts.places.get(name) if seen.names.layouts else None
+            yield Hit(text.path if text else "", reason, _why(spec), remedy, place)
+
+
+def _why(spec: ClusterPolicySpec) -> str:
+    if spec.mig.strategy == "single":
+        return "with mig.strategy single the device plugin refuses a node whose GPUs aren't all cut alike"
+    return "with mig.strategy none the device plugin hides instances, and counts a GPU that is cut as a whole one"
+
+
+def _misfit(spec: ClusterPolicySpec, made: list[Group], whose: str) -> Iterator[tuple[str, str]]:
+    """What the strategy can't offer of MADE, which WHOSE GPUs are cut into; and what to do."""
+    cut = [group.layout for group in made if group.layout is not None]
+    names = sorted({str(ProfileName.parse(name)) for layout in cut for name in layout})
+    parts = [name for name in names if not ProfileName.parse(name).exposed]
+    if parts and spec.devicePlugin.enabled is not False:
+        instance = ProfileName.parse(parts[0]).instance
+        yield f"{whose} makes {parts[0]}, a part of an instance, which nothing offers to pods", f"write {instance}"
+    if spec.mig.strategy == "mixed" or not cut:
+        return
+    if spec.mig.strategy != "single":
+        yield f"{whose} cuts GPUs by MIG, and mig.strategy hides the instances", "set spec.mig.strategy: mixed"
+    elif len(names) > 1:
+        profiles = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield f"{whose} makes {profiles}, and mig.strategy single takes one profile", "set spec.mig.strategy: mixed"
+    elif any(group.layout is None and group.indices for group in made):
+        what = f"{whose} leaves some GPUs whole and cuts others, and mig.strategy single takes no such node"
+        yield what, "set spec.mig.strategy: mixed, or cut all GPUs alike"
+
+
+def _anywhere(spec: ClusterPolicySpec, elements: tuple[Element, ...]) -> list[Group]:
+    """What ELEMENTS make of nodes of the first pool that they are for; of any board, where no pool says its GPU."""
+    products = {pool.gpuProduct: pool for pool in spec.nodePools}
+    for pool in products.values():
+        product = product_of(pool)
+        fitting = [one for one in elements if one.matches(product)]
+        if product is not None and product.mig_capable and any(one.enabled for one in fitting):
+            return groups(fitting, pool.model_copy(update={"gpusPerNode": None})) or []
+    if products and all(product_of(pool) for pool in products.values()):
+        return []
+    return [Group(one.devices, one.layout if one.enabled else None) for one in elements if not one.filters]
+
+
+def _certain(product: gpus.Product) -> str:
+    return f"The catalogue isn't sure of this board: {product.uncertain}" if product.uncertain else ON_THE_NODE

@@ -1,0 +1,218 @@
+"""Rules about the MIG manager: its files, the GPUs that a node has, and what nobody can vouch for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import gpus
+from ...catalog.mig import MigLayout
+from ...cluster.mig_layouts import Text, groups, manager_runs, product_of, text_of
+from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
+from ..rule import Hit, rule
+from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
+
+if TYPE_CHECKING:
+    from ...policy.configurations.embedded import Problem
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+CLOUDS = ("aks", "eks", "gke", "oke", "vmware")
+"""Platforms whose nodes are virtual machines, by the start of their names."""
+BARE_METAL = ("kubeadm-bare-metal", "dgx")
+
+
+@rule("GPU306", "error")
+def broken_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A file of the MIG manager that it refuses or can't find.
+
+    Layouts stand under the key config.yaml of `migManager.config`, services to stop under clients.yaml of
+    `migManager.gpuClientsConfig`. Keys are written with dashes (mig-devices), and a key too many makes the manager
+    refuse the whole file (bug-reports.md B39).
+
+    Bad:
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  seven:
+                  - devices: all
+                    migEnabled: true
+                    migDevices: {1g.10gb: 7}
+
+    Good:
+        migManager:
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                mig-configs:
+                  seven:
+                  - devices: all
+                    mig-enabled: true
+                    mig-devices: {1g.10gb: 7}
+    """
+    if not manager_runs(spec):
+        return
+    seen = subject(spec)
+    if seen is not None and seen.names.text is not None:
+        yield from _problems(seen.names.text, seen.names.layouts.problems if seen.names.layouts else ())
+    clients = text_of(spec, spec.migManager.gpuClientsConfig, "migManager.gpuClientsConfig", CLIENTS_KEY)
+    if clients is not None:
+        yield from _problems(clients, read_clients(clients.text) if clients.text is not None else ())
+
+
+def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
+    if text.text is None:
+        why = f"the MIG manager reads the file {text.key}, and finds none"
+        yield Hit(text.path, f"the ConfigMap has no key {text.key}", why, f"put the text under the key {text.key}")
+    for problem in problems:
+        yield Hit(text.path, f"{text.key}: {problem.what}", problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU307", "error")
+def no_such_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout for a GPU that the pool's nodes haven't got.
+
+    GPUs count from 0, so a node with 8 has 0 to 7. The MIG manager passes over an index that there isn't, and the
+    layout stays without effect.
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpusPerNode: 8
+          sharing: {mig: {devices: [{indices: [7, 8], layout: {1g.10gb: 7}}]}}
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpusPerNode: 8
+          sharing: {mig: {devices: [{indices: [6, 7], layout: {1g.10gb: 7}}]}}
+    """
+    seen = subject(spec)
+    for _, pool, chosen in seen.choices if seen else ():
+        most = _most(seen, chosen.name, pool) if seen else None
+        for position, element in enumerate(chosen.elements or ()):
+            beyond = [index for index in element.devices or () if most is not None and index >= most]
+            if beyond and element.matches(product_of(pool)) is not False:
+                text = seen.names.text if seen and element.at else None
+                path = f"{chosen.path}[{position}].indices" if not chosen.name else chosen.path
+                yield Hit(
+                    text.path if text else path,
+                    f"there is no GPU {', '.join(str(index) for index in beyond)} on nodes of node pool {pool.name}",
+                    f"they have {most}, which count from 0; the MIG manager passes over the others",
+                    f"correct the indices, or the pool's gpusPerNode: {pool.gpusPerNode}",
+                    element.at if text else None,
+                )
+
+
+def _most(seen: Subject, name: str, pool: NodePool) -> int | None:
+    """The most GPUs on a node that gets the layout NAME, None where a pool doesn't say."""
+    sharing = [pool] if not name else [other for _, other, chosen in seen.choices if chosen.name == name]
+    counts = [other.gpusPerNode for other in sharing]
+    return None if None in counts else max(count for count in counts if count is not None)
+
+
+@rule("GPU308", "warning")
+def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """MIG on Ampere in virtual machines, without leave to reboot the node.
+
+    Turning MIG on needs a reset of the GPU on Ampere; Hopper and later do without. Many virtual machines can't
+    reset one, and the mode stays pending until the node is rebooted (bug-reports.md B41).
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-A100-SXM4-40GB
+          sharing: {mig: {layout: {1g.5gb: 7}}}
+        migManager:
+          env: [{name: WITH_REBOOT, value: "false"}]
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-A100-SXM4-40GB
+          sharing: {mig: {layout: {1g.5gb: 7}}}
+        migManager:
+          env: [{name: WITH_REBOOT, value: "true"}]
+    """
+    seen = subject(spec)
+    if seen is None or not manager_runs(spec):
+        return
+    allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
+    platform = spec.cluster.platform or ""
+    likely = platform.startswith(CLOUDS) or (allowed is not None and not platform.startswith(BARE_METAL))
+    if (allowed or "").lower() == "true" or not likely:
+        return
+    for _, pool, chosen in seen.choices:
+        product = product_of(pool)
+        made = groups(chosen.elements, pool) if chosen.elements else None
+        if product is not None and product.family == "ampere" and any(one.layout is not None for one in made or ()):
+            yield Hit(
+                chosen.path,
+                f"turning MIG on in node pool {pool.name} may need a reboot, which the MIG manager may not do",
+                f"{product.name} needs a reset for it, and a GPU of a virtual machine often can't be reset: the mode "
+                "then stays pending",
+                'set WITH_REBOOT to "true" in spec.migManager.env, or reboot the nodes yourself',
+            )
+
+
+@rule("GPU309", "warning")
+def uncertain_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A MIG layout that nobody can vouch for.
+
+    Either the catalogue doesn't know the GPU, or not where its instances may stand; or the MIG manager is off, and
+    somebody else has to cut the GPUs.
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+        migManager: {enabled: false}
+
+    Good:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+    """
+    yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
+    seen = subject(spec)
+    for index, pool, chosen in seen.choices if seen and not manager_runs(spec) else ():
+        yield Hit(
+            chosen.path,
+            f"nothing cuts the GPUs of node pool {pool.name} by MIG",
+            "spec.migManager.enabled is false, so no MIG manager runs",
+            f"set spec.migManager.enabled: true, leave out the layout of spec.nodePools[{index}], or see that the "
+            "nodes are cut by other means",
+        )
+
+
+def _uncertain(cut: Cut) -> Iterator[Hit]:
+    product, layout = cut.product, cut.element.layout
+    if not layout or cut.unknown or (product is not None and not product.mig_capable):
+        return
+    why = ""
+    if product is None and cut.expected:
+        what = f"the catalogue doesn't know {cut.expected}"
+        why = f"so the MIG layout of {cut.whose} can't be checked"
+    elif product is None and not known_anywhere(layout):
+        what = f"no GPU of the catalogue can be cut into {MigLayout.of(layout)}"
+        why = f"{cut.whose} asks for it, and its GPU isn't known"
+    elif product is not None and not gpus.mig_profiles(product):
+        what = f"the MIG profiles of {product.name} aren't known"
+        why = f"so the layout of {cut.whose} can't be checked"
+    elif product is not None and product.mig == "unknown" and fits(product, layout):
+        what = f"where MIG instances may stand on {product.name} isn't known"
+        why = f"so the layout of {cut.whose} was checked by the number of instances alone"
+    if why:
+        yield Hit(cut.path, what, why, f"see that the layout is right: {ON_THE_NODE}", cut.inside)

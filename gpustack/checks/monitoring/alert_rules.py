@@ -1,0 +1,294 @@
+"""Rules about PrometheusRules that a policy brings along: metrics and labels that the exporter doesn't serve.
+
+An expression over a metric that nobody serves is empty, so its alert never fires and nobody notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...catalog import dcgm
+from ...model import dotted
+from ...policy.configurations.promql import Label, Metric, Named, named
+from ..rule import Hit, rule
+from .metrics_list import listed, served
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+DCGM = ("DCGM_", "dcgm_")
+COUNTING = {"rate", "irate", "increase", "resets"}
+OWN = ("dcgm", "gpu-operator")
+"""What is in the names of the exporter's own pods, containers and namespaces."""
+
+
+class Expression(NamedTuple):
+    """An expression of a PrometheusRule: its path, the name of its alert or record, and what it names."""
+
+    path: str
+    rule: str
+    found: Named
+
+    @property
+    def about_gpus(self) -> bool:
+        """Whether it is about a metric of the exporter."""
+        return any(metric.name.startswith(DCGM) for metric in self.found.metrics)
+
+
+def expressions(spec: ClusterPolicySpec) -> list[Expression]:
+    """The expressions in PrometheusRules of SPEC's extraObjects."""
+    found = []
+    for index, body in enumerate(spec.extraObjects):
+        content = body.get("spec") if body["kind"] == "PrometheusRule" else None
+        groups = content.get("groups") if isinstance(content, dict) else None
+        for place, group in enumerate(groups if isinstance(groups, list) else []):
+            rules = group.get("rules") if isinstance(group, dict) else None
+            for position, one in enumerate(rules if isinstance(rules, list) else []):
+                if isinstance(one, dict) and isinstance(one.get("expr"), str):
+                    path = dotted(("spec", "extraObjects", index, "spec", "groups", place, "rules", position, "expr"))
+                    name = str(one.get("alert") or one.get("record") or "a rule")
+                    found.append(Expression(path, name, named(one["expr"])))
+    return found
+
+
+def recorded(spec: ClusterPolicySpec) -> set[str]:
+    """The metrics that rules of the policy record."""
+    return {one.rule for one in expressions(spec)}
+
+
+def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
+    """Each metric of each expression, once in an expression, but for those that the policy's rules record."""
+    ours = recorded(spec)
+    for one in expressions(spec):
+        seen: set[str] = set()
+        for metric in one.found.metrics:
+            if metric.name not in seen | ours:
+                seen.add(metric.name)
+                yield one, metric
+
+
+@rule("GPU604", "error")
+def no_such_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A rule for Prometheus over a DCGM metric that there isn't.
+
+    DCGM defines the names, and many are easily confused: memory is DCGM_FI_DEV_FB_USED, power DCGM_FI_DEV_POWER_USAGE.
+
+    Bad:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: MemoryFull, expr: DCGM_FI_DEV_MEM_FREE < 100}]}]
+
+    Good:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: MemoryFull, expr: DCGM_FI_DEV_FB_FREE < 100}]}]
+    """
+    known = dcgm.exported() | set(served(spec) or ())
+    for one, metric in metrics(spec):
+        if metric.name.startswith(DCGM) and metric.name not in known:
+            near = dcgm.meant_by(metric.name)
+            yield Hit(
+                one.path,
+                f"{one.rule}: there is no metric {metric.name}",
+                "DCGM has no such field, so the expression is always empty",
+                f"write {' or '.join(near)}" if near else "DCGM has nothing like it: leave the rule out",
+                metric.place,
+            )
+
+
+@rule("GPU605", "warning")
+def metric_not_served(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A rule for Prometheus over a metric that the exporter is not told to serve.
+
+    The exporter serves what its list of metrics has, by the name that the list uses. The list in the image has no ECC
+    counters, no power limit, no total memory (bug-reports.md B53).
+
+    Bad:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: DoubleBitError, expr: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0}]}]
+
+    Good:
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, Double-bit errors since the driver was loaded
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: DoubleBitError, expr: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0}]}]
+    """
+    have, own = served(spec), listed(spec)
+    if have is None:
+        return
+    whose = f"the list in {own.text.path}" if own else "the list of metrics in the exporter's image"
+    both = dict(dcgm.new_names()) | {new: old for old, new in dcgm.new_names().items()}
+    for one, metric in metrics(spec):
+        if metric.name not in dcgm.exported() or have.get(metric.name, "label") != "label":
+            continue
+        other = both.get(metric.name, "")
+        if metric.name in have:
+            why, remedy = f"{whose} makes it a label of the other metrics", "give it another type in the list"
+        elif other in have:
+            why, remedy = f"{whose} calls it {other}", f"write {other}"
+        else:
+            why = f"{whose} doesn't have it"
+            row = f"{metric.name}, {_type(metric.name)}, ..."
+            remedy = f"add the row `{row}` to " + (
+                "the list" if own else "a list in spec.dcgmExporter.config.data, which replaces the image's"
+            )
+        yield Hit(one.path, f"{one.rule}: the exporter doesn't serve {metric.name}", why, remedy, metric.place)
+
+
+def _type(name: str) -> str:
+    try:
+        return dcgm.field(name).type
+    except dcgm.UnknownField:
+        return "gauge"
+
+
+@rule("GPU606", "warning")
+def other_exporters_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A rule for Prometheus over a metric of another exporter.
+
+    `nvidia_gpu_*` and `nvidia_smi_*` are metrics of exporters that this stack doesn't have. Here they are called by the
+    names of DCGM.
+
+    Bad:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Hot, expr: nvidia_gpu_temperature_celsius > 85}]}]
+
+    Good:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
+    """
+    for one, metric in metrics(spec):
+        here = dcgm.other_exporter(metric.name)
+        if here is not None:
+            yield Hit(
+                one.path,
+                f"{one.rule}: nothing in this stack serves {metric.name}",
+                "it is a metric of another exporter; without that one, the expression is always empty",
+                f"write {' + '.join(here)}, and mind the unit" if here else "look for the field in DCGM's list",
+                metric.place,
+            )
+
+
+@rule("GPU607", "warning")
+def pod_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round.
+
+    The exporter says which pod has a GPU in the labels namespace, pod and container. Prometheus has these for the
+    target itself: without `honorLabels` it renames the exporter's to exported_pod and so on, with it they stay
+    (bug-reports.md B55).
+
+    Bad:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, honorLabels: true}}
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (exported_pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, honorLabels: true}}
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
+    """
+    monitor = spec.dcgmExporter.serviceMonitor
+    if spec.dcgmExporter.enabled is False or not spec.cluster.monitoring or not monitor.enabled:
+        return
+    for one in expressions(spec):
+        for label in one.found.labels if one.about_gpus else ():
+            right = _right_label(label, honored=bool(monitor.honorLabels))
+            if right:
+                state = "honorLabels is true" if monitor.honorLabels else "honorLabels is not true"
+                why = (
+                    "the labels of the exporter keep their names, and nothing has this one"
+                    if monitor.honorLabels
+                    else "it is the label of the exporter's own pod, the same for all GPUs of a node"
+                )
+                yield Hit(
+                    one.path, f"{one.rule}: the label {label.name}, and {state}", why, f"write {right}", label.place
+                )
+                break
+
+
+def _right_label(label: Label, *, honored: bool) -> str:
+    """What to write for LABEL, "" where it is right."""
+    plain = label.name.removeprefix("exported_")
+    if plain not in dcgm.pod_labels() or (plain == label.name) == honored:
+        return ""
+    if not honored and label.value is not None and any(word in label.value for word in OWN):
+        return ""
+    return plain if honored else f"exported_{plain}"
+
+
+@rule("GPU609", "warning")
+def gauge_as_counter(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A rule for Prometheus that takes the rate of a value which is no counter.
+
+    DCGM_FI_DEV_XID_ERRORS is the number of the last XID, not how many there were, and DCGM_FI_PROF_PCIE_TX_BYTES is a
+    rate already. Their increase means nothing.
+
+    Bad:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Xid, expr: "increase(DCGM_FI_DEV_XID_ERRORS[5m]) > 0"}]}]
+
+    Good:
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
+    """
+    known = dcgm.fields()
+    for one, metric in metrics(spec):
+        try:
+            field = dcgm.field(metric.name) if metric.function in COUNTING else None
+        except dcgm.UnknownField:
+            continue
+        if field is not None and known[field.name].type == "gauge":
+            meaning = dcgm.semantics(field.name) or "it is a gauge: the value at a time"
+            remedy = "compare the value itself, or take changes() or delta() of it"
+            if field.name == "DCGM_FI_DEV_XID_ERRORS":
+                remedy = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
+            yield Hit(
+                one.path,
+                f"{one.rule}: {metric.function}() of {metric.name}, which is no counter",
+                meaning,
+                remedy,
+                metric.place,
+            )

@@ -1,0 +1,167 @@
+"""Rules about the exporter's list of metrics: rows that stop it, and fields that it can't serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...catalog import dcgm
+from ...cluster.mig_layouts import Text, text_of
+from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+KEY = "dcgm-metrics.csv"
+"""The key of the ConfigMap that `dcgmExporter.config` names."""
+OWN_KEY, OWN_ENV = "metrics", "DCGM_EXPORTER_CONFIGMAP_DATA"
+"""The key that the exporter reads where it is told to fetch a ConfigMap (namespace:name) by itself."""
+CONSUMER = ("GeForce", "TITAN")
+"""What the names of GPUs without the profiling counters have in them."""
+
+
+class Listed(NamedTuple):
+    """A list of metrics in the policy: where its text is, and what it says."""
+
+    text: Text
+    metrics: Metrics
+
+
+def listed(spec: ClusterPolicySpec) -> Listed | None:
+    """The list that the exporter reads, None where it is the image's, or not in the policy."""
+    if spec.gpuCluster is not None or spec.dcgmExporter.enabled is False:
+        return None
+    found = _own(spec) or text_of(spec, spec.dcgmExporter.config, "dcgmExporter.config", KEY)
+    if found is None or found.text is None:
+        return None
+    return Listed(found, read_metrics(found.text, spec.dcgmExporter.version or ""))
+
+
+def _own(spec: ClusterPolicySpec) -> Text | None:
+    """The list that the exporter fetches by itself."""
+    given = [entry.value or "" for entry in spec.dcgmExporter.env or () if entry.name == OWN_ENV]
+    _, _, name = given[-1].partition(":") if given else ("", "", "")
+    for index, body in enumerate(spec.extraObjects):
+        if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
+            data = body.get("data")
+            text = data.get(OWN_KEY) if isinstance(data, dict) else None
+            if isinstance(text, str):
+                return Text(f"spec.extraObjects[{index}].data.{OWN_KEY}", OWN_KEY, text)
+    return None
+
+
+def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
+    """The metrics that the exporter of SPEC serves, by name, with their types; None where nobody knows."""
+    found = listed(spec)
+    if found is not None:
+        return {row.name: row.type for row in found.metrics.rows}
+    config = spec.dcgmExporter.config
+    by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in spec.dcgmExporter.env or ())
+    if spec.gpuCluster is not None or spec.dcgmExporter.enabled is False or by_itself or config.name or config.data:
+        return None
+    return {field.name: field.type for field in dcgm.default_counters()}
+
+
+@rule("GPU520", "error")
+def list_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A list of metrics at which the exporter stops.
+
+    Each row has three fields: DCGM's name, a type, a help text without a comma. A comment has its # in column one. For
+    one row that is wrong, the exporter exits on every node (bug-reports.md B53).
+
+    Bad:
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_GPU_TEMP, gauge, Temperature, in C
+
+    Good:
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_GPU_TEMP, gauge, Temperature (in C)
+    """
+    found = listed(spec)
+    for problem in found.metrics.problems if found else ():
+        yield Hit(found.text.path if found else "", problem.what, problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU521", "error")
+def never_exported(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field in the list of metrics that the exporter can't serve.
+
+    Values of some fields are lists or structures: processes, topologies, encoder sessions. The exporter knows numbers
+    and text, and never serves the others (bug-reports.md B53).
+
+    Bad:
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_SUPPORTED_CLOCKS, gauge, Clocks that the GPU can have
+
+    Good:
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_SM_CLOCK, gauge, Clock of the multiprocessors
+    """
+    found = listed(spec)
+    for row in found.metrics.rows if found else ():
+        if found and row.name in dcgm.not_exported():
+            yield Hit(
+                found.text.path,
+                f"the exporter never serves {row.name}",
+                "its values are lists or structures, and the exporter knows numbers and text",
+                "delete the row",
+                row.places[0],
+            )
+
+
+@rule("GPU522", "warning")
+def doubtful_field(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A field in the list of metrics that will be missing, or that stands there twice.
+
+    GeForce boards don't have the profiling counters (DCGM_FI_PROF_*), so the exporter leaves them out there. A
+    field has two names since DCGM 4.6; with both in the list its values are collected and stored twice.
+
+    Bad:
+        nodePools: [{name: desk, os: ubuntu22.04, gpuProduct: NVIDIA-GeForce-RTX-4090}]
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, Share of time in which the GPU was busy
+
+    Good:
+        nodePools: [{name: desk, os: ubuntu22.04, gpuProduct: NVIDIA-GeForce-RTX-4090}]
+        dcgmExporter:
+          config:
+            data: |
+              DCGM_FI_DEV_GPU_UTIL, gauge, Share of time in which the GPU was busy
+    """
+    found = listed(spec)
+    if found is None:
+        return
+    first: dict[str, Row] = {}
+    old = {new: name for name, new in dcgm.new_names().items()}
+    plain = sorted({pool.gpuProduct or "" for pool in spec.nodePools if _consumer(pool.gpuProduct)})
+    for row in found.metrics.rows:
+        other = first.setdefault(old.get(row.name, row.name), row)
+        if other is not row:
+            line = other.places[0][0]
+            what = f"{row.name} stands twice" if other.name == row.name else f"{row.name} is {other.name}"
+            why = f"line {line} has the same field"
+            yield Hit(found.text.path, what, why, "delete one of the two rows", row.places[0])
+        if row.profiling and plain:
+            yield Hit(
+                found.text.path,
+                f"{row.name} will be missing on {', '.join(plain)}",
+                "the board doesn't have the counters of the profiling unit, and the exporter leaves out what a GPU "
+                "doesn't have",
+                "use another field for these nodes, such as DCGM_FI_DEV_GPU_UTIL",
+                row.places[0],
+            )
+
+
+def _consumer(product: str | None) -> bool:
+    return any(word in (product or "") for word in CONSUMER)

@@ -1,0 +1,220 @@
+"""Rules about the exporter and how Prometheus finds it. Rules about alerts are in alert_rules.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import dcgm
+from ...model import Body
+from ...policy.language.cluster import on_openshift
+from ...text.quantities import milliseconds, size
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Written
+
+HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
+SERVICE = "nvidia-dcgm"
+LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+def exporting(spec: ClusterPolicySpec) -> bool:
+    """Whether the exporter of the device plugin's stack is rendered."""
+    return spec.gpuCluster is None and spec.dcgmExporter.enabled is not False
+
+
+def monitored(spec: ClusterPolicySpec) -> bool:
+    """Whether the exporter's ServiceMonitor is rendered."""
+    return exporting(spec) and bool(spec.cluster.monitoring) and bool(spec.dcgmExporter.serviceMonitor.enabled)
+
+
+@rule("GPU601", "warning")
+def exporter_memory(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A memory limit at which the exporter is killed.
+
+    It uses 400 to 500 MiB, and more on nodes with 8 GPUs. Part of that is DCGM's own memory, which no setting of the
+    exporter bounds (bug-reports.md B54).
+
+    Bad:
+        dcgmExporter: {resources: {limits: {memory: 512Mi}}}
+
+    Good:
+        dcgmExporter: {resources: {limits: {memory: 1Gi}}}
+    """
+    limits = (spec.dcgmExporter.resources and spec.dcgmExporter.resources.limits) or {}
+    if not exporting(spec) or "memory" not in limits:
+        return
+    facts = dcgm.exporter()
+    largest = max((pool.gpusPerNode or 0 for pool in spec.nodePools), default=0)
+    least = facts["least_memory_of_many"] if largest >= facts["many_gpus"] else facts["least_memory"]
+    if size(limits["memory"]) < size(least):
+        whose = f" on nodes with {largest} GPUs" if largest >= facts["many_gpus"] else ""
+        yield Hit(
+            "spec.dcgmExporter.resources.limits.memory",
+            f"the exporter will be killed for its memory: its limit is {limits['memory']}",
+            f"it uses 400 to 500 MiB, and more in peaks{whose}; then metrics have gaps",
+            f"write {least} or more, or leave out the limit",
+        )
+
+
+@rule("GPU602", "note")
+def monitor_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A ServiceMonitor by whose labels Prometheus may not select it.
+
+    An installation of kube-prometheus-stack selects monitors by the label `release`, unless it was told otherwise. It
+    says nothing about those that it passes over (bug-reports.md B55).
+
+    Bad:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true}}
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: kube-prometheus-stack}}}
+    """
+    if monitored(spec) and not on_openshift(spec.cluster) and not spec.dcgmExporter.serviceMonitor.additionalLabels:
+        yield Hit(
+            "spec.dcgmExporter.serviceMonitor",
+            "the ServiceMonitor has no label by which Prometheus could select it",
+            "kube-prometheus-stack selects by the label release, unless it was told otherwise, and passes over all "
+            "others without a word",
+            "set spec.dcgmExporter.serviceMonitor.additionalLabels to what serviceMonitorSelector of your Prometheus "
+            "asks for; nothing is to do where that is empty",
+        )
+
+
+@rule("GPU603", "warning", over="origins")
+def monitor_in_vain(written: Written) -> Iterator[Hit]:
+    """A ServiceMonitor that is asked for, and no word about whether the cluster has its CRD.
+
+    A ServiceMonitor is rendered only where `cluster.monitoring` says that the CRDs of the Prometheus operator are
+    there: without them, the whole sync would fail (bug-reports.md B55).
+
+    Bad:
+        dcgmExporter: {serviceMonitor: {enabled: true}}
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true}}
+    """
+    spec, path = written.spec, "spec.dcgmExporter.serviceMonitor.enabled"
+    asked = exporting(spec) and spec.dcgmExporter.serviceMonitor.enabled and written.by_user(path)
+    if asked and spec.cluster.monitoring is None:
+        yield Hit(
+            path,
+            "the ServiceMonitor is not rendered",
+            "the policy doesn't say that the cluster has the CRDs of the Prometheus operator",
+            "set spec.cluster.monitoring: true where it has them, else false",
+        )
+
+
+@rule("GPU608", "warning")
+def no_host_engine(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """An exporter that is told to ask a DCGM engine which isn't there.
+
+    `DCGM_REMOTE_HOSTENGINE_INFO` names the engine to ask; without it the exporter brings its own. The stack's engine is
+    the Service nvidia-dcgm, with `dcgm.enabled`; localhost is the exporter's own pod (bug-reports.md, host engine).
+
+    Bad:
+        dcgm: {enabled: false}
+        dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "localhost:5555"}]}
+
+    Good:
+        dcgm: {enabled: true}
+        dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "nvidia-dcgm:5555"}]}
+    """
+    for index, entry in enumerate(spec.dcgmExporter.env or ()) if exporting(spec) else ():
+        host = re.sub(r":[0-9]+$", "", (entry.value or "").strip())
+        if entry.name != HOST_ENGINE or not host:
+            continue
+        path = f"spec.dcgmExporter.env[{index}]"
+        service = host.split(".", maxsplit=1)[0] == SERVICE
+        if service and not spec.dcgm.enabled:
+            what, why = f"there is no engine at {entry.value}", "spec.dcgm.enabled is not true, so nothing serves it"
+            yield Hit(
+                path, what, f"{why}; the exporter fails", "set spec.dcgm.enabled: true, or leave the variable out"
+            )
+        elif host in LOCAL and not spec.dcgmExporter.hostNetwork:
+            why = "that is the exporter's own pod, where no engine listens; the exporter fails"
+            remedy = "leave the variable out: the exporter then brings its own engine, or uses that of spec.dcgm"
+            yield Hit(path, f"there is no engine at {entry.value}", why, remedy)
+        elif spec.dcgm.enabled and not service:
+            why = f"it asks {entry.value}; two engines on one node disturb each other"
+            remedy = "leave the variable out, or set spec.dcgm.enabled: false"
+            yield Hit(path, "the exporter doesn't use the engine of spec.dcgm", why, remedy)
+
+
+@rule("GPU610", "error")
+def timeout_beyond_interval(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A scrape that may take longer than the time between two.
+
+    The Prometheus operator refuses such a ServiceMonitor: nothing is scraped.
+
+    Bad:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, interval: 15s, scrapeTimeout: 30s}}
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, interval: 30s, scrapeTimeout: 15s}}
+    """
+    monitor = spec.dcgmExporter.serviceMonitor
+    if monitored(spec) and monitor.interval and monitor.scrapeTimeout:
+        interval, timeout = milliseconds(monitor.interval), milliseconds(monitor.scrapeTimeout)
+        if timeout > interval:
+            yield Hit(
+                "spec.dcgmExporter.serviceMonitor.scrapeTimeout",
+                f"scrapeTimeout {monitor.scrapeTimeout} is longer than the interval {monitor.interval}",
+                "the Prometheus operator refuses the ServiceMonitor, and nothing is scraped",
+                f"write {monitor.interval} or less",
+            )
+
+
+@rule("GPU611", "warning")
+def rules_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A PrometheusRule or monitor of the policy without the labels that the exporter's ServiceMonitor has.
+
+    If Prometheus selects monitors by a label, it selects rules by it as well: without it, they are not loaded, and
+    nobody says so (bug-reports.md B55).
+
+    Bad:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: monitoring}}}
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: monitoring}}}
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus, labels: {release: monitoring}}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
+    """
+    wanted = spec.dcgmExporter.serviceMonitor.additionalLabels if monitored(spec) else {}
+    for index, body in enumerate(spec.extraObjects):
+        if wanted and body["kind"] in {"PrometheusRule", "ServiceMonitor", "PodMonitor"}:
+            lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}
+            if lacking:
+                written = ", ".join(f"{key}: {value}" for key, value in lacking.items())
+                yield Hit(
+                    f"spec.extraObjects[{index}].metadata",
+                    f"the {body['kind']} {body['metadata']['name']} doesn't have the label {written}",
+                    "the exporter's ServiceMonitor has it, so that Prometheus selects it; what lacks it is passed over "
+                    "without a word",
+                    f"add metadata.labels: {{{written}}}",
+                )
+
+
+def _labels(body: Body) -> dict[str, object]:
+    labels = body["metadata"].get("labels")
+    return labels if isinstance(labels, dict) else {}

@@ -1,0 +1,1 @@
+"""Rules about node feature discovery."""

@@ -1,0 +1,202 @@
+"""Rules about NodeFeatureRules that a policy brings along: what node feature discovery drops, and what never matches.
+
+The API server takes such a rule, and its nodes go without their labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import nfd
+from ...catalog._lookup import nearest
+from ...model import Path, dotted
+from ...policy.language.nfd import OPEN_NAMESPACES, reserved
+from ...policy.language.types import LABEL_VALUE
+from ..rule import Hit, rule
+from .nfd_labels import rules_of
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+HEX = re.compile(r"[0-9a-f]{4}")
+
+
+@rule("GPU530", "error")
+def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A NodeFeatureRule with something that node feature discovery drops, or that can't match.
+
+    Labels below kubernetes.io belong to Kubernetes and are dropped, but for feature.node.kubernetes.io. A feature that
+    there isn't never matches, and PCI ids are four hex digits in lower case (bug-reports.md B28).
+
+    Bad:
+        extraObjects:
+        - apiVersion: nfd.k8s-sigs.io/v1alpha1
+          kind: NodeFeatureRule
+          metadata: {name: gpus}
+          spec:
+            rules:
+            - name: gpus
+              labels: {kubernetes.io/gpu: "1"}
+              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
+
+    Good:
+        extraObjects:
+        - apiVersion: nfd.k8s-sigs.io/v1alpha1
+          kind: NodeFeatureRule
+          metadata: {name: gpus}
+          spec:
+            rules:
+            - name: gpus
+              labels: {example.com/gpu: "1"}
+              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
+    """
+    for path, found in rules_of(spec):
+        yield from _labels(path, found.get("labels"))
+        for where, term in _terms(path, found):
+            yield from _term(where, term)
+        if found.get("taints") and spec.nfd.enabled is not False:
+            yield Hit(
+                dotted((*path, "taints")),
+                "node feature discovery sets no taints",
+                "its master does so with an option of its own, which this stack doesn't set",
+                "leave out taints, and taint the nodes by other means",
+            )
+
+
+def _labels(path: Path, labels: Any) -> Iterator[Hit]:
+    for key, value in labels.items() if isinstance(labels, dict) else ():
+        namespace, slash, name = str(key).partition("/")
+        where = dotted((*path, "labels", key))
+        if slash and reserved(namespace):
+            yield Hit(
+                where,
+                f"node feature discovery drops the label {key}",
+                f"labels in {namespace} belong to Kubernetes",
+                f"write {OPEN_NAMESPACES[0]}/{name}, or use a domain of your own",
+                key=True,
+            )
+        if isinstance(value, str) and value and not value.startswith("@") and not _label_value(value):
+            yield Hit(
+                where,
+                f"{value!r} is no value of a label",
+                "node feature discovery drops the label",
+                "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
+            )
+
+
+def _label_value(text: str) -> bool:
+    return len(text) <= LABEL_VALUE.longest and re.fullmatch(LABEL_VALUE.pattern, text) is not None
+
+
+def _terms(path: Path, found: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The features that a rule asks about, with their paths."""
+    groups = [((*path, "matchFeatures"), found.get("matchFeatures"))]
+    either = found.get("matchAny")
+    for index, part in enumerate(either if isinstance(either, list) else []):
+        if isinstance(part, dict):
+            groups.append(((*path, "matchAny", index, "matchFeatures"), part.get("matchFeatures")))
+    for where, terms in groups:
+        for index, term in enumerate(terms if isinstance(terms, list) else []):
+            if isinstance(term, dict):
+                yield (*where, index), term
+
+
+def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
+    feature = str(term.get("feature", ""))
+    if feature not in nfd.features():
+        near = nearest(feature, nfd.features(), 2)
+        yield Hit(
+            dotted((*path, "feature")),
+            f"there is no feature {feature!r}",
+            "the rule never matches",
+            f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(nfd.features())}",
+        )
+        return
+    expressions = term.get("matchExpressions")
+    named = list(expressions.items()) if isinstance(expressions, dict) else []
+    for attribute, expression in [*named, ("", term.get("matchName"))]:
+        where = (*path, "matchExpressions", attribute) if attribute else (*path, "matchName")
+        if isinstance(expression, dict):
+            yield from _attribute(where, feature, attribute)
+            yield from _values(where, feature, attribute, expression)
+
+
+def _attribute(path: Path, feature: str, attribute: str) -> Iterator[Hit]:
+    known = nfd.attributes(feature)
+    if attribute and known and attribute not in known:
+        near = nearest(attribute, known, 1)
+        yield Hit(
+            dotted(path),
+            f"{feature} has no attribute {attribute!r}",
+            "what is asked of it never matches",
+            f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}",
+        )
+
+
+def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]) -> Iterator[Hit]:
+    operator, values = str(expression.get("op", "")), expression.get("value") or []
+    takes = nfd.values_of(operator)
+    if takes is None or not isinstance(values, list):
+        return  # validation refuses it
+    fewest, most = takes
+    if len(values) < fewest or (most is not None and len(values) > most):
+        wanted = "no value" if most == 0 else "one value or more" if most is None else f"{most} values"
+        yield Hit(
+            dotted((*path, "value")) if values else dotted(path),
+            f"the operator {operator} with {len(values)} values",
+            "node feature discovery refuses the expression, and the rule does nothing",
+            f"give it {'one value' if wanted == '1 values' else wanted}",
+        )
+    for value in values if operator in {"In", "NotIn"} and nfd.in_hex(feature, attribute) else ():
+        if not HEX.fullmatch(str(value)):
+            right = str(value).lower().removeprefix("0x").rjust(4, "0")
+            yield Hit(
+                dotted((*path, "value")),
+                f"{value!r} equals no {attribute} of a PCI device",
+                "these are four hex digits in lower case, without 0x",
+                f'write "{right}"' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"',
+            )
+
+
+@rule("GPU531", "note")
+def prefixed(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A label of a NodeFeatureRule without a prefix.
+
+    Node feature discovery puts feature.node.kubernetes.io/ before it, for now: a selector for the bare name finds
+    nothing (bug-reports.md B28).
+
+    Bad:
+        extraObjects:
+        - apiVersion: nfd.k8s-sigs.io/v1alpha1
+          kind: NodeFeatureRule
+          metadata: {name: gpus}
+          spec:
+            rules:
+            - name: gpus
+              labels: {gpu: "1"}
+              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
+
+    Good:
+        extraObjects:
+        - apiVersion: nfd.k8s-sigs.io/v1alpha1
+          kind: NodeFeatureRule
+          metadata: {name: gpus}
+          spec:
+            rules:
+            - name: gpus
+              labels: {feature.node.kubernetes.io/gpu: "1"}
+              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
+    """
+    for path, found in rules_of(spec):
+        labels = found.get("labels")
+        for key in labels if isinstance(labels, dict) else ():
+            if "/" not in str(key):
+                yield Hit(
+                    dotted((*path, "labels", key)),
+                    f"nodes get the label {nfd.default_prefix()}/{key}, not {key}",
+                    "node feature discovery puts the prefix before labels without one; later versions may stop to",
+                    f"write {nfd.default_prefix()}/{key}, or use a domain of your own",
+                    key=True,
+                )

@@ -1,0 +1,272 @@
+"""Rules about what the API server, or the kubelet, refuses in an object although its schema lets it pass.
+
+They hold for whatever is rendered, and are the last guard: a value of the policy that could bring one of these about
+has a type that refuses it while reading. What they find is in objects of extraObjects, or in names and labels that are
+made of several values. Sources: apimachinery's and the API server's validation packages (k8s.io/apimachinery/pkg/util/
+validation, k8s.io/kubernetes/pkg/apis/*/validation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from ...model import ANNOTATIONS_LIMIT, INT32, Body, Path, Resource, annotations_size, dotted, has_credentials, masked
+from ...policy.language.forms import Form
+from ...policy.language.types import DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
+from ..rule import Hit, rule
+from .pods import containers
+
+RBAC = "rbac.authorization.k8s.io"
+LABELS_AS_NAMES = ("Namespace", "Service")
+"""Kinds whose objects have a DNS label as their name."""
+REFUSED = "the API server refuses the object"
+OWN_NUMBERS = ("CustomResourceDefinition",)
+"""Kinds with numbers of somebody else in them: the defaults and bounds of a schema."""
+WIDE = frozenset(
+    (
+        *("activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "generation"),
+        *("observedGeneration", "startingDeadlineSeconds", "terminationGracePeriodSeconds", "tolerationSeconds"),
+    )
+)
+"""Fields with whole numbers of 64 bits in kinds of Kubernetes itself. All others have 32; users and groups, which have
+64 in the schema, are held to 31 by the API server."""
+AMOUNTS = frozenset(
+    (
+        *("allocatable", "averageValue", "capacity", "default", "defaultRequest", "divisor", "hard", "limits", "max"),
+        *("maxLimitRequestRatio", "min", "parameters", "podFixed", "requests", "sizeLimit", "storage", "used", "value"),
+    )
+)
+"""Fields with quantities in or below them, or with what somebody else reads: no numbers of the API."""
+PORTS = frozenset(("containerPort", "port", "targetPort"))
+PORTS_OR_NONE = frozenset(("hostPort", "nodePort", "healthCheckNodePort"))
+"""Fields with ports, in the second 0 for none."""
+
+
+@rule("GPU811", "error", over="object")
+def names_and_labels(resource: Resource) -> Iterator[Hit]:
+    """A name, label or annotation that the API server refuses.
+
+    Names are lower-case DNS names (those of RBAC may be more), labels have 63 characters at most, and all annotations
+    of an object have 256 KiB together. Schemas only say that these are texts.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: My_Settings}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: my-settings}
+    """
+    group = resource.group
+    if group != RBAC:
+        form = DNS_LABEL if group == "" and resource.kind in LABELS_AS_NAMES else DNS_SUBDOMAIN
+        yield from _held(resource, ("metadata", "name"), resource.name, form)
+    for path, meta in _metadata(resource.body, ()):
+        yield from _labels(resource, (*path, "labels"), meta.get("labels"))
+        yield from _annotations(resource, (*path, "annotations"), meta.get("annotations"))
+
+
+def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The metadata of an object and of the templates in it, with their places."""
+    if not isinstance(value, Mapping):
+        return
+    if isinstance(value.get("metadata"), Mapping):
+        yield (*path, "metadata"), value["metadata"]
+    for key in ("spec", "template", "jobTemplate"):
+        yield from _metadata(value.get(key), (*path, key))
+
+
+def _labels(resource: Resource, path: Path, labels: Any) -> Iterator[Hit]:
+    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+        yield from _held(resource, (*path, key), key, LABEL_KEY)
+        if isinstance(value, str):
+            yield from _held(resource, (*path, key), value, LABEL_VALUE.or_empty())
+
+
+def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[Hit]:
+    found = annotations if isinstance(annotations, Mapping) else {}
+    for key in found:
+        yield from _held(resource, (*path, key), key.lower(), LABEL_KEY)
+    size = annotations_size({key: value for key, value in found.items() if isinstance(value, str)})
+    if size > ANNOTATIONS_LIMIT:
+        what = f"{_who(resource)}: the annotations have {size} bytes, and {ANNOTATIONS_LIMIT} are allowed"
+        yield Hit(dotted(path), what, REFUSED, "put what is long into a ConfigMap")
+
+
+def _held(resource: Resource, path: Path, value: str, form: Form) -> Iterator[Hit]:
+    """A hit where VALUE, which stands at PATH, is none of FORM."""
+    try:
+        form.check(value)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        remedy = str(context.get("remedy") or f"write {form.rule}")
+        yield Hit(dotted(path), f"{_who(resource)}: {context.get('what')}", REFUSED, remedy)
+
+
+def _who(resource: Resource) -> str:
+    return f"{resource.kind} {resource.name}"
+
+
+@rule("GPU812", "error", over="object")
+def numbers(resource: Resource) -> Iterator[Hit]:
+    """A number that its field can't hold.
+
+    Most whole numbers of the API have 32 bits, and the API server can't read a larger one. Ports are 1 to 65535. A
+    startup or liveness probe succeeds once or not: its successThreshold is 1, and no number of a probe is negative.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Service
+          metadata: {name: probe}
+          spec: {ports: [{name: metrics, port: 94000}]}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Service
+          metadata: {name: probe}
+          spec: {ports: [{name: metrics, port: 9400}]}
+    """
+    if not _of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
+        return
+    for path, number in _integers(resource.body, ()):
+        field = next((step for step in reversed(path) if isinstance(step, str)), "")
+        what = ""
+        if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
+            what, remedy = f"{dotted(path)} is {number}, which is no port", "write a number from 1 to 65535"
+        elif field not in WIDE and not -INT32 - 1 <= number <= INT32:
+            what, remedy = f"{dotted(path)} is {number}, and the field has 32 bits", f"write {INT32} or less"
+        if what:
+            yield Hit(dotted(path), f"{_who(resource)}: {what}", REFUSED, remedy)
+    for path, container in containers(resource.body):
+        for probe, least in (("startupProbe", 1), ("livenessProbe", 1), ("readinessProbe", 0)):
+            yield from _probe(resource, (*path, probe), container.get(probe), once=bool(least))
+
+
+def _of_kubernetes(resource: Resource) -> bool:
+    """Whether the object is of an API of Kubernetes itself: what numbers mean in others, their schemas say."""
+    return "." not in resource.group or resource.group.endswith(".k8s.io")
+
+
+def _integers(value: Any, path: Path) -> Iterator[tuple[Path, int]]:
+    """The whole numbers in VALUE, with their places."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in AMOUNTS or (key == "value" and not path):  # of a PriorityClass
+                yield from _integers(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _integers(item, (*path, index))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield path, value
+
+
+def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterator[Hit]:
+    for name, number in probe.items() if isinstance(probe, Mapping) else ():
+        if not isinstance(number, int) or isinstance(number, bool):
+            continue
+        what = ""
+        if number < 0 and name != "terminationGracePeriodSeconds":
+            what, remedy = f"{name} is {number}", "write a number from 1 on, or leave it out"
+        elif once and name == "successThreshold" and number > 1:
+            what, remedy = (
+                f"successThreshold is {number} in a probe that restarts the container",
+                "leave it out: it is 1",
+            )
+        if what:
+            yield Hit(dotted((*path, name)), f"{_who(resource)}: {what}", REFUSED, remedy)
+
+
+@rule("GPU813", "error", over="object")
+def of_containers(resource: Resource) -> Iterator[Hit]:
+    """An image, a variable or an argument that no container can have.
+
+    An image that is no reference is never pulled (InvalidImageName), and a variable with an impossible name is refused.
+    NUL ends every text of a process: a container with one in a variable or argument doesn't start.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec: {containers: [{name: main, image: "registry.example.com/Probe:1"}]}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec: {containers: [{name: main, image: "registry.example.com/probe:1"}]}
+    """
+    for path, container in containers(resource.body):
+        image = container.get("image")
+        if isinstance(image, str) and image:
+            yield from _held(resource, (*path, "image"), image, IMAGE)
+        for key in ("command", "args"):
+            texts = container.get(key)
+            for index, text in enumerate(texts if isinstance(texts, list) else ()):
+                yield from _without_nul(resource, (*path, key, index), text)
+        entries = container.get("env")
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict):
+                if isinstance(entry.get("name"), str):
+                    yield from _held(resource, (*path, "env", index, "name"), entry["name"], ENV_NAME)
+                yield from _without_nul(resource, (*path, "env", index, "value"), entry.get("value"))
+
+
+def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
+    if isinstance(text, str) and "\0" in text:
+        what = f"{_who(resource)}: {dotted(path)} has a NUL in it"
+        yield Hit(dotted(path), what, "the container doesn't start", "leave out the NUL")
+
+
+@rule("GPU814", "error", over="object")
+def password_in_an_address(resource: Resource) -> Iterator[Hit]:
+    """An address with a password in it.
+
+    What is rendered is committed to Git, where everybody who may read the repository reads it, and the object in the
+    cluster is no Secret. A variable such as $(PASSWORD) in the place of the password is fine.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: package-sources}
+          data: {gpu.list: "deb https://reader:secret@packages.example.com/ubuntu jammy main"}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: package-sources}
+          data: {gpu.list: "deb https://packages.example.com/ubuntu jammy main"}
+    """
+    for path, text in _texts(resource.body, ()):
+        if has_credentials(text):
+            line = next(line for line in text.splitlines() if has_credentials(line))
+            yield Hit(
+                dotted(path),
+                f"{_who(resource)}: {dotted(path)} has an address with a password in it: {masked(line.strip())[:120]}",
+                "dist/ is committed and reviewed: the password is known to everybody who may read the repository",
+                "put it into a Secret that a secrets operator creates, and change the password if it was committed",
+            )
+
+
+def _texts(value: Body | list[Any] | Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """The texts in VALUE that may hold an address with a user, with their places."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+    elif isinstance(value, str) and "@" in value:
+        yield path, value

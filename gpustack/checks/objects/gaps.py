@@ -1,0 +1,264 @@
+"""What is named in a render and not there: the other half of references.py, and the rules over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..rule import Hit, rule
+from .references import ANYWHERE, Needed, Provided
+
+if TYPE_CHECKING:
+    from ..subjects import Render
+
+BUILT_IN = {
+    ("PriorityClass", "system-node-critical"),
+    ("PriorityClass", "system-cluster-critical"),
+    ("ServiceAccount", "default"),
+    ("ConfigMap", "kube-root-ca.crt"),
+    *(("ClusterRole", name) for name in ("cluster-admin", "admin", "edit", "view")),
+}
+"""What every cluster has, or every namespace of it."""
+
+PLATFORM = ("kube-", "openshift-")
+"""Namespaces of the cluster itself begin with these: what is in them is the platform's to know."""
+
+SELECTABLE = {
+    **dict.fromkeys(("Pod", "DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"), "Pods"),
+    "Service": "Services",
+}
+"""What a reference of a kind may be selected as."""
+
+Identity = tuple[str, str, str]
+"""Kind, namespace ("" for none) and name."""
+
+
+class Gap(NamedTuple):
+    """An object that somebody names (BY) and that is not there; with KEY, it is there and has only KEYS."""
+
+    kind: str
+    namespace: str
+    name: str
+    by: str
+    key: str = ""
+    keys: Sequence[str] = ()
+
+
+class Gaps(NamedTuple):
+    """What is missing: objects and keys that are named, and things that are selected by their labels.
+
+    `idle` are the positions of references that nothing names.
+    """
+
+    named: list[Gap]
+    selected: list[Needed]
+    idle: Sequence[int] = ()
+
+
+@rule("GPU201", "error", over="render")
+def no_object(render: Render) -> Iterator[Hit]:
+    """An object that something names does not exist.
+
+    A pod that names a missing ConfigMap waits for it without end, and a binding to a missing ServiceAccount grants
+    nothing; neither is an error to the API server. An object exists when it is rendered, or when the policy says under
+    `references` that somebody else creates it.
+
+    Bad:
+        toolkit: {imagePullSecrets: [registry]}
+
+    Good:
+        toolkit: {imagePullSecrets: [registry]}
+        references: [{kind: Secret, name: registry}]
+    """
+    own = render.spec.cluster.namespace
+    for gap in render.gaps.named:
+        if not gap.key:
+            elsewhere = f", namespace: {gap.namespace}" if gap.namespace not in {"", own} else ""
+            yield Hit(
+                "spec.references",
+                f"{gap.kind} {gap.name!r} does not exist" + (f" in {gap.namespace}" if elsewhere else ""),
+                f"{gap.by} names it, and it is neither rendered nor listed under spec.references; the pod "
+                "or binding would wait for it",
+                "add it to spec.extraObjects, or, if something else creates it, to spec.references: "
+                f"{{kind: {gap.kind}, name: {gap.name}{elsewhere}}}",
+            )
+
+
+@rule("GPU202", "error", over="render")
+def no_key(render: Render) -> Iterator[Hit]:
+    """A ConfigMap or Secret lacks a key that something uses.
+
+    The pod that takes a variable or a file from the key does not start.
+
+    Bad:
+        devicePlugin: {config: {name: plugin, default: shared}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: plugin}
+          data: {exclusive: "version: v1"}
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: reader}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/reader:1
+              env: [{name: CONFIG, valueFrom: {configMapKeyRef: {name: plugin, key: shared}}}]
+
+    Good:
+        devicePlugin: {config: {name: plugin, default: exclusive}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: plugin}
+          data: {exclusive: "version: v1"}
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: reader}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/reader:1
+              env: [{name: CONFIG, valueFrom: {configMapKeyRef: {name: plugin, key: exclusive}}}]
+    """
+    for gap in render.gaps.named:
+        if gap.key:
+            yield Hit(
+                "spec.references",
+                f"{gap.kind} {gap.name!r} has no key {gap.key!r}",
+                f"{gap.by} uses it; the object has only {', '.join(gap.keys) or 'no keys'}",
+                f"add the key to the {gap.kind}, or to its `keys` under spec.references",
+            )
+
+
+@rule("GPU203", "error", over="render")
+def nothing_selected(render: Render) -> Iterator[Hit]:
+    """A selector matches nothing.
+
+    A Service without pods and a ServiceMonitor without a Service, or with the name of a port that the Service lacks, do
+    nothing and say nothing.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Service
+          metadata: {name: exporter}
+          spec:
+            selector: {app: dcgm-exporter}
+            ports: [{name: metrics, port: 9400}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Service
+          metadata: {name: exporter}
+          spec:
+            selector: {app: nvidia-dcgm-exporter}
+            ports: [{name: metrics, port: 9400}]
+    """
+    for item in render.gaps.selected:
+        what, kind = ("pods", "DaemonSet") if item.kind == "Pods" else ("Service", "Service")
+        yield Hit(
+            "spec.extraObjects",
+            f"{item.by} of {', '.join(item.keys or []) or 'any label'} selects no {what} of this render",
+            "it would silently do nothing",
+            "correct the selector or port name; if something else creates what it selects, add that to "
+            f"spec.references: {{kind: {kind}, name: ...}}",
+        )
+
+
+@rule("GPU205", "note", over="render")
+def reference_without_use(render: Render) -> Iterator[Hit]:
+    """An entry of `references` that nothing in the render names.
+
+    It may be misspelt, or left over. What tenants' manifests name (`gpustack lint --workloads`) may stand there too.
+
+    Bad:
+        toolkit: {imagePullSecrets: [registry]}
+        references: [{kind: Secret, name: registry}, {kind: Secret, name: registry-old}]
+
+    Good:
+        toolkit: {imagePullSecrets: [registry]}
+        references: [{kind: Secret, name: registry}]
+    """
+    for position in render.gaps.idle:
+        reference = render.spec.references[position]
+        yield Hit(
+            f"spec.references[{position}]",
+            f"nothing names the {reference.kind} {reference.name!r}",
+            "an entry says that something which is named exists; this one changes nothing",
+            "correct its kind, name or namespace, or leave it out",
+        )
+
+
+def missing(
+    have: Iterable[Provided], need: Iterable[Needed], references: Iterable[Mapping[str, Any]], namespace: str
+) -> Gaps:
+    """What is named and not there; what many name is one gap.
+
+    REFERENCES are the policy's; without a namespace they mean NAMESPACE, the stack's own.
+    """
+    exact: dict[Identity, list[str] | None] = {}
+    sets: dict[tuple[str, str], list[set[str]]] = {}
+    for there in have:
+        if there.kind in {"Pods", "Services"}:
+            sets.setdefault((there.kind, there.namespace), []).append(set(there.keys or []))
+        else:
+            exact[there.kind, there.namespace, there.name] = there.keys
+    unseen: set[tuple[str, str]] = set()
+    references, need = list(references), list(need)
+    for reference in references:
+        own = reference.get("namespace") or namespace
+        unseen.add((SELECTABLE.get(reference["kind"], ""), own))
+        for where in (own, ""):
+            exact.setdefault((reference["kind"], where, reference["name"]), reference.get("keys") or None)
+    absent: dict[tuple[Identity, str], list[str]] = {}
+    unselected: list[Needed] = []
+    for item in need:
+        if item.kind in {"Pods", "Services"}:
+            if not selects(item, sets, unseen):
+                unselected.append(item)
+        elif not item.optional and not built_in(item):
+            identity = (item.kind, item.namespace, item.name)
+            for key in lacking(item.keys or [], exact, identity):
+                absent.setdefault((identity, key), []).append(item.by)
+    named = []
+    for (identity, key), named_by in absent.items():
+        by = named_by[0] + (f" (and {len(named_by) - 1} more)" if len(named_by) > 1 else "")
+        named.append(Gap(*identity, by, key, exact.get(identity) or ()))
+    used = {(item.kind, item.name, item.namespace) for item in need}
+    idle = [
+        position
+        for position, reference in enumerate(references)
+        if reference["kind"] not in SELECTABLE
+        and not {
+            (reference["kind"], reference["name"], where) for where in (reference.get("namespace") or namespace, "")
+        }
+        & used
+    ]
+    return Gaps(named, unselected, idle)
+
+
+def built_in(item: Needed) -> bool:
+    """Whether ITEM is in every cluster, or in a namespace of the platform's own."""
+    if item.kind == "ClusterRole" and item.name.startswith("system:"):
+        return True
+    return (item.kind, item.name) in BUILT_IN or item.namespace.startswith(PLATFORM)
+
+
+def selects(item: Needed, sets: Mapping[tuple[str, str], list[set[str]]], unseen: set[tuple[str, str]]) -> bool:
+    """Whether the selector ITEM finds something, or may find something of a reference, whose labels nobody knows."""
+    wanted = set(item.keys or [])
+    spaces = {where for kind, where in {*sets, *unseen} if kind == item.kind and item.namespace in {where, ANYWHERE}}
+    return any((item.kind, where) in unseen for where in spaces) or any(
+        wanted <= labels for where in spaces for labels in sets.get((item.kind, where), [])
+    )
+
+
+def lacking(keys: Iterable[str], exact: Mapping[Identity, list[str] | None], identity: Identity) -> list[str]:
+    """What of the object IDENTITY is not there: the KEYS that it lacks, or "" for the object itself."""
+    if identity not in exact:
+        return [""]
+    known = exact[identity]
+    return [] if known is None else sorted(set(keys) - set(known))

@@ -1,0 +1,137 @@
+"""Rules about how images are named: by a tag, by a digest, and by a pin that pins nothing.
+
+Sections of the policy can't name an image without a tag (GPU040), so that is about `extraObjects` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog._lookup import nearest
+from ...model import Body, Resource, dotted
+from ...policy.language import images
+from ..platforms.mirrors import references
+from ..rule import Hit, rule
+from .image_uses import uses
+from .pods import FOREIGN
+
+if TYPE_CHECKING:
+    from ..subjects import Render, Written
+
+
+@rule("GPU114", "warning", over="object")
+def image_without_tag(resource: Resource) -> Iterator[Hit]:
+    """An image with neither tag nor digest.
+
+    Container runtimes then pull :latest: what runs depends on the day on which a node pulled it, and no review sees the
+    change.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec: {containers: [{name: main, image: registry.example.com/probe}]}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec: {containers: [{name: main, image: "registry.example.com/probe:1"}]}
+    """
+    for reference, use in uses(resource.body):
+        if not images.is_tagged(reference):
+            yield Hit(
+                use.place,
+                f"{use.object}: the image {reference} has neither tag nor digest",
+                "container runtimes pull whatever :latest is at the moment, so nodes may run different ones",
+                f"put the tag or the digest behind it: {reference}:1.0",
+            )
+
+
+@rule("GPU115", "warning", over="render")
+def by_tag_alone(render: Render) -> Iterator[Hit]:
+    """An image by its tag alone in a cluster whose images are by digest.
+
+    `cluster.imageDigests`, which `gpustack lock --layer` writes, pins the images of this cluster, and this one isn't
+    among them: it is newer than the lock, or it is in `extraObjects`, which are rendered as they are written. Whoever
+    moves its tag changes what the cluster runs.
+
+    Bad:
+        cluster:
+          kubernetesVersion: "1.34"
+          imageDigests:
+            registry.example.com/probe:1: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+
+    Good:
+        cluster: {kubernetesVersion: "1.34"} # with `extends: [locked-images]`, of a lock that is new
+    """
+    if not render.spec.cluster.imageDigests:
+        return
+    ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
+    found = sorted({reference for body in ours for reference, _ in tagged(body)})
+    if found:
+        yield Hit(
+            "spec.cluster.imageDigests",
+            f"rendered by tag alone, and not by digest: {', '.join(found)}",
+            "spec.cluster.imageDigests pins other images of this cluster; who moves these tags changes what it runs",
+            "run `gpustack lock --layer` and commit it, or add their digests to spec.cluster.imageDigests",
+        )
+    for index, body in enumerate(render.spec.extraObjects):
+        for reference, place in tagged(body):
+            yield Hit(
+                f"{dotted(('spec', 'extraObjects', index))}.{place}",
+                f"{reference} is named by tag alone, and not by digest",
+                "spec.cluster.imageDigests pins images of this cluster, but extraObjects stay as they are written",
+                f"write the digest behind it: {reference}@sha256:...; `gpustack lock` finds it out",
+            )
+
+
+def tagged(body: Body) -> Iterator[tuple[str, str]]:
+    """The images in BODY that have a tag and no digest, with their places."""
+    for reference, use in uses(body):
+        if images.is_tagged(reference) and not images.digest_of(reference):
+            yield reference, use.place
+
+
+@rule("GPU116", "warning", over="origins")
+def pin_of_nothing(written: Written) -> Iterator[Hit]:
+    """A digest for an image that the policy doesn't name.
+
+    `cluster.imageDigests` has images as the manifests name them: with their mirror (`cluster.registryMap`), their tag,
+    and of drivers the tag's system. An entry for anything else pins nothing, and the image that was meant stays by its
+    tag. Only what the cluster's own file sets is reported: the layer of `gpustack lock` has the images of all clusters,
+    and `gpustack lock --check` tells which of them nobody needs.
+
+    Bad:
+        cluster:
+          kubernetesVersion: "1.34"
+          imageDigests:
+            nvcr.io/nvidia/gpu-operator:v1: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+
+    Good:
+        cluster:
+          kubernetesVersion: "1.34"
+          imageDigests:
+            nvcr.io/nvidia/gpu-operator:v26.7.0: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+    """
+    cluster = written.spec.cluster
+    own = [str(path[2]) for path in written.merged.own if path[:2] == ("cluster", "imageDigests") and len(path) == 3]
+    if not own:
+        return
+    known = sorted({images.mirrored(reference, cluster.registryMap) for reference in references(written.spec)})
+    for name in own:
+        if any(name == each or name.startswith(f"{each}-") for each in known):
+            continue
+        near = nearest(name, known)
+        yield Hit(
+            dotted(("spec", "cluster", "imageDigests", name)),
+            f"no image of the policy is {name}, so nothing is pinned to this digest",
+            "entries are by the whole reference as manifests name it, mirror and tag included; images in "
+            "spec.extraObjects have their digest where they are written",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "`gpustack images` lists what there is: correct it, or leave it out",
+        )

@@ -1,0 +1,188 @@
+"""Rules about single pods that the API server refuses: requests beside limits, names that stand twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from ...model import Body, Path, Resource, dotted
+from ...text.quantities import size
+from ..rule import Hit, rule
+from .references import pod_template
+
+FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
+"""Origins of objects that the policy brings along."""
+
+
+def pod_steps(body: Body) -> Path:
+    """Where the pod's spec is in a workload."""
+    if body["kind"] == "CronJob":
+        return ("spec", "jobTemplate", "spec", "template", "spec")
+    return ("spec",) if body["kind"] == "Pod" else ("spec", "template", "spec")
+
+
+def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The containers of a workload with their places in BODY; none of what is no workload."""
+    template = pod_template(body)
+    pod = template.get("spec") if template is not None else None
+    for key in ("initContainers", "containers"):
+        found = pod.get(key) if isinstance(pod, dict) else None
+        for index, container in enumerate(found if isinstance(found, list) else []):
+            if isinstance(container, dict):
+                yield (*pod_steps(body), key, index), container
+
+
+@rule("GPU807", "error", over="object")
+def requests_and_limits(resource: Resource) -> Iterator[Hit]:
+    """A container whose requests and limits the API server refuses.
+
+    No request may be above its limit, and for GPUs the two must be equal. (What pods of extraObjects ask for is told by
+    GPU702, as for tenants.)
+
+    Bad:
+        dcgmExporter: {resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}
+
+    Good:
+        dcgmExporter: {resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}
+    """
+    if resource.origin in FOREIGN:
+        return
+    for path, container in containers(resource.body):
+        for key, what, why, remedy in wrong_amounts(container):
+            whose = f"container {container.get('name')} of {resource.kind} {resource.name}"
+            yield Hit(dotted((*path, "resources", *key)), f"{whose}: {what}", why, remedy)
+
+
+def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
+    """The place below `resources`, what, why and remedy of what the API server refuses in CONTAINER."""
+    malformed = list(_malformed(container))
+    yield from malformed
+    told = {steps[-1] for steps, *_ in malformed if len(steps) == 2}
+    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
+    for name, amount in requests.items():
+        if name in told:
+            continue
+        extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
+        if extended and name not in limits:
+            why = "the API server refuses the pod: a resource that can't be overcommitted needs a limit"
+            yield ("requests", name), f"{name} is requested without a limit", why, f"write it under limits: {amount}"
+        elif extended and _size(amount) != _size(limits[name]):
+            why = "the API server refuses the pod: the two must be equal for what can't be overcommitted"
+            what = f"{name}: the request is {amount}, the limit {limits[name]}"
+            yield ("requests", name), what, why, "write the limit alone"
+        elif name in limits and _size(amount) > _size(limits[name]):
+            what = f"{name}: the request {amount} is above the limit {limits[name]}"
+            yield ("requests", name), what, "the API server refuses the pod", "lower the request, or raise the limit"
+
+
+def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
+    """As `wrong_amounts`: what is no amount at all, whether of a request or of a limit."""
+    resources, why = container.get("resources"), "the API server refuses the pod"
+    if not isinstance(resources, dict | None):
+        yield (), f"resources is {sort_of(resources)}, not a mapping", why, "write limits and requests below it"
+        return
+    for part in ("requests", "limits"):
+        amounts = (resources or {}).get(part)
+        if not isinstance(amounts, dict | None):
+            yield (
+                (part,),
+                f"{part} is {sort_of(amounts)}, not a mapping",
+                why,
+                "write a resource and an amount below it",
+            )
+            continue
+        for name, amount in (amounts or {}).items():
+            number = _read(amount)
+            extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
+            if number is None:
+                what = f"{name}: {sort_of(amount)} is no quantity"
+                yield (
+                    (part, name),
+                    what,
+                    why,
+                    "write a whole number" if extended else "write a number such as 500m or 2Gi",
+                )
+            elif number < 0:
+                yield (part, name), f"{name}: {amount} is negative", why, "write 0 or more, or leave it out"
+            elif extended and number % 1:
+                what = f"{name}: {amount} is no whole number"
+                yield (part, name), what, f"{why}: these can't be divided", "write a whole number"
+
+
+def sort_of(value: Any) -> str:
+    """What VALUE is, in words; a single value as it is, if it isn't too long."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
+    resources = container.get("resources")
+    found = resources.get(part) if isinstance(resources, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def amount_of(amount: Any) -> int:
+    """AMOUNT as a whole number, 0 for what is none."""
+    return int(_read(amount) or 0)
+
+
+def _size(amount: Any) -> Fraction:
+    return _read(amount) or Fraction(0)
+
+
+def _read(amount: Any) -> Fraction | None:
+    """How much AMOUNT is: nothing for null, as to the API server; None for what is no quantity."""
+    try:
+        return Fraction(0) if amount is None else size(amount)
+    except ValueError:
+        return None
+
+
+@rule("GPU808", "error", over="object")
+def name_twice(resource: Resource) -> Iterator[Hit]:
+    """A name that stands twice in a list of a pod.
+
+    Variables, volumes, containers and mounts are told apart by their names or paths. A server-side apply refuses a list
+    with one twice; without it, the last variable wins and other lists are refused.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              env: [{name: LEVEL, value: "1"}, {name: LEVEL, value: "2"}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: probe}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/probe:1
+              env: [{name: LEVEL, value: "2"}]
+    """
+    for path, container in containers(resource.body):
+        for key, by in (("env", "name"), ("volumeMounts", "mountPath")):
+            items = container.get(key)
+            seen: set[str] = set()
+            for index, item in enumerate(items if isinstance(items, list) else []):
+                name = item.get(by) if isinstance(item, dict) else None
+                if not isinstance(name, str):
+                    continue
+                if name in seen:
+                    yield Hit(
+                        dotted((*path, key, index)),
+                        f"{name} stands twice under {key} of container {container.get('name')}",
+                        "a server-side apply refuses the object",
+                        "delete one of the two",
+                    )
+                seen.add(name)

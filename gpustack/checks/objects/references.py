@@ -1,0 +1,173 @@
+"""Does everything that a resource names exist?
+
+A pod that names a missing ConfigMap waits forever in ContainerCreating, a binding to a missing ServiceAccount grants
+nothing, a ServiceMonitor whose port is misspelt scrapes nothing: none of it is an error to the API server. So every
+name is looked up in the render and in the policy's `references`.
+
+`provided` and `needed` look at one body each, so that their answers can be kept with the body; gaps.py joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...model import Body
+from ..dra import claims
+
+INJECTED = "config.openshift.io/inject-trusted-cabundle"
+"""The label of a ConfigMap that OpenShift fills: its keys are not known here."""
+
+ACCOUNT_USER = "system:serviceaccount:"
+ANYWHERE = "*"
+
+
+class Provided(NamedTuple):
+    """An object that exists: KEYS are the keys of a ConfigMap or Secret, the ports of a Service, or the pod labels of a
+    workload as "key=value"; None = not known."""
+
+    kind: str
+    namespace: str
+    name: str
+    keys: list[str] | None = None
+
+
+class Needed(NamedTuple):
+    """An object that somebody names.
+
+    BY says who and where; with KEYS, these must be in it (for the kind Pods: labels).
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    by: str
+    keys: list[str] | None = None
+    optional: bool = False
+
+
+def provided(body: Body) -> Iterator[Provided]:
+    """What the existence of BODY satisfies."""
+    kind, meta = body["kind"], body["metadata"]
+    namespace, keys = meta.get("namespace", ""), None
+    if kind in {"ConfigMap", "Secret"} and INJECTED not in meta.get("labels", {}):
+        keys = sorted({*body.get("data", {}), *body.get("binaryData", {}), *body.get("stringData", {})})
+    elif kind == "Service":
+        keys = [str(port.get("name", port["port"])) for port in body.get("spec", {}).get("ports", [])]
+    yield Provided(kind, namespace, meta["name"], keys)
+    if claims.made_of(body):
+        yield Provided("ResourceClaimTemplate", namespace, claims.made_of(body))
+    template = pod_template(body)
+    if template is not None:
+        labels = template.get("metadata", {}).get("labels", {})
+        yield Provided("Pods", namespace, meta["name"], [f"{key}={value}" for key, value in labels.items()])
+    if kind == "Service":
+        labels = meta.get("labels", {})
+        ports = [f"port:{name}" for name in keys or []]
+        yield Provided(
+            "Services", namespace, meta["name"], [*(f"{key}={value}" for key, value in labels.items()), *ports]
+        )
+
+
+def pod_template(body: Body) -> Body | None:
+    """The pod template of a workload (the body itself for a Pod), or None for anything else."""
+    if body["kind"] == "Pod":
+        return body
+    spec = body.get("spec", {})
+    for step in ("jobTemplate", "spec") if body["kind"] == "CronJob" else ():
+        spec = spec.get(step) if isinstance(spec, dict) else None
+    template = spec.get("template") if isinstance(spec, dict) else None
+    return template if isinstance(template, dict) and "spec" in template else None
+
+
+def needed(body: Body) -> Iterator[Needed]:
+    """Every object that BODY names."""
+    kind, meta = body["kind"], body["metadata"]
+    namespace, by = meta.get("namespace", ""), f"{body['kind']}/{meta['name']}"
+    template = pod_template(body)
+    if template is not None:
+        yield from pod_needs(template.get("spec", {}), namespace, by)
+    for name in claims.named_by(body):
+        yield Needed(name.kind, name.namespace, name.name, f"{by}: {name.where}")
+    if kind in {"RoleBinding", "ClusterRoleBinding"}:
+        role = body["roleRef"]
+        where = namespace if role["kind"] == "Role" else ""
+        yield Needed(role["kind"], where, role["name"], f"{by}: roleRef")
+        for subject in body.get("subjects", []):
+            if subject["kind"] == "ServiceAccount":
+                yield Needed("ServiceAccount", subject.get("namespace", namespace), subject["name"], f"{by}: subjects")
+    elif kind == "Service" and body.get("spec", {}).get("selector"):
+        yield Needed(
+            "Pods",
+            namespace,
+            "",
+            f"{by}: selector",
+            [f"{key}={value}" for key, value in body["spec"]["selector"].items()],
+        )
+    elif kind == "ServiceMonitor":
+        yield from monitor_needs(body, namespace, by)
+    elif kind == "SecurityContextConstraints":
+        for user in body.get("users", []):
+            prefix, _, account = user.rpartition(":")
+            if prefix.startswith(ACCOUNT_USER):
+                yield Needed("ServiceAccount", prefix.removeprefix(ACCOUNT_USER), account, f"{by}: users")
+
+
+def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The Services, and their ports, that a ServiceMonitor selects."""
+    spec = body["spec"]
+    labels = [f"{key}={value}" for key, value in spec.get("selector", {}).get("matchLabels", {}).items()]
+    spaces = spec.get("namespaceSelector", {})
+    for where in [ANYWHERE] if spaces.get("any") else spaces.get("matchNames", [namespace]):
+        for endpoint in spec.get("endpoints", []):
+            port = [f"port:{endpoint['port']}"] if "port" in endpoint else []
+            yield Needed("Services", where, "", f"{by}: selector and port", [*labels, *port])
+
+
+def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """What a PodSpec names."""
+    for key, kind, where in (
+        ("serviceAccountName", "ServiceAccount", namespace),
+        ("runtimeClassName", "RuntimeClass", ""),
+        ("priorityClassName", "PriorityClass", ""),
+    ):
+        if spec.get(key):
+            yield Needed(kind, where, spec[key], f"{by}: {key}")
+    for secret in spec.get("imagePullSecrets", []):
+        yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets")
+    for claim in claims.named_by_pod(spec, namespace):
+        yield Needed(claim.kind, claim.namespace, claim.name, f"{by}: {claim.where}")
+    for volume in spec.get("volumes", []):
+        yield from volume_needs(volume, namespace, f"{by}: volume {volume['name']}")
+    for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
+        yield from container_needs(container, namespace, f"{by}: container {container['name']}")
+
+
+def volume_needs(volume: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The ConfigMaps, Secrets and claims behind a volume."""
+    sources = [volume, *volume.get("projected", {}).get("sources", [])]
+    for source in sources:
+        for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
+            found = source.get(key)
+            if found:
+                items = [item["key"] for item in found.get("items", [])] or None
+                yield Needed(
+                    kind, namespace, found.get(name) or found.get("name", ""), by, items, bool(found.get("optional"))
+                )
+    if volume.get("persistentVolumeClaim"):
+        yield Needed("PersistentVolumeClaim", namespace, volume["persistentVolumeClaim"]["claimName"], by)
+
+
+def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed]:
+    """The ConfigMaps and Secrets that a container's environment is taken from."""
+    for source in container.get("envFrom", []):
+        for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            if key in source:
+                name, optional = source[key].get("name", ""), bool(source[key].get("optional"))
+                yield Needed(kind, namespace, name, f"{by}: envFrom", None, optional)
+    for entry in container.get("env", []):
+        for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+            found = entry.get("valueFrom", {}).get(key)
+            if found:
+                where, optional = f"{by}: env {entry['name']}", bool(found.get("optional"))
+                yield Needed(kind, namespace, found.get("name", ""), where, [found["key"]], optional)

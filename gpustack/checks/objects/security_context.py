@@ -1,0 +1,90 @@
+"""Rules about pods' security contexts that the API server refuses although their schema lets them pass.
+
+Seen by applying each value that the language takes to API servers of Kubernetes 1.34 to 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog._versions import numbers
+from ...model import Path, dotted
+from ..rule import Hit, rule
+from .pods import pod_steps
+from .references import pod_template
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+MOUNT_OPTION_SINCE = (1, 37)
+"""The API server takes MountOption from here on: the feature gate SELinuxMount is off before."""
+
+
+def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bool]]:
+    """The security contexts that SPEC gives pods: place, content, and whether the pods are on the host's network."""
+    own: list[tuple[Path, Any]] = [(("daemonsets",), spec.daemonsets)]
+    own += [(("drivers", index), driver) for index, driver in enumerate(spec.drivers)]
+    if spec.gpuCluster is not None:
+        own.append((("gpuCluster", "daemonsets"), spec.gpuCluster.daemonsets))
+    for steps, section in own:
+        if section is not None and section.podSecurityContext is not None:
+            content = section.podSecurityContext.model_dump(exclude_none=True)
+            yield ("spec", *steps, "podSecurityContext"), content, False
+    for index, body in enumerate(spec.extraObjects):
+        pod = (pod_template(body) or {}).get("spec")
+        content = pod.get("securityContext") if isinstance(pod, dict) else None
+        if isinstance(pod, dict) and isinstance(content, dict):
+            place = ("spec", "extraObjects", index, *pod_steps(body), "securityContext")
+            yield place, content, pod.get("hostNetwork") is True
+
+
+@rule("GPU815", "error")
+def mount_option(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pod asks for seLinuxChangePolicy MountOption where the API server does not take it.
+
+    Up to Kubernetes 1.36 the only value that the API server takes is Recursive, unless the feature gate SELinuxMount is
+    on.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.36"}
+        daemonsets: {podSecurityContext: {seLinuxChangePolicy: MountOption}}
+
+    Good:
+        cluster: {kubernetesVersion: "1.36"}
+        daemonsets: {podSecurityContext: {seLinuxChangePolicy: Recursive}}
+    """
+    version = spec.cluster.kubernetesVersion
+    if numbers(version)[:2] >= MOUNT_OPTION_SINCE:
+        return
+    for path, context, _ in contexts(spec):
+        if context.get("seLinuxChangePolicy") == "MountOption":
+            yield Hit(
+                dotted((*path, "seLinuxChangePolicy")),
+                f"MountOption needs Kubernetes 1.37, and the cluster has {version}",
+                "the API server refuses the pods",
+                "leave it out, or write Recursive",
+            )
+
+
+@rule("GPU816", "error")
+def host_process(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pod asks to run as Windows host processes, without the host's network.
+
+    The API server refuses it; and what NVIDIA's stack consists of runs on Linux.
+
+    Bad:
+        daemonsets: {podSecurityContext: {windowsOptions: {hostProcess: true}}}
+
+    Good:
+        daemonsets: {podSecurityContext: {windowsOptions: {hostProcess: false}}}
+    """
+    for path, context, host_network in contexts(spec):
+        windows = context.get("windowsOptions")
+        if isinstance(windows, dict) and windows.get("hostProcess") is True and not host_network:
+            yield Hit(
+                dotted((*path, "windowsOptions", "hostProcess")),
+                "host processes of Windows need hostNetwork: true in the pod",
+                "the API server refuses the pods",
+                "leave it out: these pods run on Linux" if path[1] != "extraObjects" else "add hostNetwork: true",
+            )

@@ -1,0 +1,140 @@
+"""Rules about what contradicts what the stack brings: a second node feature discovery, a namespace that refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...model import Body
+from ..rule import Hit, rule
+from .references import pod_template
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
+ENFORCE = "pod-security.kubernetes.io/enforce"
+STRICT = ("baseline", "restricted")
+INSTALLING = {"HelmRelease", "Application", "HelmChart"}
+"""Kinds whose objects make an engine install a chart."""
+
+
+@rule("GPU804", "error")
+def discovery_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Node feature discovery, which somebody else brings along as well.
+
+    Two installations label the same nodes, each removing what the other wrote, and fight over ports and CRDs. Many
+    operators bring one (bug-reports.md B27).
+
+    Bad:
+        nfd: {enabled: true}
+        references: [{kind: DaemonSet, name: node-feature-discovery-worker, namespace: node-feature-discovery}]
+
+    Good:
+        nfd: {enabled: false}
+        references: [{kind: DaemonSet, name: node-feature-discovery-worker, namespace: node-feature-discovery}]
+    """
+    if spec.nfd.enabled is False:
+        return
+    found = []
+    for index, reference in enumerate(spec.references):
+        if reference.kind in {"DaemonSet", "Deployment", "NodeFeatureDiscovery"} and NFD in _squeezed(
+            reference.kind, reference.name
+        ):
+            found.append((f"spec.references[{index}]", f"{reference.kind} {reference.name}"))
+    for index, body in enumerate(spec.extraObjects):
+        if _brings_nfd(body):
+            found.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
+    for path, what in found:
+        yield Hit(
+            path,
+            f"node feature discovery is there twice: {what}, and ours",
+            "two installations remove each other's labels, and fight over ports and CRDs",
+            "set spec.nfd.enabled: false; the other one must find PCI devices of class 03 by vendor, and allow labels "
+            "in nvidia.com",
+        )
+
+
+def _squeezed(kind: str, name: str) -> str:
+    return f"{NFD} {name}" if kind == "NodeFeatureDiscovery" else name.lower()
+
+
+def _brings_nfd(body: Body) -> bool:
+    """Whether BODY is a part of an installation of node feature discovery, or makes somebody install it."""
+    if body["kind"] == "NodeFeatureDiscovery":
+        return True
+    if body["kind"] in INSTALLING:
+        return f"'chart': '{NFD}'" in str(body.get("spec"))
+    return any(f"/{NFD}" in image for image in _images(body))
+
+
+def _images(body: Body) -> list[str]:
+    """The images of the pods in BODY."""
+    template = pod_template(body)
+    pod = template.get("spec") if template and isinstance(template.get("spec"), dict) else None
+    containers = pod.get("containers") if pod else None
+    images = (one.get("image") for one in (containers if isinstance(containers, list) else ()) if isinstance(one, dict))
+    return [image for image in images if isinstance(image, str)]
+
+
+@rule("GPU809", "error")
+def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A second device plugin for the same GPUs.
+
+    Each plugin registers nvidia.com/gpu with the kubelet, which believes the last one. Two of them hand out the same
+    GPUs to different pods (bug-reports.md B47).
+
+    Bad:
+        devicePlugin: {enabled: true}
+        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
+
+    Good:
+        devicePlugin: {enabled: false}
+        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
+    """
+    if spec.devicePlugin.enabled is False or spec.gpuCluster is not None:
+        return
+    found = []
+    for index, reference in enumerate(spec.references):
+        if reference.kind == "DaemonSet" and PLUGIN in reference.name.lower():
+            found.append((f"spec.references[{index}]", f"DaemonSet {reference.name}"))
+    for index, body in enumerate(spec.extraObjects):
+        charts = body["kind"] in INSTALLING and f"'chart': '{PLUGIN}'" in str(body.get("spec"))
+        if charts or any("/k8s-device-plugin:" in image for image in _images(body)):
+            found.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
+    for path, what in found:
+        yield Hit(
+            path,
+            f"two device plugins: {what}, and ours",
+            "each registers nvidia.com/gpu with the kubelet, and they hand out the same GPUs to different pods",
+            "remove the other one, or set spec.devicePlugin.enabled: false",
+        )
+
+
+@rule("GPU805", "error")
+def strict_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A namespace whose level of Pod Security refuses the stack's pods.
+
+    Driver, toolkit and device plugin are privileged. A namespace that enforces `baseline` or `restricted` takes none of
+    them (bug-reports.md B23). With psa.enabled, gpustack labels the stack's namespace.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Namespace
+          metadata: {name: gpu-operator, labels: {pod-security.kubernetes.io/enforce: baseline}}
+
+    Good:
+        psa: {enabled: true}
+    """
+    for index, body in enumerate(spec.extraObjects):
+        labels = body["metadata"].get("labels")
+        level = labels.get(ENFORCE) if isinstance(labels, dict) else None
+        if body["kind"] == "Namespace" and body["metadata"]["name"] == spec.cluster.namespace and level in STRICT:
+            yield Hit(
+                f'spec.extraObjects[{index}].metadata.labels["{ENFORCE}"]',
+                f"the namespace {spec.cluster.namespace} enforces {level}, which the stack's pods break",
+                "driver, toolkit and device plugin are privileged and mount folders of the node: the API server "
+                "refuses their pods, and DaemonSets stay at 0",
+                "leave the Namespace out of spec.extraObjects, and set spec.psa.enabled: true",
+            )

@@ -1,0 +1,133 @@
+"""Rules about versions of components that are known to be broken (catalog/data/faults.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import faults
+from ...cluster.ownership import in_charge
+from ...policy.language.cluster import on_openshift
+from ..drivers.node_drivers import POOLS, NodeDriver, joined, node_drivers, product_of, system_of
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...catalog.faults import Fault
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager")
+
+
+@rule("GPU414", "error")
+def broken_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A component's version can't work on this platform.
+
+    Versions of the container toolkit that leave containerd with a configuration it can't start from: v1.17.0 on k3s and
+    RKE2, v1.17 on k0s (bug-reports.md B03).
+
+    Bad:
+        cluster: {platform: rke2}
+        toolkit: {version: v1.17.0-ubuntu20.04}
+
+    Good:
+        cluster: {platform: rke2}
+        toolkit: {version: v1.20.0}
+    """
+    yield from _found(spec, "error")
+
+
+@rule("GPU415", "warning")
+def known_fault(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A component's version has a known fault that shows here.
+
+    Release notes and public issues name the versions, what is broken, and what to use instead.
+
+    Bad:
+        release: v26.3.1
+
+    Good:
+        release: v26.3.3
+    """
+    yield from _found(spec, "warning")
+
+
+@rule("GPU416", "note")
+def fault_that_depends(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A component's version has a limit that may show here.
+
+    Whether it does depends on settings of the node that a policy doesn't know.
+
+    Bad:
+        nodePools:
+        - {name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200, gpusPerNode: 4, sharing: {mig: {layout: {1g.23gb: 7}}}}
+
+    Good:
+        nodePools: [{name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200, gpusPerNode: 4}]
+    """
+    yield from _found(spec, "note")
+
+
+def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
+    for section in SECTIONS:
+        part = getattr(spec, section)
+        if not part.enabled:
+            continue
+        for fault in faults.faults_of(section, part.version or ""):
+            told = {entry.name for entry in part.env or ()}
+            if fault.severity == severity and not (fault.unless_env and told >= set(fault.unless_env)):
+                yield from _of_component(spec, fault, f"spec.{section}.version")
+    yield from joined(
+        (driver.pool, _hit(fault, driver.paths["version"], f" ({POOLS})"))
+        for driver in node_drivers(spec)
+        for fault in faults.faults_of("driver", driver.version)
+        if fault.severity == severity and _of_driver(spec, driver, fault.where)
+    )
+
+
+def _hit(fault: Fault, path: str, whose: str = "") -> Hit:
+    why = "it is a known fault of this version"
+    return Hit(path, fault.what + whose, why, f"use {fault.use}")
+
+
+def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[Hit]:
+    """The fault, where the cluster or one of its pools has what it needs to show."""
+    where = fault.where
+    if "platforms" in where and spec.cluster.platform not in where["platforms"]:
+        return
+    if "runtime" in where and not _runs(spec, where["runtime"]):
+        return
+    of_nodes = {"selinux", "systems", "host_driver"} & where.keys()
+    if not of_nodes or ("selinux" in where and on_openshift(spec.cluster)):
+        yield _hit(fault, path)
+    else:
+        pools = [pool for pool in spec.nodePools if _shows(spec, pool, where)]
+        yield from joined((pool, _hit(fault, path, f" ({POOLS})")) for pool in pools)
+
+
+def _runs(spec: ClusterPolicySpec, runtime: str) -> bool:
+    named = [spec.cluster.containerRuntime, *(pool.containerRuntime for pool in spec.nodePools)]
+    known = [name for name in named if name]
+    return not on_openshift(spec.cluster) and (not known or any(name.startswith(runtime) for name in known))
+
+
+def _shows(spec: ClusterPolicySpec, pool: NodePool, where: Mapping[str, Any]) -> bool:
+    system = system_of(pool)
+    if system is None or (where.get("host_driver") and (spec.driver.enabled or in_charge(spec))):
+        return False
+    major = f"{system.id}{system.version.partition('.')[0]}"
+    return (not where.get("selinux") or system.selinux) and major in where.get("systems", [major])
+
+
+def _of_driver(spec: ClusterPolicySpec, driver: NodeDriver, where: Mapping[str, Any]) -> bool:
+    product, mig = product_of(driver.pool), driver.pool.sharing.mig
+    if "products" in where and (product is None or product.driver not in where["products"]):
+        return False
+    if where.get("gds") and not spec.gds.enabled:
+        return False
+    if "mig" not in where:
+        return True
+    if mig is None or where["mig"] == "any":
+        return mig is not None
+    cut = sum(len(group.indices) for group in mig.devices if group.layout)
+    return bool(mig.devices) and (cut < (driver.pool.gpusPerNode or 0) or any(not one.layout for one in mig.devices))

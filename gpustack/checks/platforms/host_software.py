@@ -1,0 +1,221 @@
+"""Rules about what components need of a node's own software: its C library, its network driver, files of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import toolkit
+from ...cluster.ownership import in_charge
+from ...model import Body, dotted
+from ..drivers.node_drivers import POOLS, joined, system_of
+from ..objects.references import pod_template
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.driver import Rdma
+    from ...policy.language.spec import ClusterPolicySpec
+
+MODULE_FILES = ("nvidia.conf", "nvidia-uvm.conf", "nvidia-modeset.conf", "nvidia-peermem.conf")
+"""The files of module parameters that the driver container reads (NVIDIA GPU Operator documentation, custom driver
+parameters)."""
+
+
+@rule("GPU454", "error")
+def toolkit_on_an_ancient_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The container toolkit is too new for the nodes' C library.
+
+    It installs programs on the node, which run with the node's libraries. Images for CentOS 7 ended with v1.14; newer
+    ones fail on Amazon Linux 2 and EL 7 with "version GLIBC_2.27 not found" (bug-reports.md B48).
+
+    Bad:
+        driver: {enabled: false}
+        nodePools: [{name: a, os: amzn2}]
+
+    Good:
+        driver: {enabled: false}
+        nodePools: [{name: a, os: amzn2023}]
+    """
+    version = spec.toolkit.version or ""
+    if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
+        return
+    yield from joined(
+        (
+            pool,
+            Hit(
+                f"spec.nodePools[{index}].os",
+                f"container-toolkit {version} can't run on {system.name} ({POOLS})",
+                "its programs need a newer C library than the system has; the last version for it is v1.14",
+                "upgrade the nodes, set spec.toolkit.version: v1.14.6-centos7, or spec.toolkit.enabled: false where "
+                "the nodes bring the toolkit",
+            ),
+        )
+        for index, pool in enumerate(spec.nodePools)
+        if (system := system_of(pool)) is not None and system.ancient
+    )
+
+
+@rule("GPU455", "warning")
+def no_such_toolkit_tag(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The container toolkit's tag ends in a system that this version has no image for.
+
+    Tags ended in centos7 until v1.14, in ubi8 and ubuntu20.04 until v1.17; since v1.18 one image is for all
+    (bug-reports.md B48).
+
+    Bad:
+        toolkit: {version: v1.20.0-ubuntu20.04}
+
+    Good:
+        toolkit: {version: v1.20.0}
+    """
+    parts = toolkit.suffix(spec.toolkit.version or "")
+    if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
+        version, suffix = parts
+        yield Hit(
+            "spec.toolkit.version",
+            f"container-toolkit {version} has no image with the suffix {suffix}",
+            "since v1.18 the tag is the version alone; for CentOS 7 there is none since v1.15",
+            f"set spec.toolkit.version: {version}, or leave it out",
+        )
+
+
+@rule("GPU466", "warning")
+def rdma_without_a_network_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """GPUDirect RDMA is on, and nothing says where the network driver comes from.
+
+    The driver's pod waits for the network driver before it loads nvidia-peermem. The network operator brings it; or it
+    is installed on the node, which useHostMofed says. With neither the pod waits without end (bug-reports.md B49).
+
+    Bad:
+        driver: {rdma: {enabled: true}}
+
+    Good:
+        driver: {rdma: {enabled: true}}
+        cluster: {networkOperator: true}
+    """
+    if spec.cluster.networkOperator or any(kind == "NicClusterPolicy" for kind in _kinds(spec)):
+        return
+    for path, rdma in _rdma(spec):
+        if rdma.enabled and not rdma.useHostMofed:
+            yield Hit(
+                f"spec.{path}.enabled",
+                f"{path} is on, and nothing says where the network driver comes from",
+                "the driver's pod waits for it before it loads nvidia-peermem: without end, if nobody installs it",
+                "set spec.cluster.networkOperator: true where NVIDIA's network operator is in the cluster, or "
+                f"spec.{path}.useHostMofed: true where the nodes have the network driver",
+            )
+
+
+def _kinds(spec: ClusterPolicySpec) -> Iterator[str]:
+    yield from (body["kind"] for body in spec.extraObjects)
+    yield from (reference.kind for reference in spec.references)
+
+
+def _rdma(spec: ClusterPolicySpec) -> Iterator[tuple[str, Rdma]]:
+    """The settings of RDMA of drivers that are installed, by path."""
+    if in_charge(spec):
+        for index, driver in enumerate(spec.drivers):
+            yield f"drivers[{index}].rdma", driver.rdma
+    elif spec.driver.enabled:
+        yield "driver.rdma", spec.driver.rdma
+        for index, pool in enumerate(spec.nodePools):
+            if pool.driver is not None:
+                yield f"nodePools[{index}].driver.rdma", pool.driver.rdma
+
+
+@rule("GPU467", "warning")
+def module_parameters_that_do_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A ConfigMap of kernel module parameters has a file or a line that does nothing.
+
+    The driver container reads one file per module, such as nvidia.conf, with lines of the form NAME=value. It loads the
+    modules itself, so lines in the form of modprobe.d (options nvidia NAME=value) are no parameters (bug-reports.md
+    B49).
+
+    Bad:
+        driver: {kernelModuleConfig: {name: parameters}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: parameters}
+          data: {nvidia.conf: "options nvidia NVreg_RestrictProfilingToAdminUsers=0"}
+
+    Good:
+        driver: {kernelModuleConfig: {name: parameters}}
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: parameters}
+          data: {nvidia.conf: "NVreg_RestrictProfilingToAdminUsers=0"}
+    """
+    names = {section.kernelModuleConfig.name for section in _with_parameters(spec)}
+    for index, body in enumerate(spec.extraObjects):
+        if body["kind"] != "ConfigMap" or body["metadata"]["name"] not in names:
+            continue
+        for key, text in (body.get("data") or {}).items():
+            path = dotted(("spec", "extraObjects", index, "data", key))
+            if key not in MODULE_FILES:
+                what = f"{key} is not one of the files that the driver reads: {', '.join(MODULE_FILES)}"
+                why = "each file is named after the kernel module that its lines are for"
+                yield Hit(f"spec.extraObjects[{index}].data", what, why, "put the lines under one of these keys")
+            for number, line in enumerate(str(text).splitlines(), 1):
+                if line.split()[:1] == ["options"]:
+                    yield Hit(
+                        path,
+                        f"the line begins with `options`: {line.strip()}",
+                        "the driver container loads the module with these lines as parameters, NAME=value each",
+                        f"write {' '.join(line.split()[2:]) or 'NAME=value'}",
+                        inside=(number, 1),
+                    )
+
+
+def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:
+    """What may have kernel module parameters."""
+    yield spec.driver
+    yield spec.vgpuManager
+    yield from spec.drivers
+    yield from (pool.driver for pool in spec.nodePools if pool.driver is not None)
+
+
+@rule("GPU468", "error")
+def pods_in_a_user_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pod of extraObjects asks for GPUs and has a user namespace of its own.
+
+    With hostUsers: false the pod's root is nobody on the node, and can't open the GPU's devices: no release supports it
+    (releases.yaml known_bad_combinations).
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            hostUsers: false
+            containers: [{name: main, image: "registry.example.com/main:1", resources: {limits: {nvidia.com/gpu: 1}}}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            containers: [{name: main, image: "registry.example.com/main:1", resources: {limits: {nvidia.com/gpu: 1}}}]
+    """
+    for index, body in enumerate(spec.extraObjects):
+        template = pod_template(body) if isinstance(body.get("spec"), dict) else None
+        pod = template.get("spec") if template else None
+        if isinstance(pod, dict) and pod.get("hostUsers") is False and _asks_for_gpus(pod):
+            yield Hit(
+                f"spec.extraObjects[{index}]",
+                f"{body['kind']} {body['metadata']['name']} asks for GPUs and sets hostUsers: false",
+                "in a user namespace of its own a container can't open the devices of a GPU",
+                "leave out hostUsers",
+            )
+
+
+def _asks_for_gpus(pod: Body) -> bool:
+    for container in pod.get("containers") or ():
+        resources = container.get("resources") if isinstance(container, dict) else None
+        limits = resources.get("limits") if isinstance(resources, dict) else None
+        if isinstance(limits, dict) and any(str(name).startswith("nvidia.com/") for name in limits):
+            return True
+    return False

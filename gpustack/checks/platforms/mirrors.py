@@ -1,0 +1,155 @@
+"""Rules about mirrors: entries of `cluster.registryMap` that stand for nothing, and registries that it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import releases
+from ...catalog._lookup import nearest
+from ...model import Body, dotted
+from ...policy.language import images
+from ..drivers.node_drivers import node_drivers
+from ..objects.image_uses import uses
+from ..objects.pods import FOREIGN
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+
+@rule("GPU111", "warning")
+def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A mirror for a registry or path that no image of the policy comes from.
+
+    `cluster.registryMap` rewrites the images of components, those of components that are off included: a layer's map
+    serves clusters of all kinds. An entry that covers none of them is a mistake in writing, or was meant for
+    `extraObjects`, whose images stay as they are.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvdia: mirror.example.com/nvidia}}
+
+    Good:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvidia: mirror.example.com/nvidia}}
+    """
+    if not spec.cluster.registryMap:
+        return
+    known = list(references(spec))
+    there = images.prefixes(known)
+    for prefix in spec.cluster.registryMap:
+        if any(images.covers(prefix, reference) for reference in known):
+            continue
+        near, hosts = nearest(prefix, there), dict.fromkeys(filter(None, map(images.registry, known)))
+        yield Hit(
+            dotted(("spec", "cluster", "registryMap", prefix)),
+            f"no image comes from {prefix}, so its mirror is not used",
+            "registryMap rewrites the images of components whose registry and path begin so, by whole segments; images "
+            "in spec.extraObjects are left alone",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"images come from {', '.join(hosts)}: correct it, or leave it out",
+        )
+
+
+@rule("GPU117", "note", over="render")
+def not_mirrored(render: Render) -> Iterator[Hit]:
+    """A registry that `cluster.registryMap` leaves out, where it maps others.
+
+    Images come from more registries than nvcr.io: node feature discovery from registry.k8s.io, and what a policy names
+    itself from anywhere. In a cluster without the internet each of them must come from a mirror, or the pods that need
+    it never start. Images in `extraObjects` are never rewritten.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io: mirror.example.com/nvcr}}
+
+    Good:
+        cluster:
+          kubernetesVersion: "1.34"
+          registryMap: {nvcr.io: mirror.example.com/nvcr, registry.k8s.io: mirror.example.com/k8s}
+    """
+    registry_map = render.spec.cluster.registryMap
+    if not registry_map:
+        return
+    mirrors = {host_of(f"{mirror}/") for mirror in registry_map.values()}
+    mirror = min(mirrors)
+    ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
+    for host, found in sorted(outside(ours, mirrors).items()):
+        yield Hit(
+            "spec.cluster.registryMap",
+            f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, which registryMap doesn't map",
+            "nodes without a way to it can't pull them, and their pods never start",
+            f"add {host}: {mirror}/..., and fill it (gpustack images --format list); leave it where nodes reach {host}",
+        )
+    for index, body in enumerate(render.spec.extraObjects):
+        for host, found in sorted(outside([body], mirrors).items()):
+            yield Hit(
+                dotted(("spec", "extraObjects", index)),
+                f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, and not from a mirror",
+                "spec.cluster.registryMap rewrites no images in extraObjects: they stay as they are written",
+                f"write the mirror there, such as {mirror}/...; or leave it where nodes reach {host}",
+            )
+
+
+def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[str]]:
+    """The images of BODIES by the registry that they come from, less those of MIRRORS."""
+    found: dict[str, set[str]] = {}
+    for body in bodies:
+        for reference, _ in uses(body):
+            if host_of(reference) not in mirrors:
+                found.setdefault(host_of(reference), set()).add(reference)
+    return {host: sorted(names) for host, names in found.items()}
+
+
+def host_of(image: str) -> str:
+    """The registry that IMAGE comes from: Docker Hub where it names none."""
+    return images.registry(image) or "docker.io"
+
+
+def some(names: Sequence[str]) -> str:
+    """NAMES in a sentence."""
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+
+
+def references(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Every image that SPEC names, in sections on or off and by whole references, before mirrors and the suffixes of
+    operating systems.
+    """
+    release = releases.release(spec.release)
+    defaults = {"nfd": release.nfd_image, "computeDomains": release.images.get("gpuCluster.draDriver")}
+    for name in images.SECTIONS:
+        section: Any = spec
+        for step in name.split("."):
+            section = getattr(section, step, None)
+        yield from _composed(section, defaults.get(name))
+    for driver in spec.drivers:
+        for part, default in (
+            (driver, "driver"),
+            (driver.manager, "driver.manager"),
+            (driver.gds, "gds"),
+            (driver.gdrcopy, "gdrcopy"),
+        ):
+            yield from _composed(part, None if part.image else release.images.get(default))
+    for found in node_drivers(spec):
+        if reference := images.composed(*(found.values[name] for name in ("repository", "image", "version"))):
+            yield reference
+    for pool in spec.nodePools:
+        yield from _composed(pool.driver.manager if pool.driver else None, None)
+    yield from whole(spec)
+
+
+def whole(spec: ClusterPolicySpec) -> Iterator[str]:
+    """The images that SPEC names by whole references, outside of sections."""
+    if spec.cluster.openshift:
+        yield from spec.cluster.openshift.driverToolkitImages.values()
+    yield from (each.artifacts.url for each in spec.kataManager.config.runtimeClasses if each.artifacts)
+
+
+def _composed(section: Any, default: releases.Image | None) -> Iterator[str]:
+    """The reference that SECTION makes, with what it doesn't say from DEFAULT; none where a part is missing."""
+    parts = []
+    for name in ("repository", "image", "version"):
+        value = getattr(section, name, None)
+        parts.append(getattr(default, name, None) if value is None else value)
+    if reference := images.composed(*parts):
+        yield reference

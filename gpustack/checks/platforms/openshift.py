@@ -1,0 +1,105 @@
+"""Rules over policies for OpenShift, which decides more than other platforms: runtime, namespace and node finder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...policy.language.cluster import on_openshift
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+NAMESPACE = "nvidia-gpu-operator"
+POD_PARTS = ("master", "worker", "gc")
+
+
+@rule("GPU120", "error")
+def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Settings of another container runtime on OpenShift.
+
+    OpenShift runs CRI-O on every node. What a policy says about containerd or Docker was meant for another cluster,
+    and usually comes from a layer that all clusters share (bug-reports.md B24).
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: containerd}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+    """
+    if not on_openshift(spec.cluster):
+        return
+    why = "OpenShift runs CRI-O, on every node"
+    pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
+    for path, value in [("spec.cluster", spec.cluster.containerRuntime), *pools]:
+        if value and not value.partition(":")[0].lower().startswith("cri"):
+            remedy = f"leave out {path}.containerRuntime, or correct spec.cluster.platform"
+            yield Hit(
+                f"{path}.containerRuntime", f"the container runtime of an OpenShift node is not {value}", why, remedy
+            )
+    for index, entry in enumerate(spec.toolkit.env or ()):
+        if entry.name.startswith("CONTAINERD_"):
+            yield Hit(
+                f"spec.toolkit.env[{index}]",
+                f"toolkit.env sets {entry.name} on OpenShift, where there is no containerd",
+                why,
+                f"leave out {entry.name}, or move it to a layer of clusters that run containerd",
+            )
+
+
+@rule("GPU121", "warning")
+def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A namespace on OpenShift that gets no labels for monitoring and Pod Security.
+
+    The operator labels its own namespace, nvidia-gpu-operator. Any other may be shared with pods that nobody wants
+    to trust so far, so it gets no labels, here as there, and OpenShift's Prometheus scrapes nothing in it
+    (operator.md 2.5).
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: cri-o, namespace: gpus}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o, namespace: nvidia-gpu-operator}
+    """
+    if not on_openshift(spec.cluster) or spec.cluster.namespace == NAMESPACE:
+        return
+    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
+    lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
+    if lost:
+        yield Hit(
+            "spec.cluster.namespace",
+            f"in the namespace {spec.cluster.namespace}, {' and '.join(lost)}",
+            f"a namespace other than {NAMESPACE} may be shared with pods that should not be trusted so far, so it "
+            "gets no labels",
+            f"leave out spec.cluster.namespace, which means {NAMESPACE} on OpenShift; or label the namespace by other "
+            "means: openshift.io/cluster-monitoring=true",
+        )
+
+
+@rule("GPU122", "note")
+def nfd_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Settings for the pods of node feature discovery on OpenShift.
+
+    There, `nfd.enabled` renders an instance for OpenShift's own operator of node feature discovery. That operator
+    runs the pods, and takes no settings for them from a policy.
+
+    Bad:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+        nfd: {enabled: true, worker: {priorityClassName: system-node-critical}}
+
+    Good:
+        cluster: {platform: openshift, containerRuntime: cri-o}
+        nfd: {enabled: true}
+    """
+    if not on_openshift(spec.cluster) or not spec.nfd.enabled:
+        return
+    given = [name for name in POD_PARTS if getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True)]
+    given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name)]
+    for name in given:
+        yield Hit(
+            f"spec.nfd.{name}",
+            f"nfd.{name} has no effect on OpenShift",
+            "nfd.enabled renders an instance for OpenShift's operator of node feature discovery, which runs the pods",
+            f"leave out spec.nfd.{name}",
+        )

@@ -1,0 +1,307 @@
+"""Rules about the platform: what its node images bring, where things are on its nodes, what has to be done there.
+
+The same component twice is worse than none: a driver container can't unload a driver that is in use, and two device
+plugins fight for one resource (bug-reports.md B47).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import platforms
+from ...catalog._versions import numbers
+from ...catalog.platforms import Platform
+from ...cluster.ownership import container_drivers
+from ...cluster.workloads import workload
+from ...model import Body
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+SECTIONS = {
+    "driver": ("the driver", "a driver container can't unload a driver that is in use, so it never gets ready"),
+    "toolkit": ("the container toolkit", "two of them write the configuration of the container runtime"),
+    "devicePlugin": ("the device plugin", "two of them offer the same GPUs, and the kubelet takes turns with them"),
+    "migManager": ("the MIG manager", "two sides cut the GPUs, and each undoes the other's work"),
+}
+"""By section of the policy: the component, and what happens where there are two of them."""
+GKE_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
+DRIVER_DIR = "/run/nvidia/driver"
+
+
+def platform_of(spec: ClusterPolicySpec) -> Platform:
+    """The cluster's platform; generic where the policy doesn't say it."""
+    name = spec.cluster.platform or ("openshift" if spec.cluster.openshift is not None else "generic")
+    return platforms.platform(name)
+
+
+@rule("GPU445", "error")
+def installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A component is installed that the platform's node image has already.
+
+    EKS with AL2023, Bottlerocket, GKE's Container-Optimized OS, AKS with its own driver, Talos and DGX OS bring the
+    driver, most of them the container toolkit, and some a device plugin. The platform's defaults switch these off; what
+    a policy says wins over them.
+
+    Bad:
+        cluster: {platform: eks-al2023}
+        toolkit: {enabled: true}
+        nodePools: [{name: a, os: amzn2023, gpuProduct: NVIDIA-L4}]
+
+    Good:
+        cluster: {platform: eks-ubuntu}
+        toolkit: {enabled: true}
+    """
+    yield from _twice(spec, sure=True)
+
+
+@rule("GPU446", "warning")
+def perhaps_installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A component is installed that the platform's node image has already, as far as is known.
+
+    So on Oracle's GPU images and their add-on, on Azure Linux, on Flatcar with its system extensions; and on other
+    platforms whose pools say that they run another system than the platform's image.
+
+    Bad:
+        cluster: {platform: oke}
+        devicePlugin: {enabled: true}
+
+    Good:
+        cluster: {platform: oke-operator-managed-plugin}
+        devicePlugin: {enabled: true}
+    """
+    yield from _twice(spec, sure=False)
+
+
+def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
+    platform = platform_of(spec)
+    foreign = foreign_nodes(spec, platform)
+    why = "; the pools run another system than that image, though" if foreign else ""
+    for section, (title, harm) in SECTIONS.items():
+        brought = platform.brings.get(section)
+        on = container_drivers(spec) if section == "driver" else getattr(spec, section).enabled
+        if brought is not None and (brought.sure and not foreign) == sure and on:
+            yield Hit(
+                f"spec.{section}.enabled",
+                f"{title} is installed on {platform.title}, which has it already",
+                f"{brought.what}; {harm}{why}",
+                f"set spec.{section}.enabled: false, or correct spec.cluster.platform if the nodes are others",
+            )
+
+
+def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
+    """Whether all pools run another system than the platform's node image: then that says nothing about them."""
+    if not platform.systems or not spec.nodePools:
+        return False
+    return all(pool.os and not pool.os.startswith(platform.systems) for pool in spec.nodePools)
+
+
+@rule("GPU447", "warning")
+def gke_device_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """GKE runs a device plugin of its own on a pool, beside this one.
+
+    GKE leaves it away from nodes with the label gke-no-default-nvidia-gpu-device-plugin=true, which a node pool gets
+    when it is created. The label also keeps GKE's driver installer away, so on Container-Optimized OS that has to be
+    deployed by hand.
+
+    Bad:
+        cluster: {platform: gke-ubuntu}
+        nodePools: [{name: a, os: ubuntu22.04, nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}}]
+
+    Good:
+        cluster: {platform: gke-ubuntu}
+        nodePools:
+        - {name: a, os: ubuntu22.04, nodeSelector: {gke-no-default-nvidia-gpu-device-plugin: "true"}}
+    """
+    if (
+        not (spec.cluster.platform or "").startswith("gke")
+        or not spec.devicePlugin.enabled
+        or spec.gpuCluster is not None
+    ):
+        return
+    for index, pool in enumerate(spec.nodePools):
+        if pool.nodeSelector.get(GKE_LABEL) != "true" and workload(spec, pool) == "container":
+            yield Hit(
+                f"spec.nodePools[{index}].nodeSelector",
+                f"GKE may run a device plugin of its own on node pool {pool.name}",
+                f"it does on nodes without the label {GKE_LABEL}=true; two plugins would offer the same GPUs",
+                f"create the node pool with that label and write it into spec.nodePools[{index}].nodeSelector, or set "
+                "spec.devicePlugin.enabled: false; GKE's driver installer has to be deployed by hand then",
+            )
+
+
+@rule("GPU448", "error")
+def platform_needs_a_newer_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The platform needs a newer release.
+
+    Talos keeps the driver's libraries below /usr/local/glibc, where components look since v26.3.1.
+
+    Bad:
+        release: v26.3.0
+        cluster: {platform: talos}
+        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
+
+    Good:
+        release: v26.3.3
+        cluster: {platform: talos}
+        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
+    """
+    platform = platform_of(spec)
+    if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
+        yield Hit(
+            "spec.release",
+            f"{platform.title} needs release {platform.operator_min} or newer, and this is {spec.release}",
+            "older ones do not find the driver's libraries there",
+            f"set spec.release: {platform.operator_min} or newer",
+        )
+
+
+@rule("GPU449", "warning")
+def folders_of_the_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A folder or name is not the one that the platform has.
+
+    Where the node image brings the driver, components must look where it is; on a read-only root file system the
+    container toolkit can be installed in one place only; and pods must name the RuntimeClass that the platform made.
+
+    Bad:
+        cluster: {platform: gke-cos}
+        toolkit: {installDir: /usr/local/nvidia}
+        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
+
+    Good:
+        cluster: {platform: gke-cos}
+        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
+    """
+    platform = platform_of(spec)
+    if not platform.presets or foreign_nodes(spec, platform):
+        return
+    minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
+    preset = platforms.defaults(platform.name, spec.release, minor)
+    for section, field in (("hostPaths", "driverInstallDir"), ("toolkit", "installDir"), ("operator", "runtimeClass")):
+        expected, have = preset.get(section, {}).get(field), getattr(getattr(spec, section), field)
+        if expected and (have or "") != expected:
+            yield Hit(
+                f"spec.{section}.{field}",
+                f"{section}.{field} is {have or 'empty'}, and on {platform.title} it is {expected}",
+                "components look there, or can write nowhere else",
+                f"leave out spec.{section}.{field}: the platform's default is {expected}",
+            )
+
+
+@rule("GPU450", "warning")
+def driver_in_another_folder(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere.
+
+    Driver containers install into /run/nvidia/driver, whatever this field says; it is for drivers that a node image
+    brings. The validator then looks for the driver where none is, and never finishes.
+
+    Bad:
+        hostPaths: {driverInstallDir: /home/kubernetes/bin/nvidia}
+
+    Good:
+        hostPaths: {driverInstallDir: /home/kubernetes/bin/nvidia}
+        driver: {enabled: false}
+    """
+    where = spec.hostPaths.driverInstallDir or DRIVER_DIR
+    if container_drivers(spec) and where != DRIVER_DIR:
+        yield Hit(
+            "spec.hostPaths.driverInstallDir",
+            f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",
+            "the field is for drivers of the node image; the validator would wait without end",
+            "leave out spec.hostPaths.driverInstallDir, or set spec.driver.enabled: false where nodes bring the driver",
+        )
+
+
+@rule("GPU451", "note")
+def what_hosts_need(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The platform's nodes need something that no manifest can do.
+
+    On hosts of your own the kernel module nouveau must not be loaded, and Secure Boot needs signed modules; Talos needs
+    system extensions; clouds need node pools with certain options. The catalogue knows it by platform.
+
+    Bad:
+        cluster: {platform: kubeadm-bare-metal}
+
+    Good:
+        cluster: {platform: eks-ubuntu}
+    """
+    platform = platform_of(spec)
+    for text in platform.host_needs:
+        yield Hit(
+            "spec.cluster.platform",
+            f"{platform.title} asks of its nodes: {text.rstrip('.')}",
+            "no manifest can do this",
+            "see to it where nodes are made",
+        )
+    for option in platform.node_pool_options:
+        yield Hit(
+            "spec.cluster.platform",
+            f"{platform.title} asks of node pools that they are created with {option}",
+            "the cloud installs a driver of its own otherwise",
+            "see to it where node pools are made",
+        )
+
+
+@rule("GPU452", "note")
+def kubelet_elsewhere(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The platform's kubelet keeps its files in a folder of its own.
+
+    The exporter reads from there which pod has which GPU; in the wrong folder it finds none, and metrics have no names
+    of pods. Public threads disagree on what moves with the folder, so no default is set (bug-reports.md B56).
+
+    Bad:
+        cluster: {platform: k0s}
+
+    Good:
+        cluster: {platform: k0s}
+        hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
+    """
+    platform = platform_of(spec)
+    if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not spec.hostPaths.kubeletRootDir:
+        yield Hit(
+            "spec.hostPaths.kubeletRootDir",
+            f"the kubelet of {platform.title} keeps its files in {platform.kubelet_root}",
+            "in the default folder the exporter may find no pods, and metrics have no names of pods",
+            f"look on a node; set spec.hostPaths.kubeletRootDir: {platform.kubelet_root} if pod-resources is there",
+        )
+
+
+@rule("GPU453", "note", over="render")
+def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
+    """The kubelet's folder is another one, and some rendered paths are in the default one.
+
+    `hostPaths.kubeletRootDir` moves the pod resources that the exporter reads. Device plugins register in
+    /var/lib/kubelet/device-plugins, wherever the kubelet's root is: kubernetes/kubernetes issue 120626. Where that is
+    different, pods get no GPU (bug-reports.md B56).
+
+    Bad:
+        hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
+
+    Good:
+        hostPaths: {kubeletRootDir: /var/lib/kubelet}
+    """
+    default, root = platforms.DEFAULT_KUBELET_ROOT, render.spec.hostPaths.kubeletRootDir
+    if not root or root.rstrip("/") == default:
+        return
+    found: dict[str, list[str]] = {}
+    for resource, pod in render.pods:
+        for path in _host_paths(pod):
+            if path == default or path.startswith(f"{default}/"):
+                found.setdefault(path, []).append(f"{resource.kind}/{resource.name}")
+    for path, names in found.items():
+        yield Hit(
+            "spec.hostPaths.kubeletRootDir",
+            f"{path} of the node is still mounted by {', '.join(names)}",
+            "device plugins register there whatever the kubelet's root directory is, as far as is known",
+            f"look on a node: if {path} isn't where the kubelet looks, link it to its place below {root}",
+        )
+
+
+def _host_paths(pod: Body) -> Iterator[str]:
+    for volume in pod.get("volumes", []):
+        source: dict[str, Any] = volume.get("hostPath") or {}
+        if "path" in source:
+            yield str(source["path"])

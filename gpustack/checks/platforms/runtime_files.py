@@ -1,0 +1,263 @@
+"""Rules about the files of the container runtime that the toolkit is told of (`toolkit.env`).
+
+The toolkit edits the runtime's configuration and asks it over its socket to read that again. Distributions with a
+containerd of their own keep both elsewhere; a path of another one is a file that nobody reads, or a node that doesn't
+come back from a reboot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import platforms, releases
+from ...policy.language.cluster import on_openshift
+from ..rule import Hit, rule
+from .platform import platform_of
+from .support import runtimes
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+CONFIGS = ("RUNTIME_CONFIG", "CONTAINERD_CONFIG")
+SOCKETS = ("RUNTIME_SOCKET", "CONTAINERD_SOCKET")
+SOURCES = ("RUNTIME_CONFIG_SOURCE", "RUNTIME_CONFIG_SOURCES")
+OF_RUNTIMES = {"CONTAINERD_": "containerd", "CRIO_": "cri-o", "DOCKER_": "docker"}
+"""Variables of one runtime, by their prefix (platforms.yaml toolkit_env)."""
+
+
+def variables(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
+    """(path, name, value) of the toolkit's environment, where there is one; of the last where one stands twice."""
+    found = {entry.name: (index, entry.value or "") for index, entry in enumerate(spec.toolkit.env or ())}
+    for name, (index, value) in found.items() if spec.toolkit.enabled else ():
+        yield f"spec.toolkit.env[{index}]", name, value
+
+
+def files(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
+    """(path, name, file) of the files and sockets of the runtime that the toolkit's environment names."""
+    for path, name, value in variables(spec):
+        if name in CONFIGS or name in SOCKETS:
+            yield path, name, value
+        elif name in SOURCES:
+            for part in value.split(","):
+                if part.strip().startswith("file="):
+                    yield path, name, part.strip().removeprefix("file=")
+
+
+def owners(file: str) -> set[str]:
+    """The platforms in whose folders FILE is, "" for those that have containerd where it is by default."""
+    found = set()
+    for name in platforms.names():
+        known = platforms.platform(name)
+        if any(file.startswith(f"{folder}/") for folder in known.runtime_folders):
+            found.add("" if known.runtime_folders == platforms.DEFAULT_RUNTIME_FOLDERS else name)
+    return found
+
+
+def named(owners: set[str]) -> str:
+    """OWNERS in words."""
+    return " and ".join(name or "containerd's own packages" for name in sorted(owners))
+
+
+@rule("GPU456", "error")
+def path_of_another_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A path of the container runtime is that of another platform.
+
+    k3s, RKE2, MicroK8s and k0s have a containerd of their own, with configuration and socket in folders of their own.
+    With a path of another one the toolkit edits a file that nobody reads, or waits for a socket that isn't there
+    (bug-reports.md B01). The platform's defaults have the right ones.
+
+    Bad:
+        cluster: {platform: rke2}
+        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
+
+    Good:
+        cluster: {platform: rke2}
+        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml}]}
+    """
+    platform = platform_of(spec)
+    if platform.name == "generic" or on_openshift(spec.cluster):
+        return
+    for path, name, file in files(spec):
+        if any(file.startswith(f"{folder}/") for folder in platform.runtime_folders):
+            continue
+        whose = owners(file)
+        if whose:
+            own = platform.containerd
+            right = ((own.socket if name in SOCKETS else own.config) if own else None) or "the default"
+            yield Hit(
+                path,
+                f"toolkit.env {name} is a path of {named(whose)}, and cluster.platform is {platform.name}",
+                f"containerd of {platform.title} keeps its files in {' and '.join(platform.runtime_folders)}",
+                f"leave it out, or set it to {right}; or correct spec.cluster.platform",
+            )
+
+
+@rule("GPU457", "warning")
+def paths_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Configuration and socket of the container runtime belong to two different platforms.
+
+    The toolkit edits the one and then tells a containerd that has the other. Where `cluster.platform` is said, its
+    defaults have both (bug-reports.md B01).
+
+    Bad:
+        toolkit:
+          env:
+          - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
+          - {name: CONTAINERD_SOCKET, value: /run/containerd/containerd.sock}
+
+    Good:
+        toolkit:
+          env:
+          - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
+          - {name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}
+    """
+    if platform_of(spec).name != "generic":
+        return
+    given = [(path, name, owners(file)) for path, name, file in files(spec) if name not in SOURCES]
+    configs = next(((path, whose) for path, name, whose in given if name in CONFIGS), None)
+    sockets = next((whose for _, name, whose in given if name in SOCKETS), {""})
+    if configs is not None and configs[1] and sockets and not configs[1] & sockets:
+        yield Hit(
+            configs[0],
+            f"the runtime's configuration is that of {named(configs[1])}, its socket that of {named(sockets)}",
+            "the toolkit edits the one, and tells a containerd that reads the other",
+            "set spec.cluster.platform and leave both out, or correct one of them",
+        )
+
+
+@rule("GPU458", "error")
+def template_of_the_distribution(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The toolkit would write into the distribution's template of containerd's configuration.
+
+    k3s and RKE2 make config.toml of config.toml.tmpl where there is one, instead of their own text. What the toolkit
+    writes there lacks the parts about networks and runtimes: after the next restart of the node etcd and the API server
+    don't come back (bug-reports.md B02). Since v25.10 a drop-in file does it, and nothing has to be set but the socket.
+
+    Bad:
+        cluster: {platform: rke2}
+        toolkit:
+          env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl}]
+
+    Good:
+        cluster: {platform: rke2}
+    """
+    yield from _templates(spec, of_distribution=True)
+
+
+@rule("GPU459", "warning")
+def some_template(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The toolkit would write into a template of containerd's configuration.
+
+    As GPU458, where the policy doesn't say that the platform is one that makes its configuration of such a template.
+
+    Bad:
+        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/example/config.toml.tmpl}]}
+
+    Good:
+        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
+    """
+    yield from _templates(spec, of_distribution=False)
+
+
+def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hit]:
+    platform = platform_of(spec)
+    for path, name, file in files(spec):
+        if file.endswith(".tmpl") and platform.own_template == of_distribution:
+            plain = file.removesuffix(".tmpl")
+            yield Hit(
+                path,
+                f"{name} is the template {file}",
+                "it replaces the text that the distribution would write, and lacks parts of it; the node may not start "
+                "after a reboot",
+                "leave it out: the platform's default is a drop-in file"
+                if of_distribution
+                else f"write {plain}, or set spec.cluster.platform, whose default is a drop-in file, and leave it out",
+            )
+
+
+@rule("GPU460", "note")
+def somebody_else_writes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Somebody else writes the container runtime's configuration anew.
+
+    What the toolkit put there is gone then, and pods get no GPUs after their next restart (bug-reports.md B04).
+
+    Bad:
+        cluster: {platform: kubeone}
+
+    Good:
+        cluster: {platform: kubeone}
+        cdi: {nriPluginEnabled: true}
+    """
+    platform = platform_of(spec)
+    if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
+        yield Hit(
+            "spec.cluster.platform",
+            f"{platform.config_owner} writes the container runtime's configuration too",
+            "when it does so again, what the container toolkit wrote is lost, and GPUs vanish from pods that start",
+            "make it keep the drop-in files of containerd, or set spec.cdi.nriPluginEnabled: true, which needs no "
+            "change of the configuration",
+        )
+
+
+@rule("GPU461", "error")
+def variable_of_another_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A variable of the toolkit is about a container runtime that no node has.
+
+    The toolkit is told which runtime there is, and reads the variables of that one: the others do nothing
+    (bug-reports.md B24).
+
+    Bad:
+        cluster: {containerRuntime: cri-o}
+        toolkit: {env: [{name: CONTAINERD_SET_AS_DEFAULT, value: "true"}]}
+
+    Good:
+        cluster: {containerRuntime: cri-o}
+        toolkit: {env: [{name: CRIO_CONFIG_MODE, value: config}]}
+    """
+    if on_openshift(spec.cluster):
+        return  # GPU120
+    known = {name for name, _ in runtimes(spec).values()}
+    for path, name, _ in variables(spec) if known else ():
+        about = next((runtime for prefix, runtime in OF_RUNTIMES.items() if name.startswith(prefix)), None)
+        if about is not None and about not in known:
+            yield Hit(
+                path,
+                f"toolkit.env sets {name}, and the nodes run {' and '.join(sorted(known))}",
+                "the toolkit reads the variables of the runtime that there is",
+                f"leave out {name}, or correct the container runtime of the cluster and its pools",
+            )
+
+
+@rule("GPU462", "warning")
+def variable_that_is_overwritten(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A variable of the toolkit has no effect, because another field of the policy sets it.
+
+    Which runtime there is comes from the nodes, and the name of the runtime's class from `operator.runtimeClass`; both
+    are written over what toolkit.env says, as the operator does. With the NRI plugin the toolkit gets nothing about the
+    runtime at all.
+
+    Bad:
+        toolkit: {env: [{name: CONTAINERD_RUNTIME_CLASS, value: nvidia-special}]}
+
+    Good:
+        operator: {runtimeClass: nvidia-special}
+    """
+    nri = spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
+    given = {"CONTAINERD_RUNTIME_CLASS": spec.operator.runtimeClass or "nvidia"}
+    for path, name, value in variables(spec):
+        if nri and name.startswith(("RUNTIME", *OF_RUNTIMES)):
+            yield Hit(
+                path,
+                f"toolkit.env {name} has no effect with the NRI plugin",
+                "the plugin injects GPUs without a change of the runtime's configuration",
+                f"leave out {name}, or set spec.cdi.nriPluginEnabled: false",
+            )
+        elif name == "RUNTIME" or (name in given and value != given[name]):
+            field = "cluster.containerRuntime" if name == "RUNTIME" else "operator.runtimeClass"
+            yield Hit(
+                path,
+                f"toolkit.env {name} has no effect: {field} says it",
+                "it is written over what toolkit.env says, as by NVIDIA's operator",
+                f"leave out {name}; set spec.{field}",
+            )

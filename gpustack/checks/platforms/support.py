@@ -1,0 +1,289 @@
+"""Rules about the support matrix: a release beside the cluster's Kubernetes, OpenShift, operating systems and runtimes.
+
+Outside of what NVIDIA documents, things may work all the same, so that is a warning; where they can't, an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import oses, platforms, releases
+from ...catalog._versions import numbers
+from ...policy.language.cluster import on_openshift
+from ..drivers.node_drivers import POOLS, joined, node_drivers
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+Numbers = tuple[int, ...]
+
+NRI_CONTAINERD = ((1, 7, 30), (2, 1))
+"""The first containerd with an NRI that the plugin can use: of line 1.7, and of later ones (platforms.yaml nri)."""
+NRI_CRIO = (1, 34)
+CDI_CONTAINERD = (1, 7)
+"""The first containerd that knows CDI (support-matrix.yaml containerd_cdi)."""
+CDI_DOCKER = (25,)
+"""The first Docker that knows CDI (NVIDIA/nvidia-container-toolkit CHANGELOG.md, v1.15.0-rc.1)."""
+
+
+def outside(have: Numbers, low: str, high: str) -> bool:
+    """Whether the version HAVE is outside of the lines LOW to HIGH."""
+    first, last = numbers(low), numbers(high)
+    return bool(have) and not (first <= have[: len(first)] and have[: len(last)] <= last)
+
+
+def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
+    """What the policy says about container runtimes, by path: containerd, cri-o or docker, and its version. The same of
+    several pools counts once, and the cluster's where not every pool has its own.
+    """
+    said = [(f"spec.nodePools[{index}].containerRuntime", pool.containerRuntime) for index, pool in _pools(spec)]
+    if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
+        said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))
+    found, seen = {}, set[str]()
+    for path, text in said:
+        if text and text not in seen:
+            seen.add(text)
+            name, _, version = text.partition("://")
+            found[path] = "cri-o" if name == "crio" else name, numbers(version)
+    return found
+
+
+def _pools(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
+    yield from enumerate(spec.nodePools)
+
+
+def shown(version: Numbers) -> str:
+    """VERSION as people write it."""
+    return ".".join(map(str, version))
+
+
+@rule("GPU400", "warning")
+def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The release is not documented for the cluster's version of Kubernetes.
+
+    NVIDIA tests each release of the stack with a range of Kubernetes versions, and answers support requests for these.
+    Other versions may work. On OpenShift its own version counts, see GPU401.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.31"}
+
+    Good:
+        cluster: {kubernetesVersion: "1.36"}
+    """
+    if on_openshift(spec.cluster):
+        return
+    low, high = releases.release(spec.release).kubernetes_range
+    have = numbers(spec.cluster.kubernetesVersion)
+    narrower = NARROWER.get(spec.cluster.platform or "", {}).get(releases.release(spec.release).line)
+    what, limit = f"release {spec.release}", high
+    if narrower and not outside(have, low, high):
+        what, limit = f"release {spec.release} on {platforms.platform(spec.cluster.platform or '').title}", narrower
+    if outside(have, low, limit):
+        newer = have > numbers(limit)
+        yield Hit(
+            "spec.cluster.kubernetesVersion",
+            f"{what} is documented for Kubernetes {low} to {limit}, and the cluster has {shown(have[:2])}",
+            "NVIDIA tests and supports the release with these versions only",
+            _other_release(have) if newer else "upgrade the cluster, or choose a release that is documented for it",
+        )
+
+
+NARROWER = {"microk8s": {"v26.7": "1.35"}}
+"""The newest Kubernetes on platforms that are documented for less than others (support-matrix.yaml distributions)."""
+
+
+def _other_release(have: Numbers) -> str:
+    for name in releases.names():
+        if not outside(have, *releases.release(name).kubernetes_range):
+            return f"set spec.release: {name} or newer, which is documented for it, before the cluster is upgraded"
+    return "wait for a release that is documented for it, or try it on a cluster that nobody depends on"
+
+
+@rule("GPU401", "warning")
+def openshift_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The release is not documented for the cluster's version of OpenShift.
+
+    As for Kubernetes: other versions may work, and nobody has tested them.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34", platform: openshift, containerRuntime: cri-o, openshift: {version: 4.16.3}}
+        nodePools: [{name: a, os: rhcos4.16}]
+
+    Good:
+        cluster: {kubernetesVersion: "1.34", platform: openshift, containerRuntime: cri-o, openshift: {version: 4.20.1}}
+        nodePools: [{name: a, os: rhcos4.20}]
+    """
+    have = numbers(spec.cluster.openshift.version if spec.cluster.openshift else None)
+    low, high = releases.release(spec.release).openshift_range
+    if outside(have, low, high):
+        yield Hit(
+            "spec.cluster.openshift.version",
+            f"release {spec.release} is documented for OpenShift {low} to {high}, and the cluster has {shown(have)}",
+            "NVIDIA tests and supports the release with these versions only",
+            "choose a release that is documented for it, or upgrade the cluster",
+        )
+
+
+@rule("GPU402", "warning")
+def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The nodes' operating system is not in the release's support table.
+
+    The table lists the versions that driver images are built for and that NVIDIA tests. Systems whose image brings the
+    driver, and RHCOS, which follows OpenShift's version, are not meant.
+
+    Bad:
+        nodePools: [{name: a, os: ubuntu20.04}]
+
+    Good:
+        nodePools: [{name: a, os: ubuntu24.04}]
+    """
+    listed = oses.os_names(spec.release)
+    yield from joined(
+        (
+            driver.pool,
+            Hit(
+                f"spec.nodePools[{driver.index}].os",
+                f"release {spec.release} is not documented for {system.name} ({POOLS})",
+                "its support table has " + ", ".join(name for name in listed if name.startswith(system.id)),
+                "upgrade the nodes to one of these, or see that driver and toolkit work there before you rely on it",
+            ),
+        )
+        for driver in node_drivers(spec)
+        if driver.nvidias and (system := driver.system) and system.published and system.id != "rhcos"
+        if driver.pool.os not in listed and driver.pool.os not in {oses.os_tag(name, spec.release) for name in listed}
+    )
+
+
+@rule("GPU403", "warning")
+def runtime_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The container runtime, or its version, is not in the release's support table.
+
+    Docker is in no table: since Kubernetes 1.24 it needs an adapter of its own. CRI-O is listed for some operating
+    systems only; its version follows that of Kubernetes.
+
+    Bad:
+        cluster: {containerRuntime: "containerd://2.9.0"}
+
+    Good:
+        cluster: {containerRuntime: "containerd://2.2.1"}
+    """
+    low, high = releases.release(spec.release).containerd_range
+    for path, (name, version) in runtimes(spec).items():
+        if name == "docker":
+            yield Hit(
+                path,
+                f"release {spec.release} is not documented for Docker",
+                "the support tables list containerd and CRI-O; since Kubernetes 1.24 Docker needs cri-dockerd",
+                "move the nodes to containerd, or see that pods get GPUs there before you rely on it",
+            )
+        elif name == "containerd" and outside(version, low, high):
+            yield Hit(
+                path,
+                f"release {spec.release} is documented for containerd {low} to {high}, and this is {shown(version)}",
+                "NVIDIA tests and supports the release with these versions only",
+                "choose another release or another containerd, or see that pods get GPUs before you rely on it",
+            )
+    for index, pool in _pools(spec):
+        runtime = pool.containerRuntime or spec.cluster.containerRuntime or ""
+        if runtime.startswith("cri") and pool.os in WITHOUT_CRIO:
+            yield Hit(
+                f"spec.nodePools[{index}].os",
+                f"CRI-O on {pool.os} is in no support table (node pool {pool.name})",
+                "the table of v26.7 lists containerd alone for this system",
+                "use containerd there, or see that pods get GPUs before you rely on it",
+            )
+
+
+WITHOUT_CRIO = {"ubuntu26.04"}
+"""Systems whose row of the support table has no CRI-O (support-matrix.yaml runtimes_v26_7)."""
+
+
+@rule("GPU404", "error")
+def cdi_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """CDI is on, and the container runtime is too old to know it.
+
+    With CDI the device plugin names GPUs to the runtime. containerd before 1.7 and Docker before 25 ignore the names:
+    all pods of the stack are healthy, and no pod gets a GPU (bug-reports.md B07). CDI is on unless `cdi.enabled` says
+    otherwise.
+
+    Bad:
+        cluster: {containerRuntime: "containerd://1.6.39"}
+
+    Good:
+        cluster: {containerRuntime: "containerd://1.6.39"}
+        cdi: {enabled: false}
+    """
+    least = {"containerd": CDI_CONTAINERD, "docker": CDI_DOCKER}
+    for path, (name, version) in runtimes(spec).items() if spec.cdi.enabled else ():
+        if name in least and version and version < least[name]:
+            title = "Docker" if name == "docker" else name
+            yield Hit(
+                path,
+                f"CDI needs {title} {shown(least[name])} or newer, and this is {shown(version)}",
+                "older versions ignore CDI, so no pod would get a GPU while everything looks healthy",
+                f"set spec.cdi.enabled: false, or upgrade {title} first",
+            )
+
+
+@rule("GPU405", "warning")
+def nri_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The NRI plugin is on, and the release or the runtime is older than it was made for.
+
+    The plugin came with v26.3.0. It needs containerd 1.7.30 or 2.1 and newer, or CRI-O 1.34, or GPUs are not injected.
+
+    Bad:
+        cluster: {containerRuntime: "containerd://1.7.27"}
+        cdi: {nriPluginEnabled: true}
+
+    Good:
+        cluster: {containerRuntime: "containerd://1.7.30"}
+        cdi: {nriPluginEnabled: true}
+    """
+    if not spec.cdi.nriPluginEnabled:
+        return
+    if not releases.release(spec.release).traits.toolkit_nri_namespace:
+        yield Hit(
+            "spec.cdi.nriPluginEnabled",
+            f"the container toolkit of release {spec.release} has no NRI plugin",
+            "the plugin came with v26.3.0; pods would get no GPU from it",
+            "set spec.release: v26.3.0 or newer, or leave out spec.cdi.nriPluginEnabled",
+        )
+    for path, (name, version) in runtimes(spec).items():
+        if (name == "containerd" and version and not _has_nri(version)) or (
+            name == "cri-o" and () < version < NRI_CRIO
+        ):
+            yield Hit(
+                path,
+                f"the NRI plugin needs containerd 1.7.30 or 2.1, or CRI-O 1.34, and this is {name} {shown(version)}",
+                "with the plugin nothing else tells the runtime about GPUs, so pods might get none",
+                "upgrade the runtime, or set spec.cdi.nriPluginEnabled: false",
+            )
+
+
+def _has_nri(version: Numbers) -> bool:
+    old, new = NRI_CONTAINERD
+    return version[: len(new)] >= new or (version[:2] == old[:2] and version >= old)
+
+
+@rule("GPU406", "note")
+def cloud_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The release's support table has no row for the cloud.
+
+    AKS was listed until v25.10. It works there as on other Ubuntu nodes, but NVIDIA's table does not vouch for it.
+
+    Bad:
+        cluster: {platform: aks-ubuntu}
+
+    Good:
+        cluster: {platform: eks-ubuntu}
+    """
+    if (spec.cluster.platform or "").startswith("aks") and numbers(spec.release) >= (26, 3):
+        yield Hit(
+            "spec.cluster.platform",
+            f"AKS is not in the support table of release {spec.release}",
+            "it was listed until v25.10",
+            "ask Microsoft or NVIDIA before you rely on support; nothing has to change in the policy",
+        )

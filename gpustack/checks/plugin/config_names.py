@@ -1,0 +1,212 @@
+"""Rules about which configuration is meant: names of ConfigMaps and of their keys.
+
+A ConfigMap that nobody reads, and a key that it doesn't have, are no errors to the API server: pods wait, or run
+without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...catalog import plugin_config
+from ...catalog._lookup import nearest
+from ...cluster.mig_layouts import texts_of
+from ...cluster.workloads import sandbox
+from ...policy.language.types import LABEL_VALUE
+from ..nfd.nfd_labels import labels_of_rules
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.device_plugin import NamedConfigs
+    from ...policy.language.spec import ClusterPolicySpec
+
+NODE_LABEL = "nvidia.com/device-plugin.config"
+NO_DEFAULT = "the config manager's init container takes the default on every node, and without it no plugin starts"
+NO_LABELLED = "the config manager fails on such a node, and the device plugin goes on with the default"
+
+
+class Keys(NamedTuple):
+    """The keys of the device plugin's ConfigMap, and the path of what says them."""
+
+    path: str
+    names: list[str]
+
+
+def keys(spec: ClusterPolicySpec) -> Keys | None:
+    """The keys that the device plugin's ConfigMap has, None where the policy doesn't say them."""
+    config = spec.devicePlugin.config
+    if spec.gpuCluster is not None or spec.devicePlugin.enabled is False or not (config.name or config.data):
+        return None
+    texts = texts_of(spec, config, "devicePlugin.config")
+    if texts:
+        ours = texts[0].path.startswith("spec.devicePlugin")
+        where = "spec.devicePlugin.config.data" if ours else "the ConfigMap in spec.extraObjects"
+        return Keys(where, [text.key for text in texts])
+    for reference in spec.references:
+        if (reference.kind, reference.name) == ("ConfigMap", config.name) and reference.keys is not None:
+            return Keys("the ConfigMap in spec.references", list(reference.keys))
+    return None
+
+
+@rule("GPU505", "error")
+def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have.
+
+    A key of the ConfigMap is a configuration. The config manager fails while there is no key of the name, and of a
+    default its message doesn't say which (bug-reports.md B29). Its init container takes the default on every node,
+    before any label is read: with a wrong one no node offers GPUs. With a wrong label the device plugin goes on with
+    the default, beside a container that fails again and again.
+
+    Bad:
+        devicePlugin:
+          config:
+            default: any
+            data: {a100: "version: v1", t4: "version: v1"}
+
+    Good:
+        devicePlugin:
+          config:
+            default: t4
+            data: {a100: "version: v1", t4: "version: v1"}
+    """
+    known = keys(spec)
+    if known is None:
+        return
+    default = spec.devicePlugin.config.default
+    asked = [("spec.devicePlugin.config.default", default)] if default else []
+    for index, pool in enumerate(spec.nodePools):
+        if pool.nodeSelector.get(NODE_LABEL):
+            asked.append((f'spec.nodePools[{index}].nodeSelector["{NODE_LABEL}"]', pool.nodeSelector[NODE_LABEL]))
+    asked += [(path, value) for path, key, value in labels_of_rules(spec) if key == NODE_LABEL]
+    for path, name in asked:
+        if name not in known.names:
+            near = nearest(name, known.names, 1)
+            listed = ", ".join(known.names) or "none"
+            why = NO_DEFAULT if path == "spec.devicePlugin.config.default" else NO_LABELLED
+            yield Hit(
+                path,
+                f"there is no configuration {name!r} of the device plugin",
+                f"{known.path} has the keys {listed}; {why}",
+                f"did you mean {near[0]}?" if near else f"name one of {listed}, or add {name}",
+            )
+
+
+@rule("GPU506", "warning")
+def no_default_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Configurations of the device plugin, and none for nodes without a label.
+
+    Nodes choose by the label nvidia.com/device-plugin.config. Those without it get the default; without a default
+    they get an empty configuration, and share nothing (bug-reports.md B29).
+
+    Bad:
+        devicePlugin: {config: {data: {a100: "version: v1", t4: "version: v1"}}}
+
+    Good:
+        devicePlugin: {config: {default: t4, data: {a100: "version: v1", t4: "version: v1"}}}
+    """
+    known = keys(spec)
+    if known is None or not known.names or spec.devicePlugin.config.default:
+        return
+    without = [pool.name for pool in spec.nodePools if not pool.nodeSelector.get(NODE_LABEL)]
+    labelled = any(key == NODE_LABEL for _, key, _ in labels_of_rules(spec))
+    if (without or not spec.nodePools) and not labelled:
+        whose = f"nodes of {', '.join(without)}" if without else "nodes"
+        yield Hit(
+            "spec.devicePlugin.config",
+            f"{whose} without the label {NODE_LABEL} get none of the configurations",
+            "there is no default, and then they get an empty configuration, also where there is only one",
+            f"set spec.devicePlugin.config.default to {' or '.join(known.names[:4])}",
+        )
+
+
+@rule("GPU507", "error")
+def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A ConfigMap that is given through the wrong fields.
+
+    `name` is the ConfigMap's, `default` the key of it that nodes get, `data` the content that makes gpustack write it,
+    unless `create` is false (bug-reports.md B35).
+
+    Bad:
+        devicePlugin: {config: {default: time-slicing}}
+
+    Good:
+        devicePlugin: {config: {name: time-slicing, default: t4}}
+        references: [{kind: ConfigMap, name: time-slicing, keys: [t4]}]
+    """
+    for path, config in named_configs(spec):
+        if config.create is False and config.data:
+            yield Hit(
+                f"{path}.data",
+                f"{path}.data beside create: false",
+                "with create: false the ConfigMap is somebody else's, and the data is not written",
+                "leave out create, or the data",
+            )
+        elif config.create and not config.data:
+            yield Hit(
+                f"{path}.create",
+                f"{path}.create: true, and no data",
+                "there is nothing to write into the ConfigMap",
+                f"add {path}.data, or leave out create and set {path}.name to a ConfigMap that exists",
+            )
+        if config.data and config.create is not False and _brought(spec, config.name or ""):
+            yield Hit(
+                f"{path}.data",
+                f"{path}.data, and a ConfigMap {config.name} under spec.extraObjects",
+                "the data is not written: the cluster gets the ConfigMap of spec.extraObjects",
+                "keep one of the two",
+            )
+    config = spec.devicePlugin.config
+    if config.default and not config.name and not config.data and spec.gpuCluster is None:
+        yield Hit(
+            "spec.devicePlugin.config.default",
+            f"the default configuration {config.default!r} of the device plugin, and no ConfigMap",
+            "default is a key of the ConfigMap that spec.devicePlugin.config.name names; without a ConfigMap it has no "
+            "effect",
+            f"set spec.devicePlugin.config.name too; if {config.default} is the ConfigMap, it goes there",
+        )
+
+
+def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:
+    """The sections that name a ConfigMap or write one, of components that are on, with their paths."""
+    if spec.gpuCluster is not None:
+        return
+    if spec.devicePlugin.enabled is not False:
+        yield "spec.devicePlugin.config", spec.devicePlugin.config
+    if spec.migManager.enabled is not False:
+        yield "spec.migManager.config", spec.migManager.config
+        yield "spec.migManager.gpuClientsConfig", spec.migManager.gpuClientsConfig
+    if spec.dcgmExporter.enabled is not False:
+        yield "spec.dcgmExporter.config", spec.dcgmExporter.config
+    if sandbox(spec) and spec.vgpuDeviceManager.enabled:
+        yield "spec.vgpuDeviceManager.config", spec.vgpuDeviceManager.config
+
+
+def _brought(spec: ClusterPolicySpec, name: str) -> bool:
+    return any(body["kind"] == "ConfigMap" and body["metadata"]["name"] == name for body in spec.extraObjects)
+
+
+@rule("GPU508", "error")
+def no_label_value(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A name of a configuration that no node can choose.
+
+    Nodes choose by the value of a label, which has at most 63 letters, digits, '-', '_' and '.', the first and the
+    last a letter or digit. A key of a ConfigMap may be longer and may end otherwise.
+
+    Bad:
+        devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_: "version: v1"}}}
+
+    Good:
+        devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_4: "version: v1"}}}
+    """
+    known = keys(spec)
+    for name in known.names if known else ():
+        most = plugin_config.config_manager().max_name_length
+        if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):
+            yield Hit(
+                "spec.devicePlugin.config",
+                f"no node can choose the configuration {name!r}",
+                f"nodes choose by the label {NODE_LABEL}, and that is no value of a label",
+                f"use at most {most} letters, digits, '-', '_' and '.', the first and the last a letter or digit",
+            )

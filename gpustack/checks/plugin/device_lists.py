@@ -1,0 +1,83 @@
+"""Rules about how the device plugin hands GPUs to the runtime (DEVICE_LIST_STRATEGY)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog._lookup import nearest
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+NAME = "DEVICE_LIST_STRATEGY"
+STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
+"""What the plugin knows (device-plugin-config.yaml)."""
+
+
+def given(spec: ClusterPolicySpec) -> tuple[str, str, list[str]] | None:
+    """The path, the text and the elements of the device plugin's list, where the policy sets one."""
+    for index, entry in reversed([*enumerate(spec.devicePlugin.env or ())]):
+        if entry.name == NAME and spec.devicePlugin.enabled:
+            return f"spec.devicePlugin.env[{index}]", entry.value or "", (entry.value or "").split(",")
+    return None
+
+
+@rule("GPU464", "error")
+def no_such_strategy(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The device plugin's list of strategies has one that doesn't exist, or one that can't work here.
+
+    The plugin ends at a strategy that it doesn't know. The two of CDI name GPUs to a runtime that is told about them
+    only with `cdi.enabled` (bug-reports.md B08).
+
+    Bad:
+        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotation,cdi-cri"}]}
+
+    Good:
+        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
+    """
+    path, _, elements = given(spec) or ("", "", [])
+    for element in (text.strip() for text in elements):
+        if element not in STRATEGIES:
+            near = nearest(element, STRATEGIES)
+            yield Hit(
+                path,
+                f"there is no device list strategy {element!r}",
+                "the device plugin ends at its start",
+                f"did you mean {' or '.join(near)}?" if near else f"choose among {', '.join(STRATEGIES)}",
+            )
+        elif element.startswith("cdi-") and not spec.cdi.enabled:
+            yield Hit(
+                path,
+                f"the device list strategy {element} needs CDI, and spec.cdi.enabled is false",
+                "the runtime is not told about CDI devices then, and can't resolve the names of GPUs",
+                "set spec.cdi.enabled: true, or leave out DEVICE_LIST_STRATEGY: without CDI its default is envvar",
+            )
+
+
+@rule("GPU465", "warning")
+def strategies_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """The device plugin's list of strategies contradicts itself, or `cdi.enabled`.
+
+    With CDI the defaults are cdi-annotations,cdi-cri. Where envvar or volume-mounts stand beside or instead of them,
+    GPUs are handed over in two ways, or in one that the runtime isn't set up for: NVIDIA_VISIBLE_DEVICES becomes void,
+    or CDI names can't be resolved. Lists from before v25.10 have to go (bug-reports.md B06 and B08).
+
+    Bad:
+        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "envvar, cdi-annotations, cdi-cri"}]}
+
+    Good:
+        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
+    """
+    path, text, elements = given(spec) or ("", "", [])
+    names = [element.strip() for element in elements]
+    legacy = [name for name in names if name in {"envvar", "volume-mounts"}]
+    default = "cdi-annotations,cdi-cri" if spec.cdi.enabled else "envvar"
+    remedy = f"leave it out: the default here is {default}"
+    if legacy and any(name.startswith("cdi-") for name in names):
+        why = "NVIDIA_VISIBLE_DEVICES becomes void, or names of CDI devices can't be resolved"
+        yield Hit(path, f"{NAME} mixes {legacy[0]} with strategies of CDI: {text}", why, remedy)
+    elif legacy and spec.cdi.enabled:
+        why = "with CDI the runtime is set up for cdi-annotations and cdi-cri; this is a setting from before v25.10"
+        yield Hit(path, f"{NAME} is {text}, and CDI is on", why, f"{remedy}; or set spec.cdi.enabled: false")

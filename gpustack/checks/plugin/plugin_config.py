@@ -1,0 +1,268 @@
+"""Rules about the texts of device plugin configurations: keys that are ignored, values that are refused, names that no
+node has. How they share GPUs is in sharing.py, which one a node gets in config_names.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...catalog import plugin_config
+from ...catalog._lookup import nearest
+from ...catalog.mig import IllegalProfile, ProfileName, resource_name
+from ...cluster.mig_layouts import texts_of
+from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
+from ...policy.configurations.plugin_configs import PluginConfig, read_plugin_config
+from ...policy.configurations.plugin_keys import PREFIX
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.configurations.embedded import Problem
+    from ...policy.configurations.plugin_configs import Shared
+    from ...policy.language.spec import ClusterPolicySpec
+
+GPU = f"{PREFIX}gpu"
+MIG = f"{PREFIX}mig-"
+
+
+class Named(NamedTuple):
+    """A configuration of the policy: the path of its text, its name, and what the text says."""
+
+    path: str
+    name: str
+    config: PluginConfig
+
+
+def configs(spec: ClusterPolicySpec) -> list[Named]:
+    """The configurations that the device plugin and GPU feature discovery choose from, where the policy has them."""
+    if spec.gpuCluster is not None or (spec.devicePlugin.enabled is False and spec.gfd.enabled is False):
+        return []
+    texts = texts_of(spec, spec.devicePlugin.config, "devicePlugin.config")
+    version = spec.devicePlugin.version or ""
+    return [Named(one.path, one.key, read_plugin_config(one.text or "", version)) for one in texts]
+
+
+def _problems(found: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
+    for problem in problems:
+        yield Hit(found.path, f"{found.name}: {problem.what}", problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU501", "error")
+def ignored_key(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A key in a configuration of the device plugin that has no effect.
+
+    The plugin takes any key and ignores what it doesn't know: an option at the wrong level is off, and nobody says so
+    (bug-reports.md B30). `rename`, `devices` and names of your own under `resources` are read and dropped (B33).
+
+    Bad:
+        devicePlugin:
+          config:
+            default: slices
+            data:
+              slices: |
+                version: v1
+                flags: {renameByDefault: true}
+                sharing:
+                  timeSlicing:
+                    resources: [{name: nvidia.com/gpu, replicas: 4}]
+
+    Good:
+        devicePlugin:
+          config:
+            default: slices
+            data:
+              slices: |
+                version: v1
+                sharing:
+                  timeSlicing:
+                    renameByDefault: true
+                    resources: [{name: nvidia.com/gpu, replicas: 4}]
+    """
+    for found in configs(spec):
+        yield from _problems(found, found.config.ignored)
+
+
+@rule("GPU502", "error")
+def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A configuration that the device plugin refuses.
+
+    The plugin and GPU feature discovery exit, and nodes with this configuration offer no GPUs. Most often it is a
+    number of replicas below 2 (bug-reports.md B31): to share nothing, leave out `sharing`. A number that begins with
+    0 is refused here too: the plugin reads 010 as eight. So are variables and arguments that it exits for.
+
+    Bad:
+        devicePlugin:
+          config:
+            default: exclusive
+            data:
+              exclusive: |
+                version: v1
+                sharing:
+                  timeSlicing:
+                    resources: [{name: nvidia.com/gpu, replicas: 1}]
+
+    Good:
+        devicePlugin:
+          config:
+            default: exclusive
+            data:
+              exclusive: |
+                version: v1
+    """
+    for found in configs(spec):
+        yield from _problems(found, found.config.refused)
+        counting = [problem for path, problem in found.config.wrong.items() if environment(spec, path) is None]
+        yield from _problems(found, tuple(counting))
+    for wrong in wrong_settings(spec) if spec.gpuCluster is None and spec.devicePlugin.enabled is not False else ():
+        yield Hit(
+            wrong.path,
+            f"{wrong.name} is {wrong.value!r}",
+            "the device plugin exits, and the nodes offer no GPUs",
+            f"write {' or '.join(wrong.allowed[:4])}",
+        )
+
+
+@rule("GPU504", "error")
+def nobody_offers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A resource in a configuration of the device plugin that no node has.
+
+    Nodes have `nvidia.com/gpu`, and with mig.strategy mixed `nvidia.com/mig-<profile>`, where a plus of the profile
+    is a dot. An entry for anything else shares nothing (bug-reports.md B33).
+
+    Bad:
+        devicePlugin:
+          config:
+            default: slices
+            data:
+              slices: |
+                version: v1
+                sharing:
+                  timeSlicing:
+                    resources: [{name: nvidia.com/gpu.shared, replicas: 4}]
+
+    Good:
+        devicePlugin:
+          config:
+            default: slices
+            data:
+              slices: |
+                version: v1
+                sharing:
+                  timeSlicing:
+                    renameByDefault: true
+                    resources: [{name: nvidia.com/gpu, replicas: 4}]
+    """
+    version = spec.devicePlugin.version or ""
+    for found in configs(spec):
+        for shared in found.config.sharing.values():
+            for entry in shared.entries:
+                reason = _not_offered(entry.name, strategy(spec, found.config), version)
+                if reason:
+                    why, remedy = reason
+                    yield Hit(found.path, f"{found.name}: no node has {entry.name}", why, remedy, entry.place)
+
+
+def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | None:
+    """Why no node offers NAME by the MIG strategy COUNTS_BY and the device plugin of VERSION, and what to write; None
+    where one may."""
+    if name == GPU:
+        return None
+    why = "the entry shares nothing: the device plugin knows the resources nvidia.com/gpu and nvidia.com/mig-<profile>"
+    if name.endswith(".shared"):
+        return why, f"write {name.removesuffix('.shared')}, and renameByDefault: true for the ending .shared"
+    if not name.startswith(MIG):
+        near = nearest(name, (GPU, f"{MIG}1g.10gb"), 1)
+        return why, f"did you mean {near[0]}?" if near else f"write {GPU}"
+    try:
+        profile = ProfileName.parse(name.removeprefix(MIG).replace("gb.", "gb+", 1))
+    except IllegalProfile as error:
+        return f"{why}; {error}", "write nvidia.com/mig- and a profile that `gpustack mig list PRODUCT` prints"
+    if not profile.exposed:
+        return f"{why}, and parts of instances are none of them", f"write {MIG}{profile.instance}"
+    right = resource_name(profile, version)
+    if right != name:
+        why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"
+        return why, f"write {right}"
+    if counts_by == "mixed":
+        return None
+    why = f"the entry shares nothing: with mig.strategy {counts_by}, nodes offer nvidia.com/gpu alone"
+    return why, f"set spec.mig.strategy: mixed, or write {GPU}"
+
+
+@rule("GPU509", "warning")
+def overruled_flag(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A flag, an entry, or a switch of MPS, that something stronger overrules.
+
+    The environment wins over the file, and the stack's pods set much of it: `flags.migStrategy` has no effect beside
+    mig.strategy, for all nodes. Of two entries for one resource the larger counts on the node, and GPU feature
+    discovery writes the first one's number into nvidia.com/gpu.replicas. Device plugins before v0.20.0 refuse requests
+    for more than one share of MPS, whatever `failRequestsGreaterThanOne` says (bug-reports.md B32).
+
+    Bad:
+        devicePlugin:
+          config:
+            default: lenient
+            data:
+              lenient: |
+                version: v1
+                flags: {failOnInitError: false}
+
+    Good:
+        devicePlugin:
+          env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]
+          config:
+            default: lenient
+            data:
+              lenient: |
+                version: v1
+                flags: {failOnInitError: false}
+    """
+    for found in configs(spec):
+        yield from _flags(spec, found)
+        for shared in found.config.sharing.values():
+            yield from _entries(found, shared)
+        mps = found.config.sharing.get("mps")
+        if mps and mps.fails is False and fails_always(spec):
+            first = plugin_config.MPS_FAILS_SETTABLE
+            yield Hit(
+                found.path,
+                f"{found.name}: failRequestsGreaterThanOne: false has no effect under mps",
+                f"the device plugin {spec.devicePlugin.version} takes it as true; {first} is the first that heeds it",
+                "leave it out, or take a newer device plugin",
+                mps.fails_place,
+            )
+
+
+def _flags(spec: ClusterPolicySpec, found: Named) -> Iterator[Hit]:
+    for path, (value, place) in found.config.flags.items():
+        wins = environment(spec, path)
+        if wins is None or _same(value) == _same(wins):
+            continue
+        name = plugin_config.flags()[path].env
+        why = f"the environment variable {name} wins, and it is {wins!r}"
+        section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
+        remedy = f"set {name} in spec.{section}.env, or leave out the flag"
+        if path == STRATEGY and spec.mig.strategy == wins:
+            why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
+            remedy = "leave out the flag"
+            if path not in found.config.wrong:
+                remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
+        yield Hit(found.path, f"{found.name}: {path}: {value} has no effect", why, remedy, place)
+
+
+def _entries(found: Named, shared: Shared) -> Iterator[Hit]:
+    for at, entry in enumerate(shared.entries):
+        most, first = shared.replicas(entry.name), shared.labelled(entry.name)
+        earlier = [other for other in shared.entries[:at] if other.name == entry.name]
+        if not earlier:
+            continue
+        why = f"nodes offer {most} shares of each, the larger number"
+        if first != most:
+            why += f", and GPU feature discovery writes {first}, the first one's, into gpu.replicas"
+        what = f"{found.name}: a second entry for {entry.name}"
+        yield Hit(found.path, what, why, f"keep one of them, with replicas: {most}", entry.place)
+
+
+def _same(value: str) -> frozenset[str]:
+    words = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+    return frozenset(words.get(part.strip().lower(), part.strip().lower()) for part in value.split(","))

@@ -1,0 +1,174 @@
+"""Rules about GPUs that pods share: what MPS and time-slicing can't do, and what they don't keep apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import plugin_config
+from ...cluster.mig_layouts import product_of
+from ...cluster.plugin_sharing import STRATEGY, environment, strategy
+from ..rule import Hit, rule
+from .config_names import NODE_LABEL
+from .plugin_config import MIG, Named, configs
+
+if TYPE_CHECKING:
+    from ...policy.configurations.plugin_configs import Entry, Shared
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU503", "error")
+def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Sharing that the device plugin or MPS can't do.
+
+    MPS serves 48 clients of a GPU, 16 below compute capability 7.5; it takes no MIG instances, and the plugin exits
+    where mig.strategy is mixed. Beside mps, timeSlicing is dropped without a word (bug-reports.md B32).
+
+    Bad:
+        devicePlugin:
+          config:
+            default: parts
+            data:
+              parts: |
+                version: v1
+                sharing:
+                  mps:
+                    resources: [{name: nvidia.com/gpu, replicas: 49}]
+
+    Good:
+        devicePlugin:
+          config:
+            default: parts
+            data:
+              parts: |
+                version: v1
+                sharing:
+                  mps:
+                    resources: [{name: nvidia.com/gpu, replicas: 48}]
+    """
+    for found in configs(spec):
+        mps, sliced = found.config.sharing.get("mps"), found.config.sharing.get("timeSlicing")
+        if mps and sliced:
+            yield Hit(
+                found.path,
+                f"{found.name}: timeSlicing beside mps",
+                "the device plugin takes mps and drops timeSlicing without a word",
+                "keep one of the two",
+                sliced.place,
+            )
+        yield from _mps(spec, found, mps) if mps else ()
+    for index, pool in enumerate(spec.nodePools):
+        if pool.sharing.mps and spec.gpuCluster is None:
+            path = f"spec.nodePools[{index}].sharing.mps"
+            if strategy(spec, None) == "mixed":
+                yield _mixed(path, f"node pool {pool.name} shares by MPS")
+            most = _most_clients([pool])
+            if pool.sharing.mps.replicas > most:
+                yield _too_many(f"{path}.replicas", pool.sharing.mps.replicas, most, pool.gpuProduct or "")
+
+
+def choosers(spec: ClusterPolicySpec, name: str) -> list[NodePool]:
+    """The pools whose nodes get the configuration NAME."""
+    default = spec.devicePlugin.config.default or ""
+    return [pool for pool in spec.nodePools if (pool.nodeSelector.get(NODE_LABEL) or default) == name]
+
+
+def _mps(spec: ClusterPolicySpec, found: Named, mps: Shared) -> Iterator[Hit]:
+    if strategy(spec, found.config) == "mixed":
+        own = None if environment(spec, STRATEGY) else found.config.flags.get(STRATEGY)
+        yield _mixed(found.path, f"{found.name}: sharing by MPS", own[1] if own else mps.place)
+    most = _most_clients(choosers(spec, found.name))
+    products = {pool.gpuProduct for pool in choosers(spec, found.name) if _most_clients([pool]) == most}
+    for entry in mps.entries:
+        if entry.name.startswith(MIG):
+            yield Hit(
+                found.path,
+                f"{found.name}: MPS for {entry.name}",
+                "the device plugin shares no MIG instances by MPS",
+                "use timeSlicing for instances, or share whole GPUs by MPS",
+                entry.place,
+            )
+        if entry.replicas > most:
+            yield _too_many(
+                found.path,
+                entry.replicas,
+                most,
+                ", ".join(sorted(filter(None, products))),
+                name=found.name,
+                entry=entry,
+            )
+
+
+def _mixed(path: str, whose: str, place: tuple[int, int] | None = None) -> Hit:
+    return Hit(
+        path,
+        f"{whose} beside MIG strategy mixed",
+        "the device plugin exits: MPS and mig.strategy mixed exclude each other, also on nodes without MIG",
+        "use timeSlicing, or set spec.mig.strategy: single",
+        place,
+    )
+
+
+def _most_clients(pools: list[NodePool]) -> int:
+    """The most clients that MPS serves on every GPU of POOLS."""
+    products = [product_of(pool) for pool in pools]
+    limits = [plugin_config.max_mps_replicas(product.compute_capability) for product in products if product]
+    return min(limits, default=max(limit["replicas"] for limit in plugin_config.sharing()["mps_max_replicas"]))
+
+
+def _too_many(path: str, wanted: int, most: int, products: str, *, name: str = "", entry: Entry | None = None) -> Hit:
+    return Hit(
+        path,
+        f"{name}: replicas is {wanted} under mps" if name else f"{wanted} replicas by MPS",
+        f"MPS serves {most} clients of a GPU at most" + (f", on {products}" if products else "") + ": the others fail",
+        f"write {most} or less, or use timeSlicing",
+        entry.replicas_place if entry else None,
+    )
+
+
+@rule("GPU510", "note")
+def what_sharing_isolates(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Pods that share a GPU, and what that does not keep apart.
+
+    With time-slicing, pods take turns: each sees all memory of the GPU, the first to take it makes the others fail,
+    and a fault of one can end them all. MPS divides the memory, and a fault still ends all clients. Only MIG keeps
+    both apart. Between pods of one team that may be fine.
+
+    Bad:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          sharing: {timeSlicing: {replicas: 4}}
+
+    Good:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+    """
+    for index, pool in enumerate(spec.nodePools):
+        for kind in ("timeSlicing", "mps"):
+            if getattr(pool.sharing, kind) is not None:
+                part = "one MIG instance" if pool.sharing.mig else "one GPU"
+                yield _shares(f"spec.nodePools[{index}].sharing.{kind}", f"node pool {pool.name}", kind, part)
+    for found in configs(spec):
+        kind = found.config.kind
+        if kind and found.config.sharing[kind].entries:
+            place = found.config.sharing[kind].place
+            yield _shares(found.path, f"nodes with {found.name}", kind, "one GPU", place)
+
+
+def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] | None = None) -> Hit:
+    if kind == "mps":
+        why = "MPS gives each an equal part of the memory, but a fault of one ends all that share the GPU"
+    else:
+        why = "each sees all of its memory, so one can take what the others need, and a fault of one can end all"
+    return Hit(
+        path,
+        f"on {whose}, pods share {part}",
+        why,
+        "let pods share only with pods of their own team, by taints and namespaces, or divide GPUs by MIG",
+        place,
+    )

@@ -1,0 +1,1 @@
+"""Rules about node pools, their taints, and the program that labels their nodes."""

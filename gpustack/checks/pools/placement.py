@@ -1,0 +1,129 @@
+"""Rules about taints: pods of the stack that they keep away from GPU nodes, tolerations that the API server refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
+from ...model import dotted
+from ...policy.language.reconciler import runs
+from ..objects.pods import FOREIGN, pod_steps
+from ..objects.references import pod_template
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...model import Resource
+    from ...policy.language.daemonsets import Toleration
+    from ...policy.language.node_pools import NodePool, Taint
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+COMPARING = "TaintTolerationComparisonOperators"
+BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrivers": "spec.drivers"}
+
+
+@rule("GPU803", "error", over="render")
+def untolerated_taint(render: Render) -> Iterator[Hit]:
+    """A DaemonSet of the stack that doesn't tolerate a taint of a node pool.
+
+    Its pods stay away without an event. Without the worker of node feature discovery, nothing on the node is labelled,
+    and all others stay away too (bug-reports.md B25, B26).
+
+    Bad:
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          taints: [{key: sku, value: gpu, effect: NoSchedule}]
+
+    Good:
+        daemonsets:
+          tolerations:
+          - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+          - {key: sku, operator: Equal, value: gpu, effect: NoSchedule}
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          taints: [{key: sku, value: gpu, effect: NoSchedule}]
+    """
+    startup = render.spec.reconciler.startupTaints if render.spec.reconciler and runs(render.spec) else []
+    pools = [(index, pool, [*pool.taints, *startup]) for index, pool in enumerate(render.spec.nodePools)]
+    if not any(taints for _, _, taints in pools):
+        return
+    missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}
+    for resource, pod in render.pods:
+        if resource.kind != "DaemonSet" or resource.origin in FOREIGN:
+            continue  # nobody says that pods of extraObjects have to run on GPU nodes
+        for index, pool, taints in pools:
+            if excluded(pod, labels_of(pool)):
+                continue
+            for taint in kept_away(taints, tolerations_of(pod)):
+                if taint.key not in OF_DAEMONSETS:
+                    key = where(render, resource), index, written(taint)
+                    missing.setdefault(key, (pool, taint, []))[2].append(resource.name)
+    for (path, _, _), (pool, taint, names) in missing.items():
+        yield _hit(path, pool, taint, names)
+
+
+def where(render: Render, resource: Resource) -> str:
+    """The path of the tolerations of RESOURCE."""
+    found = BY_ORIGIN.get(resource.origin)
+    if found == "spec.drivers":
+        names = [index for index, driver in enumerate(render.spec.drivers) if driver.name in resource.name]
+        return f"spec.drivers[{names[-1]}].tolerations" if names else found
+    if found is None:
+        found = "daemonsets.tolerations"
+        return f"spec.gpuCluster.{found}" if render.spec.gpuCluster is not None else f"spec.{found}"
+    if not render.spec.nfd.worker.tolerations:  # then they are those of all DaemonSets, and built-in ones
+        return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
+    return found
+
+
+def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
+    whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more DaemonSets"
+    verb = "doesn't" if len(names) == 1 else "don't"
+    return Hit(
+        path,
+        f"{whose} {verb} tolerate {written(taint)} of node pool {pool.name}",
+        "the pods stay away from these nodes without an event, and what stands on them waits",
+        f"add {toleration_of(taint)} to {path}",
+    )
+
+
+def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:
+    """The tolerations that SPEC gives pods, with their places."""
+    yield "spec.daemonsets.tolerations", spec.daemonsets.tolerations
+    yield "spec.nfd.worker.tolerations", spec.nfd.worker.tolerations
+    if spec.gpuCluster and spec.gpuCluster.daemonsets.tolerations != spec.daemonsets.tolerations:
+        yield "spec.gpuCluster.daemonsets.tolerations", spec.gpuCluster.daemonsets.tolerations
+    if spec.reconciler:
+        yield "spec.reconciler.tolerations", spec.reconciler.tolerations
+    for index, driver in enumerate(spec.drivers):
+        yield f"spec.drivers[{index}].tolerations", driver.tolerations
+    for index, body in enumerate(spec.extraObjects):
+        pod = (pod_template(body) or {}).get("spec")
+        if isinstance(pod, dict):
+            place = dotted(("spec", "extraObjects", index, *pod_steps(body), "tolerations"))
+            yield place, tolerations_of(pod)
+
+
+@rule("GPU819", "error")
+def comparing_toleration(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A toleration with operator Lt or Gt.
+
+    No API server takes one so far unless its feature gate TaintTolerationComparisonOperators is on: it is alpha, and
+    off, in Kubernetes 1.35 to 1.37, and unknown before. Waive this rule for clusters that have switched it on.
+
+    Bad:
+        daemonsets: {tolerations: [{key: sla, operator: Gt, value: "950", effect: NoSchedule}]}
+
+    Good:
+        daemonsets: {tolerations: [{key: sla, operator: Exists, effect: NoSchedule}]}
+    """
+    for place, tolerations in _tolerations(spec):
+        for index, toleration in enumerate(tolerations):
+            operator = toleration.get("operator") if isinstance(toleration, Mapping) else toleration.operator
+            if operator in ("Lt", "Gt"):
+                what = f"a toleration with operator {operator} needs the feature gate {COMPARING}"
+                why = f"it is off by default; without it, Kubernetes {spec.cluster.kubernetesVersion} refuses the pods"
+                yield Hit(f"{place}[{index}].operator", what, why, "write operator: Exists, or Equal and the value")

@@ -1,0 +1,111 @@
+"""Node pools whose nodes are the same: what they get must not differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...cluster.ownership import node_labels
+from ...cluster.workloads import vgpu_set, workload
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+EXPECTED = ("nvidia.com/gpu.product", "nvidia.com/gpu.workload.config")
+"""Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""
+
+
+def overlaps(spec: ClusterPolicySpec) -> Iterator[tuple[int, int]]:
+    """Pairs of pools, each once, of which all nodes of the first belong to the second too.
+
+    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. Pools of which only some nodes
+    may be the same (one selects by zone, one by size) are none: nobody knows.
+    """
+    labels = [_telling(spec, pool) for pool in spec.nodePools]
+    for index, mine in enumerate(labels):
+        for other, wider in enumerate(labels):
+            if other != index and wider.items() <= mine.items() and not (other < index and wider == mine):
+                yield index, other
+
+
+def _telling(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
+    known = {key: value for key, value in node_labels(spec, pool).items() if key not in EXPECTED}
+    return {**known, **pool.nodeSelector}
+
+
+@rule("GPU147", "error")
+def pools_with_one_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nodes that belong to two pools which share their GPUs in different ways.
+
+    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. The labels of a node name one
+    configuration of the device plugin and one of the MIG manager. (GPU137 is about drivers, GPU148 about workloads.)
+
+    Bad:
+        nodePools:
+        - {name: all, os: ubuntu22.04}
+        - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
+
+    Good:
+        nodePools:
+        - {name: whole, os: ubuntu22.04, nodeSelector: {use: training}}
+        - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
+    """
+    if spec.gpuCluster is not None:
+        return
+    for index, other in overlaps(spec):
+        pool, wider = spec.nodePools[index], spec.nodePools[other]
+        if pool.sharing != wider.sharing and workload(spec, pool) == workload(spec, wider) == "container":
+            which = index if pool.sharing.model_dump(exclude_none=True) else other
+            yield Hit(
+                f"spec.nodePools[{which}].sharing",
+                f"nodes of pool {pool.name} belong to pool {wider.name} too, and that shares its GPUs in another way",
+                "a node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and its GPUs "
+                "are shared in one way",
+                f"{TELL_APART}, or the same sharing: {_both(index, other)}",
+            )
+
+
+TELL_APART = "give both pools a nodeSelector that tells their nodes apart"
+
+
+def _both(index: int, other: int) -> str:
+    return f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]"
+
+
+@rule("GPU148", "warning")
+def pools_with_one_workload(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Nodes that belong to two pools with different workloads or vGPU devices.
+
+    What a node serves is said by its labels nvidia.com/gpu.workload.config and nvidia.com/vgpu.config. Whoever sets
+    them goes by the pools; where nothing else tells the nodes apart, they have to be labelled one by one.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools:
+        - {name: training, os: ubuntu22.04}
+        - {name: desktops, os: ubuntu22.04, workload: vm-passthrough}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools:
+        - {name: training, os: ubuntu22.04, nodeSelector: {use: training}}
+        - {name: desktops, os: ubuntu22.04, nodeSelector: {use: desktops}, workload: vm-passthrough}
+    """
+    for index, other in overlaps(spec):
+        pool, wider = spec.nodePools[index], spec.nodePools[other]
+        serves, too = workload(spec, pool), workload(spec, wider)
+        if serves != too:
+            field, what = "workload", f"serves {too}, not {serves}"
+        elif serves == "vm-vgpu" and vgpu_set(spec, pool) != vgpu_set(spec, wider):
+            field, what = "vgpu", f"has the vGPU devices {vgpu_set(spec, wider)}, not {vgpu_set(spec, pool)}"
+        else:
+            continue
+        which = index if getattr(pool, field) not in (None, type(pool.vgpu)()) else other
+        yield Hit(
+            f"spec.nodePools[{which}].{field}",
+            f"nodes of pool {pool.name} belong to pool {wider.name} too, and that {what}",
+            "only a label that somebody sets on each node tells them apart",
+            f"{TELL_APART}: {_both(index, other)}",
+        )

@@ -1,0 +1,321 @@
+"""Rules about the reconciler: what it needs to run, what says something in vain without it, and what never happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import kubernetes, time_zones
+from ...catalog.time_zones import UnknownTimeZone
+from ...cluster import node_labels
+from ...cluster.mig_layouts import manager_runs, product_of
+from ...cluster.ownership import container_drivers, in_charge, owners
+from ...policy.language import guards
+from ...policy.language.reconciler import labelling, runs
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import Window
+    from ...policy.language.spec import ClusterPolicySpec
+
+BY_DISCOVERY = {"labelling"}
+"""The fields of `reconciler` that count without the program."""
+
+
+@rule("GPU820", "error")
+def no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A reconciler without an image.
+
+    There is none to pull: whoever runs the program builds its image, with the Containerfile of the project, and pushes
+    it to a registry of their own. Clusters whose nodes need labels and nothing else can do without the program.
+
+    Bad:
+        reconciler: {replicas: 2}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+    """
+    section = spec.reconciler
+    if section is not None and runs(spec) and not section.image:
+        yield Hit(
+            "spec.reconciler",
+            "the reconciler has no image",
+            "no image of it is published, so there is no default",
+            "build it with the project's Containerfile, push it, and name it in spec.reconciler.image; or set "
+            "spec.reconciler.labelling: nodeFeatureRule, where node feature discovery may label nodes",
+        )
+
+
+@rule("GPU821", "error")
+def upgrade_without_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool's budget or windows, and nobody to keep to them.
+
+    Manifests take no node out of service. The reconciler does, in the windows and within the budget of each pool.
+
+    Bad:
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
+    """
+    for index, pool in enumerate(() if runs(spec) else spec.nodePools):
+        if pool.upgrade is not None:
+            yield Hit(
+                f"spec.nodePools[{index}].upgrade",
+                f"nothing keeps to the budget and windows of pool {pool.name}: the reconciler's program isn't rendered",
+                "it is what takes nodes out of service for a new driver or MIG layout",
+                f"set spec.reconciler.image, or leave out spec.nodePools[{index}].upgrade",
+            )
+
+
+@rule("GPU822", "error")
+def labels_that_are_paused(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Labels by node feature discovery, and a component that takes labels off nodes.
+
+    Driver manager and MIG manager stop the other pods of a node by changing its labels for a while. Discovery would set
+    them again within a minute, the pods would come back, and driver or GPUs stay in use (reconciler.md L21, L22).
+
+    Bad:
+        reconciler: {labelling: nodeFeatureRule}
+        migManager: {enabled: true}
+
+    Good:
+        reconciler: {labelling: nodeFeatureRule}
+        driver: {enabled: false}
+        migManager: {enabled: false}
+    """
+    if labelling(spec) == "nodeFeatureRule":
+        for section, who in node_labels.pausing(spec):
+            yield Hit(
+                "spec.reconciler.labelling",
+                f"node feature discovery can't label nodes on which {who} pauses labels",
+                "it would set them again within a minute, and the pods that were stopped would come back",
+                "set spec.reconciler.labelling: program with spec.reconciler.image"
+                + (f", or spec.{section}.enabled: false" if section != "drivers" else ""),
+            )
+
+
+@rule("GPU824", "note")
+def settings_of_no_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Settings of the reconciler's program where there is none.
+
+    With `labelling: nodeFeatureRule` node feature discovery labels nodes, and the program is not rendered.
+
+    Bad:
+        reconciler: {labelling: nodeFeatureRule, replicas: 3}
+        driver: {enabled: false}
+        migManager: {enabled: false}
+
+    Good:
+        reconciler: {labelling: nodeFeatureRule}
+        driver: {enabled: false}
+        migManager: {enabled: false}
+    """
+    section = spec.reconciler
+    if section is None or runs(spec):
+        return
+    empty = type(section)()
+    for name in type(section).model_fields:
+        if name not in BY_DISCOVERY and getattr(section, name) != getattr(empty, name):
+            yield Hit(
+                f"spec.reconciler.{name}",
+                f"reconciler.{name} has no effect",
+                "with labelling: nodeFeatureRule the program isn't rendered",
+                f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program",
+            )
+
+
+@rule("GPU828", "error")
+def unknown_time_zones(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A window in a time zone that doesn't exist.
+
+    It never opens: nobody knows when that would be (reconciler.md A17).
+
+    Bad:
+        reconciler:
+          image: registry.example.com/gpu/gpustack-reconciler:1
+          windows: [{start: "22:00", hours: 6, timeZone: Europe/Berlinn}]
+
+    Good:
+        reconciler:
+          image: registry.example.com/gpu/gpustack-reconciler:1
+          windows: [{start: "22:00", hours: 6, timeZone: Europe/Berlin}]
+    """
+    for path, window in _windows(spec):
+        try:
+            time_zones.known(window.timeZone or "UTC")
+        except UnknownTimeZone as error:
+            near = " or ".join(error.nearest)
+            yield Hit(
+                f"{path}.timeZone",
+                f"there is no time zone {window.timeZone!r}",
+                "the window would never open",
+                f"did you mean {near}?" if near else "write a name such as Europe/Berlin or UTC",
+            )
+
+
+def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
+    for index, window in enumerate(spec.reconciler.windows if spec.reconciler else ()):
+        yield f"spec.reconciler.windows[{index}]", window
+    for position, pool in enumerate(spec.nodePools):
+        for index, window in enumerate(pool.upgrade.windows if pool.upgrade else ()):
+            yield f"spec.nodePools[{position}].upgrade.windows[{index}]", window
+
+
+@rule("GPU829", "error")
+def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Admission policies asked for on an API server that has none.
+
+    ValidatingAdmissionPolicy is there from Kubernetes 1.30 on, and the node of a pod in its token, by which the guards
+    compare. Left out, the reconciler's policy and the guards are rendered where they can be.
+
+    Bad:
+        cluster: {kubernetesVersion: "1.29"}
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
+
+    Good:
+        cluster: {kubernetesVersion: "1.30"}
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
+    """
+    minor, old = kubernetes.minor(spec.cluster.kubernetesVersion), not guards.knows_policies(spec)
+    if old and spec.reconciler is not None and spec.reconciler.admissionPolicy:
+        yield Hit(
+            "spec.reconciler.admissionPolicy",
+            f"Kubernetes {minor} has no admission policies",
+            "what holds the reconciler to its own fields of a node would be missing",
+            "leave out spec.reconciler.admissionPolicy until the cluster has Kubernetes 1.30",
+        )
+    if old and spec.guards.mode in {"Deny", "Audit"}:
+        yield Hit(
+            "spec.guards.mode",
+            f"Kubernetes {minor} has no admission policies",
+            "no account of the stack would be held to its own node",
+            "leave out spec.guards.mode until the cluster has Kubernetes 1.30",
+        )
+
+
+@rule("GPU830", "warning")
+def nothing_may_be_unavailable(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A budget of 0 nodes.
+
+    Not one node may be taken out of service then, so no driver and no MIG layout ever changes. A pause with a reason
+    that people see is `gpustack rollout pause`.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 0}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
+    """
+    for path, share in _budgets(spec) if runs(spec) else ():
+        if share in (0, "0%"):
+            yield Hit(
+                f"spec.{path}",
+                f"{path} is {share}: no node is ever taken out of service",
+                "new drivers and MIG layouts would wait without end",
+                f"set spec.{path}: 1 or more; to stop for a while, pause the roll-out",
+            )
+
+
+def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
+    """Every share of nodes that may be unavailable, and where it stands."""
+    if in_charge(spec):
+        for index, driver in enumerate(spec.drivers):
+            yield f"drivers[{index}].upgradePolicy.maxUnavailable", driver.upgradePolicy.maxUnavailable
+    else:
+        yield "driver.upgradePolicy.maxUnavailable", spec.driver.upgradePolicy.maxUnavailable
+    for index, pool in enumerate(spec.nodePools):
+        if pool.upgrade is not None:
+            for name in ("maxUnavailable", "zoneMaxUnavailable"):
+                yield f"nodePools[{index}].upgrade.{name}", getattr(pool.upgrade, name)
+
+
+@rule("GPU831", "warning")
+def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool that may do more at a time than the whole cluster.
+
+    `driver.upgradePolicy` holds over all pools together, as with the operator, and the smaller number wins. The
+    operator's default is one node at a time.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxParallel: 4}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {upgradePolicy: {maxParallelUpgrades: 8}}
+        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxParallel: 4}}]
+    """
+    limits = spec.driver.upgradePolicy
+    parallel = 1 if limits.maxParallelUpgrades is None else limits.maxParallelUpgrades
+    for index, pool in enumerate(spec.nodePools if runs(spec) and not in_charge(spec) else ()):
+        own = pool.upgrade
+        for name, asked, field, most, what in (
+            ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None, "in an operation"),
+            ("maxUnavailable", own and own.maxUnavailable, "maxUnavailable", limits.maxUnavailable, "out of service"),
+        ):
+            if isinstance(asked, int) and isinstance(most, int) and asked > most:
+                yield Hit(
+                    f"spec.nodePools[{index}].upgrade.{name}",
+                    f"pool {pool.name} may have {asked} nodes {what} at a time, and the whole cluster {most}",
+                    f"driver.upgradePolicy.{field} holds over all pools together, and the smaller number wins",
+                    f"set spec.driver.upgradePolicy.{field} to {asked} or more",
+                )
+
+
+@rule("GPU838", "warning")
+def program_stopped(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A reconciler of which no copy is to run.
+
+    New nodes get no labels, so the GPU stack does not come to them, no driver and no MIG layout rolls, and nodes in the
+    middle of an operation stay out of service. That is the first step of uninstalling it, and of nothing else.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 0}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 2}
+    """
+    if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
+        yield Hit(
+            "spec.reconciler.replicas",
+            "no copy of the reconciler runs",
+            "new nodes get no labels, nothing rolls, and nodes in the middle of an operation stay as they are",
+            "run `gpustack reconciler uninstall` next, to give the nodes back, and leave the section out then",
+        )
+
+
+@rule("GPU837", "note")
+def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A budget or windows for nodes that nothing takes out of service.
+
+    The reconciler takes a node out of service for a new driver and for another MIG layout. Where nodes bring their
+    driver, or serve virtual machines, and there is no MIG manager for their GPUs, neither ever happens.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {enabled: false}
+        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4, upgrade: {maxUnavailable: 1}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        driver: {enabled: false}
+        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4}]
+    """
+    drivers = owners(spec) if in_charge(spec) else [0 if container_drivers(spec) else None for _ in spec.nodePools]
+    for index, (pool, driver) in enumerate(zip(spec.nodePools, drivers, strict=True)):
+        if pool.upgrade is None or not runs(spec):
+            continue
+        product = product_of(pool)
+        installs = driver is not None and node_labels.serves(spec, pool) == "container"
+        cuts = manager_runs(spec) and "mig-manager" in node_labels.components(spec, pool)
+        if not installs and not (cuts and (product is None or product.mig_capable)):
+            yield Hit(
+                f"spec.nodePools[{index}].upgrade",
+                f"upgrade of pool {pool.name} has no effect: nothing takes its nodes out of service",
+                "no driver is rolled out to them, and no MIG manager cuts their GPUs",
+                f"leave out spec.nodePools[{index}].upgrade",
+            )

@@ -1,0 +1,189 @@
+"""Rules about pools that whoever labels nodes (the reconciler, node feature discovery, people) can't tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ...cluster import node_labels
+from ...cluster.ownership import KERNEL, OS_RELEASE, in_charge
+from ...cluster.workloads import vgpu_set, workload
+from ...policy.language.reconciler import labelling, runs
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+
+@rule("GPU823", "error")
+def pools_that_discovery_cannot_tell_apart(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Labels by node feature discovery, and pools that differ in what it doesn't see.
+
+    Rules of node feature discovery know a node's devices, operating system and kernel. They don't know its labels, so
+    they can't tell pools apart by `nodeSelector`.
+
+    Bad:
+        reconciler: {labelling: nodeFeatureRule}
+        driver: {enabled: false}
+        migManager: {enabled: false}
+        nodePools:
+        - {name: training, os: ubuntu24.04, nodeSelector: {pool: a}}
+        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, sharing: {timeSlicing: {replicas: 2}}}
+
+    Good:
+        reconciler: {labelling: nodeFeatureRule}
+        driver: {enabled: false}
+        migManager: {enabled: false}
+        nodePools:
+        - {name: training, os: ubuntu24.04}
+        - {name: notebooks, os: ubuntu22.04, sharing: {timeSlicing: {replicas: 2}}}
+    """
+    if labelling(spec) != "nodeFeatureRule":
+        return
+    for (_, one), (index, other) in combinations(enumerate(spec.nodePools), 2):
+        differ = node_labels.all_labels(spec, one) != node_labels.all_labels(spec, other)
+        if differ and not node_labels.apart(
+            _seen(node_labels.selection(spec, one)), _seen(node_labels.selection(spec, other))
+        ):
+            yield Hit(
+                f"spec.nodePools[{index}]",
+                f"node feature discovery can't tell the nodes of pool {other.name} from those of pool {one.name}",
+                "the two get different labels, and its rules see operating system and kernel of a node, not its labels",
+                "set spec.reconciler.labelling: program with spec.reconciler.image",
+            )
+
+
+def _seen(selected: Mapping[str, str]) -> dict[str, str]:
+    """The part of a selection that node feature discovery sees."""
+    return {key: value for key, value in selected.items() if key.startswith(OS_RELEASE) or key == KERNEL}
+
+
+@rule("GPU825", "error", over="render")
+def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
+    """Two pools that want different things of the same nodes.
+
+    A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches. Where two match, the
+    reconciler changes nothing on the node and reports it.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools:
+        - {name: training, os: ubuntu24.04}
+        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools:
+        - {name: training, os: ubuntu24.04, nodeSelector: {pool: a}}
+        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
+    """
+    for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
+        if selects.items() <= selected.items() or selected.items() <= selects.items():
+            inner, outer = (other, one) if selects.items() <= selected.items() else (one, other)
+            yield Hit(
+                f"spec.nodePools[{index}]",
+                f"nodes of pool {inner} are nodes of pool {outer} too, and the two want different things of them",
+                "the reconciler freezes nodes that two pools claim: no labels, no roll-out",
+                f"give the nodes of pool {outer} a label that those of pool {inner} don't have, and add it to its "
+                "nodeSelector",
+            )
+
+
+@rule("GPU826", "warning", over="render")
+def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
+    """Two pools that select nodes by different labels, and a node may have both.
+
+    A node belongs to one pool. Selections are safe where they have a label in common, with another value in each. The
+    reconciler freezes a node of two pools. Without it a node has one value of each label all the same
+    (nvidia.com/mig.config, nvidia.com/device-plugin.config, the driver's owner): whoever labels nodes pool by pool
+    gives it those of the pool that comes last, and another MIG layout or driver with them.
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools:
+        - {name: training, os: ubuntu24.04, nodeSelector: {team: research}}
+        - {name: early, os: ubuntu24.04, nodeSelector: {ring: early}, sharing: {timeSlicing: {replicas: 2}}}
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools:
+        - {name: training, os: ubuntu24.04, nodeSelector: {team: research, ring: late}}
+        - {name: early, os: ubuntu24.04, nodeSelector: {ring: early}, sharing: {timeSlicing: {replicas: 2}}}
+    """
+    for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
+        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
+        if not certain and not node_labels.apart(selects, selected):
+            yield Hit(
+                f"spec.nodePools[{index}].nodeSelector",
+                f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
+                "the reconciler freezes nodes that two pools claim: no labels, no roll-out",
+                "select both by the same label, with another value each",
+            )
+    yield from _labelled_twice(render.spec)
+
+
+def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Pools that want different things of nodes which may be the same, where people or their tooling set labels. Those
+    whose nodes are the same for certain are others' (GPU137, GPU147, GPU148).
+    """
+    if labelling(spec) is not None:
+        return
+    pools = [(pool.name, node_labels.selection(spec, pool), _wants(spec, pool)) for pool in spec.nodePools]
+    for (_, (one, selects, wants)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
+        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
+        if wants != wanted and not certain and not node_labels.apart(selects, selected):
+            yield Hit(
+                f"spec.nodePools[{index}].nodeSelector",
+                f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
+                "it has one value of each label: who labels nodes pool by pool gives it the driver, MIG layout and "
+                "sharing of the one that comes last",
+                "select both by the same label, with another value each",
+            )
+
+
+def _wants(spec: ClusterPolicySpec, pool: NodePool) -> tuple[object, ...]:
+    """What the labels of a node of POOL come to: its driver, what it serves, and how its GPUs are cut and shared."""
+    serves = workload(spec, pool)
+    driver = pool.driver if spec.driver.enabled and not in_charge(spec) else node_labels.driver_of(spec, pool)
+    vgpus = vgpu_set(spec, pool) if serves == "vm-vgpu" else None
+    return driver, serves, vgpus, pool.sharing if spec.gpuCluster is None and serves == "container" else None
+
+
+def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
+    """Position and name of the first pool of each NodePolicy, and what it selects."""
+    if not runs(render.spec) or len(render.spec.nodePools) < 2:
+        return []
+    position = {pool.name: index for index, pool in enumerate(render.spec.nodePools)}
+    specs = [resource.body["spec"] for resource in render.resources if resource.origin == "NodePolicies"]
+    found = [each for each in specs if each.get("pools")]
+    return sorted((position[each["pools"][0]], each["pools"][0], each["nodeSelector"]) for each in found)
+
+
+@rule("GPU827", "error")
+def selected_by_what_comes_later(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A pool that is selected by a label of NVIDIA's, with the reconciler.
+
+    It decides what a new node runs, before anything of NVIDIA's runs there. Labels such as nvidia.com/gpu.product come
+    afterwards, and go again while a driver or a MIG layout changes (reconciler.md A3).
+
+    Bad:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}}]
+
+    Good:
+        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
+        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-L4, nodeSelector: {example.com/pool: a}}]
+    """
+    for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
+        for key in pool.nodeSelector:
+            if key.startswith("nvidia.com/"):
+                yield Hit(
+                    f'spec.nodePools[{index}].nodeSelector["{key}"]',
+                    f"pool {pool.name} is selected by {key}, which its nodes don't have from the beginning",
+                    "the label comes with what the reconciler sets up, and goes while a driver or MIG layout changes",
+                    "select the nodes by a label of the node group; what GPU they have says gpuProduct",
+                    key=True,
+                )

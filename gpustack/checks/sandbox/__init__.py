@@ -1,0 +1,1 @@
+"""Rules about GPUs for virtual machines."""

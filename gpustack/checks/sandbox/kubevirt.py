@@ -1,0 +1,121 @@
+"""Rules about what KubeVirt is told of the devices: its feature gate, who offers them, and by which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import gpus, kubevirt
+from ...cluster.workloads import offered_to_kubevirt
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU158", "note")
+def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """KubeVirt's feature gate for host devices, left to others.
+
+    KubeVirt hands out no host device while HostDevices is not among its feature gates. Its list of gates is
+    replaced as one, so gpustack writes none unless it is told all of them (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+        kubevirt: {target: kubevirt}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+        kubevirt: {target: kubevirt, featureGates: [HostDevices]}
+    """
+    section = spec.kubevirt
+    if section is None or section.featureGates is not None or section.target == "hyperconverged":
+        return
+    if section.target == "kubevirt" or (spec.cluster.openshift is None and spec.cluster.platform != "openshift"):
+        yield Hit(
+            "spec.kubevirt.featureGates",
+            "KubeVirt needs its feature gate HostDevices, which this render leaves to others",
+            "KubeVirt's list of feature gates is replaced as one, so whoever sets it must know all of them",
+            "see that HostDevices (and DisableMDEVConfiguration, with vGPUs) is on the list, or write the whole list "
+            "into spec.kubevirt.featureGates",
+        )
+
+
+@rule("GPU160", "error")
+def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A device that two device plugins offer.
+
+    The sandbox device plugin offers every NVIDIA device that is bound to vfio-pci, and every vGPU. Unless KubeVirt
+    is told that somebody else provides the device, it offers it too, and one device goes to two virtual machines
+    (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: false}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
+    """
+    for path, _, _, external in nvidia_devices(spec):
+        if not external:
+            yield Hit(
+                path,
+                "two device plugins would offer this device",
+                "the device plugin of this stack offers every NVIDIA device that is bound to vfio-pci, and every vGPU; "
+                "without externalResourceProvider KubeVirt offers it too",
+                f"set {path}.externalResourceProvider: true, or spec.sandboxDevicePlugin.enabled: false",
+            )
+
+
+@rule("GPU161", "warning")
+def wrong_resource(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A resource name that the device plugin doesn't offer.
+
+    The plugin forms the name from the list of PCI ids. A virtual machine that asks for another one stays pending
+    (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/A10, externalResourceProvider: true}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
+    """
+    for path, given, formed, external in nvidia_devices(spec):
+        if external and given != formed:
+            yield Hit(
+                f"{path}.resourceName",
+                f"the device plugin offers this device as {formed}, not as {given}",
+                "virtual machines that ask for the name would stay pending",
+                f"write {formed}, or leave the device out where a node pool has it",
+            )
+
+
+def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, bool]]:
+    """Devices under spec.kubevirt that our plugin offers: path, resource in the policy, resource as the plugin forms
+    it, and whether KubeVirt is told that it is not its own.
+    """
+    section = spec.kubevirt
+    if section is None or not offered_to_kubevirt(spec):
+        return
+    for index, pci in enumerate(section.pciDevices):
+        vendor, _, device = pci.selector.partition(":")
+        if vendor == gpus.VENDOR:
+            formed = kubevirt.pci_resource(device) if kubevirt.known(device) else pci.resourceName
+            yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, bool(pci.externalResourceProvider)
+    for index, mediated in enumerate(section.mediatedDevices):
+        if mediated.name.startswith(("NVIDIA ", "GRID ")):
+            formed, external = kubevirt.vgpu_resource(mediated.name), bool(mediated.externalResourceProvider)
+            yield f"spec.kubevirt.mediatedDevices[{index}]", mediated.resourceName, formed, external

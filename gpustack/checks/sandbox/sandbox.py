@@ -1,0 +1,301 @@
+"""Rules about virtual machines: workloads of pools that nothing serves, vGPU types that a GPU doesn't have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import gpus, vgpu
+from ...cluster.workloads import kata, sandbox, serving, vgpu_set, vgpu_sets, workload
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+WITHOUT_MEDIATED_DEVICES = ("ada-lovelace", "hopper", "blackwell")
+"""Families whose host drivers, from vGPU 17 on, make no mediated devices on Linux 6.8 and newer: each vGPU is a PCI
+function instead, which neither the vGPU device manager v0.5.0 nor KubeVirt's device plugin v1.6.0 knows (bug-reports.md
+B58; NVIDIA/gpu-operator#2594)."""
+FIRST_KERNEL = (6, 8)
+
+
+@rule("GPU150", "error")
+def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A node pool for virtual machines, and virtual machines are off.
+
+    With `sandboxWorkloads.enabled: false` every node serves containers, whatever its label says (operator.md 2.2).
+
+    Bad:
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+    """
+    for index, pool in enumerate(spec.nodePools):
+        if not sandbox(spec) and pool.workload not in {None, "container"}:
+            yield Hit(
+                f"spec.nodePools[{index}].workload",
+                f"node pool {pool.name} is for {pool.workload}, and virtual machines are off",
+                "with sandboxWorkloads.enabled: false every node serves containers",
+                "set spec.sandboxWorkloads.enabled: true, or leave out the workload",
+            )
+
+
+@rule("GPU151", "warning")
+def vgpu_without_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """vGPUs in Kata's mode, where nothing offers them.
+
+    With `sandboxWorkloads.mode: kata` the device plugin for KubeVirt isn't there, and Kata's own offers whole GPUs
+    only (operator.md 7.16).
+
+    Bad:
+        sandboxWorkloads: {enabled: true, mode: kata}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
+
+    Good:
+        sandboxWorkloads: {enabled: true, mode: kubevirt}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
+    """
+    for index in serving(spec, "vm-vgpu") if sandbox(spec) and kata(spec) else ():
+        pool = spec.nodePools[index]
+        yield Hit(
+            where(spec, index),
+            f"nothing offers the vGPUs of node pool {pool.name}",
+            "in mode kata the device plugin for KubeVirt, which offers vGPUs, is not there",
+            "set spec.sandboxWorkloads.mode: kubevirt, or another workload for the pool",
+        )
+
+
+def where(spec: ClusterPolicySpec, index: int) -> str:
+    """The path that gives pool INDEX its workload."""
+    return f"spec.nodePools[{index}].workload" if spec.nodePools[index].workload else "spec.sandboxWorkloads"
+
+
+@rule("GPU152", "error")
+def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """vGPU devices on a GPU and a kernel that together have none.
+
+    From vGPU 17 on, host drivers make no mediated devices for Ada and later GPUs on Linux 6.8 and newer. The vGPU
+    device manager knows no others and fails with: no parent devices found (bug-reports.md B58;
+    NVIDIA/gpu-operator#2594).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu24.04, kernel: 6.8.0-60-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+    """
+    for index, pool in made_by_the_manager(spec):
+        kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
+        if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
+            yield Hit(
+                f"spec.nodePools[{index}].gpuProduct",
+                f"no vGPU device can be made on {pool.gpuProduct} with kernel {pool.kernel}",
+                "from Ada on, host drivers make no mediated devices on Linux 6.8 and newer; the vGPU device manager "
+                "knows no others, and fails with: no parent devices found",
+                "give the pool workload: vm-passthrough, run its nodes with an older kernel such as RHEL 9's, or set "
+                "spec.vgpuDeviceManager.enabled: false and make the vGPUs by other means",
+            )
+
+
+@rule("GPU153", "warning")
+def perhaps_no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel.
+
+    See GPU152: on Linux 6.8 and newer, there are no mediated devices on Ada and later GPUs.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
+    """
+    for index, pool in made_by_the_manager(spec):
+        if not pool.kernel:
+            yield Hit(
+                f"spec.nodePools[{index}].gpuProduct",
+                f"vGPU devices on {pool.gpuProduct} need a kernel older than Linux 6.8",
+                "from Ada on, host drivers make no mediated devices on newer ones; the vGPU device manager knows no "
+                "others, and fails with: no parent devices found",
+                f"check the kernel of the nodes (`uname -r`) and write it into spec.nodePools[{index}].kernel",
+            )
+
+
+def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
+    """Pools on whose GPUs the vGPU device manager should make devices that new drivers don't have, by position."""
+    for index in serving(spec, "vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
+        product = product_of(spec.nodePools[index])
+        if product is not None and product.family in WITHOUT_MEDIATED_DEVICES:
+            yield index, spec.nodePools[index]
+
+
+def product_of(pool: NodePool) -> gpus.Product | None:
+    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
+    return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None
+
+
+@rule("GPU154", "warning")
+def unknown_default_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A default set of vGPU devices that there isn't.
+
+    Nodes without the label nvidia.com/vgpu.config get the default set. The device manager fails there if the
+    configuration has no set of that name (bug-reports.md B58).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true, config: {default: a10-24q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true, config: {default: A10-24Q}}
+    """
+    name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
+    if not sandbox(spec) or not spec.vgpuDeviceManager.enabled or plain_default(spec):
+        return
+    sets = vgpu_sets(spec)
+    if sets is not None and name not in sets:
+        yield Hit(
+            "spec.vgpuDeviceManager.config.default",
+            f"there is no set of vGPU devices called {name!r}",
+            "nodes without the label nvidia.com/vgpu.config would get no devices, and the device manager would fail "
+            "there",
+            "name a set of the configuration, such as default or A10-24Q",
+        )
+
+
+def plain_default(spec: ClusterPolicySpec) -> bool:
+    """Whether the default set is the one that the release brings, so that nothing has to be read to know it."""
+    config = spec.vgpuDeviceManager.config
+    return (config.default or vgpu.DEFAULT) == vgpu.DEFAULT and not config.name and not config.data
+
+
+@rule("GPU155", "error")
+def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A node pool's set of vGPU devices that there isn't.
+
+    The device manager fails on the pool's nodes. The default configuration has a set for each type of vGPU, called
+    like the type.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-99Q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
+    """
+    for index, pool in with_vgpus(spec):
+        sets = vgpu_sets(spec)
+        if sets is not None and pool.vgpu.config not in sets:
+            yield Hit(
+                f"spec.nodePools[{index}].vgpu.config",
+                f"there is no set of vGPU devices called {pool.vgpu.config!r}",
+                "the device manager would fail on the pool's nodes",
+                "name a set of the configuration: each vGPU type, such as A10-24Q, has one of its name",
+            )
+
+
+@rule("GPU156", "warning")
+def foreign_vgpu_type(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A type of vGPU that the pool's GPU doesn't have.
+
+    The device manager refuses a set with such a type.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A40-24Q}}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager: {enabled: true}
+        nodePools:
+        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
+    """
+    for index, pool in with_vgpus(spec):
+        product = product_of(pool)
+        elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
+        boards = vgpu.boards(product, spec.release) if product is not None else frozenset()
+        for name in vgpu.types(elements, product) if boards else ():
+            if vgpu.board(name) not in boards:
+                yield Hit(
+                    f"spec.nodePools[{index}].vgpu.config",
+                    f"{name} is no vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
+                    "the device manager refuses a set with a type that the GPU doesn't have",
+                    "name a set for this GPU",
+                )
+
+
+def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
+    """Pools with vGPUs that choose their set, by position."""
+    for index in serving(spec, "vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
+        if spec.nodePools[index].vgpu.config:
+            yield index, spec.nodePools[index]
+
+
+@rule("GPU157", "error")
+def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A set of vGPU devices for nodes that have no vGPUs.
+
+    vGPU devices are made on nodes that serve vm-vgpu, and nowhere else.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, vgpu: {config: A10-24Q}}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
+    """
+    serves = serving(spec, "vm-vgpu")
+    for index, pool in enumerate(spec.nodePools):
+        if pool.vgpu.config and index not in serves:
+            yield Hit(
+                f"spec.nodePools[{index}].vgpu.config",
+                f"node pool {pool.name} has no vGPUs, so its set of devices has no effect",
+                "vGPU devices are made on nodes that serve vm-vgpu",
+                "set the pool's workload: vm-vgpu, or leave out vgpu",
+            )
+
+
+@rule("GPU159", "error")
+def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Sharing between pods, for nodes that serve virtual machines.
+
+    Neither the device plugin nor the MIG manager runs there, so nothing would be shared.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, sharing: {timeSlicing: {replicas: 4}}}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, workload: container, sharing: {timeSlicing: {replicas: 4}}}]
+    """
+    for index, pool in enumerate(spec.nodePools):
+        if not pool.sharing.exclusive and workload(spec, pool) != "container":
+            yield Hit(
+                f"spec.nodePools[{index}].sharing",
+                f"node pool {pool.name} serves virtual machines, so its sharing has no effect",
+                "the device plugin and the MIG manager run on nodes that serve containers",
+                "leave out sharing; with workload: vm-vgpu, vgpu.config says how GPUs are shared",
+            )

@@ -1,0 +1,83 @@
+"""Rules about the vGPU managers: the device manager's file, the host driver's image. Who gets which set: sandbox.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...cluster.mig_layouts import text_of
+from ...cluster.workloads import sandbox
+from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+@rule("GPU540", "error")
+def broken_vgpu_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A file of the vGPU device manager that it refuses or can't find.
+
+    Sets of devices stand under the key config.yaml of `vgpuDeviceManager.config`. Keys are written with dashes, and
+    a key too many makes the manager refuse the whole file.
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager:
+          enabled: true
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                vgpu-configs:
+                  default:
+                  - devices: all
+                    vgpuDevices: {A10-24Q: 1}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuDeviceManager:
+          enabled: true
+          config:
+            data:
+              config.yaml: |
+                version: v1
+                vgpu-configs:
+                  default:
+                  - devices: all
+                    vgpu-devices: {A10-24Q: 1}
+    """
+    if not sandbox(spec) or not spec.vgpuDeviceManager.enabled:
+        return
+    text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
+    if text is not None and text.text is None:
+        why = f"the vGPU device manager reads the file {KEY}, and finds none"
+        yield Hit(text.path, f"the ConfigMap has no key {KEY}", why, f"put the text under the key {KEY}")
+    for problem in read_vgpu_config(text.text) if text and text.text is not None else ():
+        yield Hit(text.path if text else "", problem.what, problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU541", "error")
+def no_vgpu_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """A vGPU manager, and no word about where its image is.
+
+    NVIDIA publishes none: the host driver for vGPUs is licensed, and everybody builds an image of it. The chart's
+    default leaves repository and version empty, and a bare name is no image that a node could pull (bug-reports.md
+    B58).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vgpuManager: {enabled: true}
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vgpuManager: {enabled: true, repository: registry.example.com/nvidia, version: 580.105.06}
+    """
+    section = spec.vgpuManager
+    if sandbox(spec) and section.enabled and not section.repository and "/" not in (section.image or ""):
+        yield Hit(
+            "spec.vgpuManager",
+            "the vGPU manager has no image",
+            f"{section.image or 'its image'} names no registry; NVIDIA publishes no such image, because it is licensed",
+            "set spec.vgpuManager.repository and version to an image of your own",
+        )

@@ -1,0 +1,225 @@
+"""What the nodes of each pool will advertise: extended resources, from GPUs per node, sharing and MIG.
+
+Solves: a pod that asks for `nvidia.com/gpu` where nodes offer `nvidia.com/gpu.shared` stays pending without an error.
+So the numbers are computed before anything is deployed, the way the device plugin counts (device-plugin-config.yaml),
+and what can't be known is said instead of guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import gpus, kubevirt, vgpu
+from ..catalog.mig import IllegalProfile, resource_name
+from .mig_layouts import Choice, Group, Source, choice, groups, product_of, source
+from .plugin_sharing import PoolSharing, UnknownSharing, configuration, pool_sharing, strategy
+from .workloads import kata, offered_to_kubevirt, vgpu_set, vgpu_sets, workload
+
+if TYPE_CHECKING:
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.spec import ClusterPolicySpec
+
+GPU = "nvidia.com/gpu"
+Range = tuple[int, int]
+"""The fewest and the most of something; equal where the number is fixed."""
+
+Counts = dict[str, int | None]
+"""Resource to number; None for a number that isn't known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    """What nodes of a pool advertise.
+
+    `nodes` and `gpus` (per node) are None where the policy doesn't say them. `per_node` is empty where nodes advertise
+    nothing, and where it isn't known what: `unknown` then says why.
+    """
+
+    name: str
+    product: str | None
+    nodes: Range | None
+    gpus: int | None
+    per_node: Mapping[str, int | None]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> dict[str, Range | None]:
+        """What all nodes of the pool advertise together; None for a number that isn't known."""
+        return {
+            name: None if count is None or self.nodes is None else (count * self.nodes[0], count * self.nodes[1])
+            for name, count in self.per_node.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A resource in all pools: the sum of what is known (None if nothing is), and the pools whose part isn't."""
+
+    known: Range | None
+    without: tuple[str, ...] = ()
+
+
+class _Unknown(Exception):  # noqa: N818  # the reason is the value
+    """What nodes advertise isn't known; the text says why."""
+
+
+def capacity(spec: ClusterPolicySpec) -> tuple[PoolCapacity, ...]:
+    """What the nodes of each pool of SPEC advertise, in the order of the pools. Never raises for a valid spec."""
+    names: Source | None = None
+    found = []
+    for pool in spec.nodePools:
+        nodes = (pool.count.min, pool.count.max) if pool.count else None
+        unknown = [] if nodes else ["count isn't said, so the number of nodes isn't known"]
+        per_node: Counts = {}
+        try:
+            names = names or source(spec)
+            per_node = _per_node(spec, pool, names)
+        except (_Unknown, UnknownSharing) as reason:
+            unknown.insert(0, str(reason))
+        if None in per_node.values():
+            unknown.insert(0, "gpusPerNode isn't said, so the number of GPUs isn't known")
+        ordered = {name: per_node[name] for name in sorted(per_node)}
+        found.append(PoolCapacity(pool.name, pool.gpuProduct, nodes, pool.gpusPerNode, ordered, tuple(unknown)))
+    return tuple(found)
+
+
+def totals(pools: Iterable[PoolCapacity]) -> dict[str, Total]:
+    """Every resource that nodes of POOLS advertise, by name."""
+    pools = list(pools)
+    found: dict[str, Total] = {}
+    for name in sorted({name for pool in pools for name in pool.per_node}):
+        parts = {pool.name: pool.total[name] for pool in pools if name in pool.per_node}
+        known = [part for part in parts.values() if part is not None]
+        without = tuple(pool for pool, part in parts.items() if part is None)
+        found[name] = Total((sum(low for low, _ in known), sum(high for _, high in known)) if known else None, without)
+    return found
+
+
+def _per_node(spec: ClusterPolicySpec, pool: NodePool, names: Source) -> Counts:
+    if spec.gpuCluster is not None:
+        raise _Unknown("GPUs are offered by dynamic resource allocation: devices of resource slices, and no resources")
+    serves = workload(spec, pool)
+    if serves == "vm-passthrough":
+        return _passthrough(spec, pool)
+    if serves == "vm-vgpu":
+        return _vgpus(spec, pool)
+    if spec.devicePlugin.enabled is False:
+        raise _Unknown("devicePlugin is off, so whatever else runs on the nodes decides")
+    own = pool.sharing.mps or pool.sharing.timeSlicing
+    counts_by = strategy(spec, None if own else configuration(spec, pool))
+    how = pool_sharing(spec, pool)
+    if how.kind == "mps" and counts_by == "mixed":
+        raise _Unknown("the device plugin refuses MPS with mig.strategy mixed")
+    return _after_sharing(_unshared(spec, pool, choice(spec, pool, names), counts_by), how)
+
+
+def _unshared(spec: ClusterPolicySpec, pool: NodePool, chosen: Choice | None, counts_by: str) -> Counts:
+    """What a node offers before sharing, by the rules of the MIG strategy COUNTS_BY."""
+    product = product_of(pool)
+    if chosen is None or (product is not None and not product.mig_capable):
+        return {GPU: pool.gpusPerNode}
+    if chosen.elements is None:
+        raise _Unknown(f"what the MIG layout {chosen.name} is, isn't in the policy")
+    made = groups(chosen.elements, pool)
+    if made is None:
+        raise _Unknown("gpuProduct isn't known, and the MIG layout differs by board")
+    if product is not None and gpus.mig_profiles(product) and not all(_fits(product, group) for group in made):
+        raise _Unknown(f"the MIG layout doesn't fit on {product.name}")
+    cut = [group for group in made if group.layout is not None]
+    if not cut or counts_by == "none":
+        return {GPU: pool.gpusPerNode}
+    if counts_by == "single":
+        return _single(pool, made)
+    counts: Counts = {}
+    for group in made:
+        number = _number(pool, group, made)
+        for name, count in _instances(spec, group).items() if group.layout is not None else [(GPU, 1)]:
+            before = counts.get(name, 0)
+            counts[name] = None if number is None or before is None else before + number * count
+    return {name: count for name, count in counts.items() if count != 0}
+
+
+def _single(pool: NodePool, made: list[Group]) -> Counts:
+    """All instances under the name of a GPU, if they are of one profile and no GPU stays whole."""
+    profiles = {name for group in made if group.layout is not None for name in group.layout}
+    whole = [group for group in made if group.layout is None]
+    if len(profiles) != 1 or any(group.layout == {} for group in made) or any(group.indices for group in whole):
+        raise _Unknown("the device plugin refuses nodes whose GPUs aren't all cut alike, with mig.strategy single")
+    total: int | None = 0
+    for group in made:
+        number = _number(pool, group, made)
+        count = sum(group.layout.values()) if group.layout else 0
+        total = None if number is None or total is None else total + number * count
+    return {GPU: total}
+
+
+def _number(pool: NodePool, group: Group, made: list[Group]) -> int | None:
+    """How many GPUs of a node GROUP is."""
+    if group.indices is not None:
+        return len(group.indices)
+    return pool.gpusPerNode if len(made) == 1 else None
+
+
+def _instances(spec: ClusterPolicySpec, group: Group) -> dict[str, int]:
+    """Resources of one GPU of GROUP, and how many of each, as the device plugin of SPEC names them."""
+    found: dict[str, int] = {}
+    for profile, count in (group.layout or {}).items():
+        try:
+            name = resource_name(profile, spec.devicePlugin.version or "")
+        except IllegalProfile:
+            raise _Unknown(f"the device plugin has no name for {profile}, a part of an instance") from None
+        found[name] = found.get(name, 0) + count
+    return found
+
+
+def _fits(product: gpus.Product, group: Group) -> bool:
+    try:
+        return not group.layout or gpus.fits(product, group.layout)
+    except gpus.UnknownProfile:
+        return False
+
+
+def _after_sharing(unshared: Counts, how: PoolSharing) -> Counts:
+    return {how.shown(name): None if count is None else count * how.replicas(name) for name, count in unshared.items()}
+
+
+def _passthrough(spec: ClusterPolicySpec, pool: NodePool) -> Counts:
+    """GPUs that virtual machines get whole, as the device plugin for KubeVirt names them."""
+    product = product_of(pool)
+    _offered(spec)
+    if product is None or len(product.pci_ids) != 1:
+        raise _Unknown("gpuProduct isn't known, and the device plugin for KubeVirt names GPUs by their PCI id")
+    return {kubevirt.pci_resource(product.pci_ids[0]): pool.gpusPerNode}
+
+
+def _vgpus(spec: ClusterPolicySpec, pool: NodePool) -> Counts:
+    """The vGPUs of a node, as the device plugin for KubeVirt names them."""
+    product = product_of(pool)
+    _offered(spec)
+    elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool)) if spec.vgpuDeviceManager.enabled else None
+    if product is None or not elements:
+        raise _Unknown("which vGPUs the nodes have isn't known: say gpuProduct and vgpu.config")
+    counts: Counts = {}
+    names = spec.kubevirt.vgpuNames if spec.kubevirt else {}
+    for vgpu_type, each, devices in _vgpu_types(elements, product):
+        number = pool.gpusPerNode if devices is None else devices
+        resource = kubevirt.vgpu_resource(kubevirt.vgpu_name(vgpu_type, product, names))
+        counts[resource] = None if number is None else (counts.get(resource) or 0) + each * number
+    return counts
+
+
+def _vgpu_types(elements: Iterable[Mapping[str, Any]], product: gpus.Product) -> Iterator[tuple[str, int, int | None]]:
+    """Each vGPU type of ELEMENTS on PRODUCT, how many a GPU has, and how many GPUs that is for; None for all."""
+    for element in elements:
+        devices = element.get("devices")
+        for name, each in (element.get("vgpu-devices") or {}).items() if vgpu.fits(element, product) else ():
+            yield str(name), int(each), len(devices) if isinstance(devices, list) else None
+
+
+def _offered(spec: ClusterPolicySpec) -> None:
+    if kata(spec):
+        raise _Unknown("the device plugin for Kata containers names GPUs on the node")
+    if not offered_to_kubevirt(spec):
+        raise _Unknown("sandboxDevicePlugin is off, so KubeVirt's own plugin decides")

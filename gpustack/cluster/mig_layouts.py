@@ -1,0 +1,248 @@
+"""Which MIG layout the nodes of a pool get, and what that makes of each GPU.
+
+Solves: a layout is said in the pool, by a name that the release or a ConfigMap explains, or by the node's label, and it
+may differ from GPU to GPU. Checks, capacity and pictures all ask here, so that they agree.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ..catalog import gpus, mig, releases
+from ..catalog.mig import IllegalProfile, config_name
+from ..model import Path, dotted
+from ..policy.configurations.mig_configs import LAYOUTS_KEY, Element, Layouts, of_release, read_layouts
+
+if TYPE_CHECKING:
+    from ..policy.language.device_plugin import NamedConfigs
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.spec import ClusterPolicySpec
+
+LABEL = "nvidia.com/mig.config"
+"""The node's label that names its layout."""
+
+DISABLED, ENABLED, BALANCED = "all-disabled", "all-enabled", "all-balanced"
+_BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
+"""Compute slices of a board: instances by their slices that all-balanced makes there (reconciler.md M26)."""
+
+
+class Text(NamedTuple):
+    """A file in a ConfigMap of the policy: its path there, its key and its text; None where the ConfigMap lacks it."""
+
+    path: str
+    key: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the names of layouts come from.
+
+    release: the ConfigMap of the release. `generated`: the manager makes layouts itself, from what the GPUs of its node
+    have, and the ConfigMap is its fallback. custom: `text` of the policy. unknown: a ConfigMap that others bring.
+    """
+
+    kind: Literal["release", "custom", "unknown"]
+    entries: Mapping[str, tuple[Element, ...]]
+    generated: bool = False
+    text: Text | None = None
+    layouts: Layouts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The layout of a pool: where it is said, its name ("" for one of the pool's own) and its elements.
+
+    `elements` is None where the name is not among the known ones; `known` then says whether all names are known.
+    """
+
+    path: str
+    name: str
+    elements: tuple[Element, ...] | None
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GPUs of a node that are cut alike. `layout` is None for whole GPUs, empty for MIG without instances.
+
+    `indices` is None where the number of GPUs is not known: then the group is all of them, or the rest.
+    """
+
+    indices: tuple[int, ...] | None
+    layout: Mapping[str, int] | None
+
+
+def manager_runs(spec: ClusterPolicySpec) -> bool:
+    """Whether the MIG manager is rendered; with a gpuCluster it never is (reconciler.md M29)."""
+    return spec.gpuCluster is None and spec.migManager.enabled is not False
+
+
+def product_of(pool: NodePool) -> gpus.Product | None:
+    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
+    return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None
+
+
+def text_of(spec: ClusterPolicySpec, config: NamedConfigs, section: str, key: str) -> Text | None:
+    """The file KEY of CONFIG, which stands at SECTION of the spec; None where the policy doesn't hold the ConfigMap."""
+    found = _data(spec, config, section)
+    if found is None:
+        return None
+    path, data = found
+    text = data.get(key)
+    return Text(dotted((*path, key)), key, text) if isinstance(text, str) else Text(dotted(path), key, None)
+
+
+def texts_of(spec: ClusterPolicySpec, config: NamedConfigs, section: str) -> list[Text]:
+    """All files of CONFIG, which stands at SECTION of the spec; none where the policy doesn't hold the ConfigMap."""
+    path, data = _data(spec, config, section) or ((), {})
+    return [Text(dotted((*path, key)), key, text) for key, text in data.items() if isinstance(text, str)]
+
+
+def _data(spec: ClusterPolicySpec, config: NamedConfigs, section: str) -> tuple[Path, Mapping[str, object]] | None:
+    """The data of the ConfigMap that CONFIG means, and its path."""
+    if config.data and config.create is not False:
+        return ("spec", *section.split("."), "data"), config.data
+    for index, body in enumerate(spec.extraObjects):
+        if config.name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name:
+            data = body.get("data")
+            return ("spec", "extraObjects", index, "data"), data if isinstance(data, dict) else {}
+    return None
+
+
+def source(spec: ClusterPolicySpec) -> Source:
+    """Where the names of SPEC's layouts come from."""
+    release = releases.release(spec.release)
+    config, static = spec.migManager.config, of_release(spec.release)
+    found = text_of(spec, config, "migManager.config", LAYOUTS_KEY)
+    if found is not None:
+        layouts = read_layouts(found.text or "") if found.text is not None else Layouts({})
+        return Source("custom", layouts.entries, text=found, layouts=layouts)
+    if config.name and config.name != "default-mig-parted-config":
+        return Source("unknown", {})
+    own = any(pool.sharing.mig and not pool.sharing.mig.config for pool in spec.nodePools)
+    discovers = release.traits.mig_manager_discovers_layouts and not own and not config.name
+    return Source("release", static, generated=discovers)
+
+
+def choice(spec: ClusterPolicySpec, pool: NodePool, names: Source) -> Choice | None:
+    """The layout of POOL, or None where it has none and its GPUs stay whole. NAMES is `source(spec)`."""
+    where = f"spec.nodePools[{spec.nodePools.index(pool)}]"
+    cut = pool.sharing.mig
+    if cut is not None and cut.layout is not None:
+        return Choice(f"{where}.sharing.mig.layout", "", (Element(None, True, dict(cut.layout)),))
+    if cut is not None and cut.devices:
+        groups = tuple(Element(tuple(one.indices), one.layout is not None, one.layout or {}) for one in cut.devices)
+        return Choice(f"{where}.sharing.mig.devices", "", groups)
+    if cut is not None and cut.config:
+        return named(f"{where}.sharing.mig.config", cut.config, names, product_of(pool))
+    label = pool.nodeSelector.get(LABEL)
+    return named(f'{where}.nodeSelector["{LABEL}"]', label, names, product_of(pool)) if label else None
+
+
+def named(path: str, name: str, names: Source, product: gpus.Product | None) -> Choice:
+    """The layout called NAME, for GPUs of PRODUCT."""
+    if names.kind == "unknown":
+        return Choice(path, name, None, known=False)
+    if names.generated and product is not None and gpus.mig_profiles(product):
+        return Choice(path, name, generated(product).get(name))
+    if name in names.entries:
+        return Choice(path, name, names.entries[name])
+    return Choice(path, name, None, known=not broken(names, name) and not perhaps_generated(names, name, product))
+
+
+def broken(names: Source, name: str) -> bool:
+    """Whether the text has a layout NAME that can't be read, or can't be read at all."""
+    found = names.layouts
+    if found is None or names.text is None:
+        return False
+    return names.text.text is None or name in found.places or (bool(found.problems) and not found.places)
+
+
+def perhaps_generated(names: Source, name: str, product: gpus.Product | None) -> bool:
+    """Whether the manager may make a layout NAME on a GPU whose profiles are not known: any all-PROFILE."""
+    if not names.generated or (product is not None and gpus.mig_profiles(product)):
+        return False
+    return any(name == config_name(text) for text in profiles_in(name))
+
+
+def profiles_in(name: str) -> list[str]:
+    """The profile that a layout called NAME is of, if it is an all-PROFILE: there the plus of an attribute is a dot."""
+    found = []
+    text = name.removeprefix("all-")
+    for spelling in (text, text.replace("gb.", "gb+", 1)) if text != name else ():
+        try:
+            found.append(str(mig.ProfileName.parse(spelling)))
+        except IllegalProfile:
+            continue
+    return found
+
+
+@functools.cache
+def _generated(board: str) -> Mapping[str, tuple[Element, ...]]:
+    layouts: dict[str, tuple[Element, ...]] = {
+        DISABLED: (Element(None, False, {}),),
+        ENABLED: (Element(None, True, {}),),
+    }
+    profiles = mig.board_profiles(board)
+    for profile in profiles:
+        for name in (profile.name, profile.alias) if profile.max else ():
+            if name:
+                layouts[config_name(name)] = (Element(None, True, {name: profile.max or 0}),)
+    shape = mig.geometry(board)
+    plain = sorted((one for one in profiles if one.name.endswith("gb")), key=lambda one: -(one.max or 0))
+    by_slices = {one.slices: one.name for one in reversed(plain)}
+    wanted = _BALANCED.get(shape.compute_slices, {}) if shape else {}
+    if wanted:
+        layouts[BALANCED] = (Element(None, True, {by_slices[size]: count for size, count in wanted.items()}),)
+    return layouts
+
+
+def generated(product: gpus.Product) -> Mapping[str, tuple[Element, ...]]:
+    """The layouts that the manager makes itself on a node with PRODUCT (reconciler.md M26); none without MIG."""
+    return _generated(product.group) if product.mig_capable else {}
+
+
+def groups(elements: Sequence[Element], pool: NodePool) -> list[Group] | None:
+    """What ELEMENTS make of the GPUs of a node of POOL, in the order of their indices; later elements win.
+
+    None where it depends on a board that is not known. GPUs that no element is for stay whole, as do boards without
+    MIG.
+    """
+    product = product_of(pool)
+    fitting = [element for element in elements if element.matches(product) is not False]
+    if any(element.matches(product) is None for element in fitting):
+        return None
+    if pool.gpusPerNode is None:
+        return _uncounted(fitting)
+    states: list[Mapping[str, int] | None] = [None] * pool.gpusPerNode
+    for element in fitting:
+        for index in range(pool.gpusPerNode) if element.devices is None else element.devices:
+            if index < pool.gpusPerNode:
+                states[index] = element.layout if element.enabled else None
+    found: list[Group] = []
+    for state in states:
+        if all(group.layout != state for group in found):
+            indices = tuple(index for index, other in enumerate(states) if other == state)
+            found.append(Group(indices, state))
+    return found
+
+
+def _uncounted(elements: Sequence[Element]) -> list[Group]:
+    """As `groups`, for nodes whose number of GPUs is not known."""
+    everything: Mapping[str, int] | None = None
+    listed: dict[int, Mapping[str, int] | None] = {}
+    for element in elements:
+        made = element.layout if element.enabled else None
+        if element.devices is None:
+            everything, listed = made, {}
+        else:
+            listed |= dict.fromkeys(element.devices, made)
+    found: list[Group] = []
+    for state in listed.values():
+        if all(group.layout != state for group in found):
+            found.append(Group(tuple(sorted(index for index, other in listed.items() if other == state)), state))
+    return [*found, Group(None, everything)]

@@ -1,0 +1,120 @@
+"""Whose driver a node gets, where a policy has several: `drivers`, or `driver` of a node pool.
+
+A node gets the driver that its label nvidia.com/gpu-operator.driver.owner names: the name of one of `drivers`, or of
+the pool whose `driver` overrides the cluster's. Whoever labels nodes follows `owners`; a DaemonSet selects the label.
+So moving a node to another driver is a decision about that node, taken when it may lose its driver, and not a change of
+a selector, which would take the driver from all nodes at once (reconciler.md L38).
+
+The API tells which nodes a driver selects by their labels (operator.md 2.3). Here it is told by what a pool says of its
+nodes, so two drivers for one node are found while compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpustack.catalog import releases
+from gpustack.catalog.oses import UnknownOS, os_id, os_tag
+
+from .scheduling import ARCH, arch_of
+
+if TYPE_CHECKING:
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.nvidia_driver import NvidiaDriver
+    from ..policy.language.spec import ClusterPolicySpec
+
+OWNER = "nvidia.com/gpu-operator.driver.owner"
+"""The node label that names a node's driver. Source: operator.md 2.3."""
+PRESENT = "nvidia.com/gpu.present"
+OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
+KERNEL = "feature.node.kubernetes.io/kernel-version.full"
+
+
+def in_charge(spec: ClusterPolicySpec) -> bool:
+    """Whether `drivers` describe the drivers, and not the section `driver`: where the policy says so, and with
+    `gpuCluster`, which knows no other way (operator.md 10.1).
+    """
+    return bool(spec.driver.useNvidiaDriverCRD) or spec.gpuCluster is not None
+
+
+class Features(NamedTuple):
+    """What a driver's pods bring beside the driver."""
+
+    rdma: bool
+    gds: bool
+    gdrcopy: bool
+
+
+def container_drivers(spec: ClusterPolicySpec) -> list[Features]:
+    """The drivers that a render of SPEC brings to nodes for containers, none where the nodes have theirs."""
+    if in_charge(spec):
+        return [
+            Features(bool(driver.rdma.enabled), bool(driver.gds.enabled), bool(driver.gdrcopy.enabled))
+            for driver in spec.drivers
+            if driver.driverType != "vgpu-host-manager"
+        ]
+    if not spec.driver.enabled:
+        return []
+    rdma = [pool.driver.rdma.enabled for pool in spec.nodePools if pool.driver is not None]
+    switches = [spec.driver.rdma.enabled, *(switch for switch in rdma if switch is not None)]
+    return [Features(bool(switch), bool(spec.gds.enabled), bool(spec.gdrcopy.enabled)) for switch in switches]
+
+
+def owners(spec: ClusterPolicySpec) -> list[int | None]:
+    """For each node pool of SPEC the position in `drivers` of the driver of its nodes, or None.
+
+    A driver that selects the pool comes before the default one. Where two select it, which a rule refuses, the first.
+    """
+    default = next((index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)), None)
+    return [next(claims(spec, pool), default) for pool in spec.nodePools]
+
+
+def claims(spec: ClusterPolicySpec, pool: NodePool) -> Iterator[int]:
+    """The positions in `drivers` of all that select the nodes of POOL, less the default one."""
+    labels = node_labels(spec, pool)
+    for index, driver in enumerate(spec.drivers):
+        if not is_default(spec, driver) and driver.nodeSelector.items() <= labels.items():
+            yield index
+
+
+def is_default(spec: ClusterPolicySpec, driver: NvidiaDriver) -> bool:
+    """Whether DRIVER takes the nodes that no other one selects; releases before v26.7.0 ignore the field."""
+    return bool(driver.default) and releases.release(spec.release or "").traits.driver_owner_label
+
+
+def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
+    """The labels that nodes of POOL have, as far as the policy says it: the pool's own, and those of NFD and NVIDIA for
+    what it says otherwise.
+    """
+    known = {
+        PRESENT: "true",
+        ARCH: arch_of(pool),
+        "nvidia.com/gpu.product": pool.gpuProduct,
+        "nvidia.com/gpu.workload.config": pool.workload,
+        KERNEL: pool.kernel,
+        f"{OS_RELEASE}OSTREE_VERSION": pool.ostreeVersion,
+        **os_labels(pool.os or "", spec.release or ""),
+    }
+    return {**{key: value for key, value in known.items() if value}, **pool.nodeSelector}
+
+
+def os_labels(os: str, release: str) -> dict[str, str]:
+    """NFD's labels for OS ("rhel9.4"). Without VERSION_ID where OS is named by the major version alone ("rhel9")."""
+    try:
+        name, version = os_id(os)
+    except UnknownOS:
+        return {}
+    major, dot, _ = version.partition(".")
+    labels = {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}VERSION_ID.major": major}
+    short = not dot and os_tag(f"{os}.0", release) == os
+    return labels if short else {**labels, f"{OS_RELEASE}VERSION_ID": version}
+
+
+def image_selector(name: str, version: str, tag: str) -> dict[str, str]:
+    """NFD's labels of all nodes whose driver images end in TAG: those of the system NAME VERSION, and where images are
+    made for its major version, of the others of that.
+    """
+    major = version.partition(".")[0]
+    key, value = ("VERSION_ID.major", major) if tag == name + major else ("VERSION_ID", version)
+    return {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}{key}": value}

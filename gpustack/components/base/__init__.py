@@ -1,0 +1,1 @@
+"""The namespace, and manifests that the policy brings along."""

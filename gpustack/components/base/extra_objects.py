@@ -1,0 +1,36 @@
+"""Manifests that the policy brings along under `extraObjects`. What others refer to is applied before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from .extra_objects_inputs import ExtraObjectsInputs
+
+EARLY = {
+    "ConfigMap",
+    "ServiceAccount",
+    "PersistentVolumeClaim",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+}
+
+
+class ExtraObjects(Component[ExtraObjectsInputs]):
+    """Objects that pods of later stages may name: applied with the base."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: ExtraObjectsInputs) -> Iterator[Body]:
+        yield from (body for body in inputs.objects if body["kind"] in EARLY)
+
+
+class ExtraWorkloads(Component[ExtraObjectsInputs]):
+    """All other objects: applied with the operands."""
+
+    def manifests(self, inputs: ExtraObjectsInputs) -> Iterator[Body]:
+        yield from (body for body in inputs.objects if body["kind"] not in EARLY)

@@ -1,0 +1,78 @@
+"""Inputs of the policy's own objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...catalog.kubernetes import CLUSTER_SCOPED
+from ...model import Body, Finding, FindingsError
+from ..parts.common_inputs import GUARDED, Inputs
+from ..plugin.configs_inputs import refuse_large
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class ExtraObjectsInputs(Inputs):
+    """The objects, each with its namespace filled in."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
+def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
+    """The policy's extraObjects; a namespaced one without a namespace goes where the stack is.
+
+    Secrets are refused, and two objects of one name.
+    """
+    found: list[dict[str, Any]] = []
+    seen: dict[tuple[str, ...], int] = {}
+    for position, item in enumerate(spec.extraObjects or ()):
+        body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
+        if body["kind"] == "Secret" and body["apiVersion"] == "v1":
+            raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
+        if body["kind"] not in CLUSTER_SCOPED and not body["metadata"].get("namespace"):
+            body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
+        if body["kind"] == "ConfigMap" and isinstance(body.get("data"), dict):
+            refuse_large(body["data"], str(body["metadata"]["name"]), f"spec.extraObjects[{position}].data")
+        group, meta = str(body["apiVersion"]).rpartition("/")[0], body["metadata"]
+        first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
+        if first != position:
+            raise FindingsError(twice(first, position, f"{body['kind']} {meta['name']}"))
+        found.append(guarded(body, spec.cluster.namespace))
+    return ExtraObjectsInputs(objects=tuple(found)) if found else None
+
+
+def guarded(body: Body, namespace: str) -> Body:
+    """BODY, marked as written by nobody but who applies the render where it is a ConfigMap that pods of the stack, in
+    NAMESPACE, can mount. One without content is another program's to fill, and a label of its own wins.
+    """
+    meta, full = body["metadata"], body.get("data") or body.get("binaryData")
+    labels = meta.get("labels") or {}
+    if body["kind"] != "ConfigMap" or meta.get("namespace") != namespace or not full or not isinstance(labels, dict):
+        return body
+    return {**body, "metadata": {**meta, "labels": {**GUARDED, **labels}}}
+
+
+def twice(first: int, second: int, what: str) -> Finding:
+    """The finding for an object that the policy brings along twice."""
+    return Finding(
+        "GPU204",
+        "error",
+        f"two objects are called {what}",
+        path=f"spec.extraObjects[{second}]",
+        why=f"one would overwrite the other in the cluster; the first is spec.extraObjects[{first}]",
+        remedy="rename one of the two, or leave it out",
+    )
+
+
+def secret_refused(position: int, name: str) -> Finding:
+    """The finding for a Secret in a policy."""
+    return Finding(
+        "GPU043",
+        "error",
+        f"the Secret {name!r} would be written to dist/ and to Git",
+        path=f"spec.extraObjects[{position}]",
+        why="dist/ is committed and reviewed, so a secret in it is public to everybody who may read the repository",
+        remedy="let a secrets operator create it, and say that it exists: references: "
+        f"[{{kind: Secret, name: {name}, keys: [...]}}]",
+    )

@@ -1,0 +1,51 @@
+"""The stack's namespace: Pod Security and monitoring labels, and the quota without which GKE admits no critical pod.
+
+The operator labels a namespace that somebody else made (operator.md 2.5); here it is part of the render, so that the
+first sync of an empty cluster works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import metadata
+from .namespace_inputs import SYSTEM_CRITICAL, NamespaceInputs
+
+PODS = "10000"
+"""Not a limit anybody wants, but a ResourceQuota must name one: DaemonSet pods of about a thousand nodes."""
+
+
+class Namespace(Component[NamespaceInputs]):
+    """The namespace object and what must exist in it before the first pod."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: NamespaceInputs) -> Iterator[Body]:
+        modes = ("audit", "enforce", "warn") if inputs.privileged else ()
+        labels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in modes}
+        if inputs.monitored:
+            labels["openshift.io/cluster-monitoring"] = "true"
+        if inputs.admin_access:
+            labels["resource.kubernetes.io/admin-access"] = "true"
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(inputs.name, labels=labels)}
+        if inputs.quota:
+            yield {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": metadata("gpustack-system-critical", inputs.name),
+                "spec": {
+                    "hard": {"pods": PODS},
+                    "scopeSelector": {
+                        "matchExpressions": [
+                            {
+                                "operator": "In",
+                                "scopeName": "PriorityClass",
+                                "values": list(SYSTEM_CRITICAL),
+                            }
+                        ]
+                    },
+                },
+            }

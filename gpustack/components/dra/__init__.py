@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: NVIDIA's DRA driver and what runs beside it."""

@@ -1,0 +1,76 @@
+"""The DCGM exporter where GPUs are allocated by DRA (operator.md 11.2): the same exporter, with a claim on all GPUs.
+
+The kubelet then reports devices by pool and name, so the exporter reads ResourceSlices to tell which GPU is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..monitoring import dcgm, dcgm_exporter
+from ..parts.daemonset import daemonset
+from ..parts.kube import access, grant, rule, service
+from ..parts.pod import Pod
+from ..parts.scc import scc
+from . import dra_dcgm
+from .dra import RESOURCES, admin_claim, of_state
+from .dra_dcgm import claimed
+from .dra_dcgm_exporter_inputs import DraDcgmExporterInputs
+
+NAME = "nvidia-dcgm-exporter-dra"
+LABELS = {"app": NAME}
+CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-exporter-admin"
+
+
+class DraDcgmExporter(Component[DraDcgmExporterInputs]):
+    """The exporter's DaemonSet, claim, Service and ServiceMonitor.
+
+    It may read pods, of all namespaces, only where metrics carry pod metadata, as without DRA; the operator lets it
+    always.
+    """
+
+    def manifests(self, inputs: DraDcgmExporterInputs) -> Iterator[Body]:
+        yield from of_state("state-dcgm-exporter", objects(inputs))
+
+
+def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
+    """The objects without the label of their state."""
+    namespace = inputs.common.namespace
+    yield from access(NAME, namespace, role=[dra_dcgm.READ_CLAIMS, rule("", "configmaps", "get list")])
+    reads = [rule(RESOURCES, "resourceslices", "get list watch")]
+    if dcgm_exporter.reads_pods(inputs):
+        reads.append(rule("", "pods", "get list watch"))
+    yield from grant(f"{NAME}-read-pods", reads, account=NAME, namespace=namespace, labels=LABELS)
+    yield admin_claim(TEMPLATE, namespace, CLAIM)
+    if inputs.common.openshift:
+        yield scc(NAME, namespace)
+    yield service(
+        NAME,
+        namespace,
+        port_name="gpu-metrics",
+        port=dcgm_exporter.PORT,
+        annotations={"prometheus.io/scrape": "true"},
+        kind=inputs.service_type,
+        traffic=inputs.service_traffic,
+    )
+    if inputs.monitor:
+        yield dcgm_exporter.monitor(inputs.common, inputs.monitor, NAME)
+    body = daemonset(inputs.common, NAME, pod(inputs), deploy="dcgm-exporter-dra", pod_annotations=inputs.annotations)
+    body["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    yield body
+
+
+def pod(inputs: DraDcgmExporterInputs) -> Pod:
+    """The pod of the exporter without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
+    found = dcgm_exporter.pod(inputs, dra=True)
+    declared = found.declared[:1]
+    claimed(found, CLAIM, TEMPLATE)
+    found.declared = declared
+    found.service_account, found.pull_secrets, found.automount_token = NAME, inputs.pull_secrets, True
+    main = found.containers[0]
+    main.name = NAME
+    if inputs.host_engine:
+        main.env.set("DCGM_REMOTE_HOSTENGINE_INFO", f"{dra_dcgm.NAME}:{dcgm.PORT}")
+    return found

@@ -1,0 +1,166 @@
+"""Inputs of NVIDIA's DRA driver: the whole of it for a `gpuCluster`, or compute domains beside a device plugin."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from ...catalog import gpus, releases
+from ...cluster.scheduling import ARCH, arch_of
+from ...cluster.workloads import workload
+from ...model import Finding, FindingsError
+from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
+from ..parts.quantities import most
+from .dra_inputs import DEFAULT_PRIORITY, common_of
+
+if TYPE_CHECKING:
+    from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
+GPUS_PORT, COMPUTE_DOMAINS_PORT = 51516, 51515
+CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
+IMAGE = "gpuCluster.draDriver"
+"""The section whose image the catalogue knows for a release."""
+
+
+class Program(Inputs):
+    """One program of the driver: what the policy adds to its environment, and its resources.
+
+    `port` is that of its health check, 0 for none.
+    """
+
+    env: Pairs = ()
+    resources: dict[str, Any] | None = None
+    port: int = 0
+
+
+class DraDriverInputs(Inputs):
+    """`gpus` is None beside a device plugin, `compute_domains` and `controller` are None without compute domains.
+
+    `placement`: sets of labels of which a node must have one, where only some nodes can have compute domains; empty for
+    all. `clique_label`: the driver labels nodes with the NVLink partition that they are in. `crds`: CRDs to bring.
+    """
+
+    common: Common
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    feature_gates: dict[str, bool] = {}
+    kubelet_dir: str = DEFAULT_KUBELET_DIR
+    gpus: Program | None = None
+    compute_domains: Program | None = None
+    controller: Program | None = None
+    placement: tuple[dict[str, str], ...] = ()
+    clique_label: bool = True
+    crds: tuple[str, ...] = ()
+
+    @property
+    def init_resources(self) -> dict[str, Any] | None:
+        """Those of the init container, which must fit beside whatever its pod sets aside anyway (operator.md 11.2)."""
+        return most(*(program.resources for program in (self.gpus, self.compute_domains) if program))
+
+
+def from_spec(spec: ClusterPolicySpec) -> DraDriverInputs | None:
+    """None where neither GPUs nor compute domains are allocated by DRA."""
+    if spec.gpuCluster is not None:
+        return whole(spec, spec.gpuCluster)
+    return beside_plugin(spec) if spec.computeDomains.enabled else None
+
+
+def whole(spec: ClusterPolicySpec, cluster: GpuCluster) -> DraDriverInputs:
+    """The driver of CLUSTER, which is SPEC's."""
+    driver, domains = cluster.draDriver, cluster.draDriver.computeDomains
+    on = domains.enabled is not False
+    return DraDriverInputs(
+        common=common_of(spec, cluster, priority=cluster.daemonsets.priorityClassName or DEFAULT_PRIORITY),
+        image=image(spec, driver, "gpuCluster.draDriver"),
+        pull_policy=driver.imagePullPolicy or "",
+        pull_secrets=tuple(driver.imagePullSecrets),
+        feature_gates=driver.featureGates,
+        kubelet_dir=cluster.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        gpus=plugin(driver.gpus.kubeletPlugin, GPUS_PORT),
+        compute_domains=plugin(domains.kubeletPlugin, COMPUTE_DOMAINS_PORT) if on else None,
+        controller=program(domains.controller) if on else None,
+        crds=owned_crds(spec, CRDS) if on else (),
+    )
+
+
+def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
+    """The driver's compute domains, while GPUs stay with the device plugin.
+
+    GFD, where it runs, labels nodes with their NVLink partition; two writers of one label would fight.
+    """
+    section, known = spec.computeDomains, releases.release(spec.release).images.get(IMAGE)
+    given = {
+        name: value
+        for name, value in (("repository", section.repository), ("image", section.image), ("version", section.version))
+        if value is not None
+    }
+    source = dataclasses.replace(known or releases.Image(None, "", None), **given)
+    return DraDriverInputs(
+        common=Common.from_spec(spec),
+        image=image(spec, source, "computeDomains"),
+        pull_policy=pull_policy(section.imagePullPolicy),
+        pull_secrets=tuple(section.imagePullSecrets),
+        feature_gates=section.featureGates,
+        kubelet_dir=spec.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        compute_domains=plugin(section.kubeletPlugin, COMPUTE_DOMAINS_PORT),
+        controller=program(section.controller),
+        placement=placement(spec),
+        clique_label=not spec.gfd.enabled,
+        crds=owned_crds(spec, CRDS),
+    )
+
+
+def program(section: DraContainer) -> Program:
+    """The inputs of a program without a health check."""
+    return Program(env=pairs(section.env), resources=dump(section.resources))
+
+
+def plugin(section: KubeletPlugin, port: int) -> Program:
+    """The inputs of a kubelet plugin; PORT is that of its health check, where the policy names none."""
+    check = section.healthcheck
+    return program(section).model_copy(update={"port": (check.port or port) if check.enabled is not False else 0})
+
+
+def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
+    """Labels of the nodes that compute domains are for: of each pool whose GPUs may share memory between nodes.
+
+    Decided: labels that nodes have of their own, from the pool's `nodeSelector` and architecture. Rejected:
+
+    - nvidia.com/gpu.clique, which tells exactly the nodes that are in an NVLink partition. GFD takes it away whenever
+      it stops, and it stops for every driver reload and MIG change; without GFD the plugin itself sets it and removes
+      it when it stops. Either way the plugin would be taken off nodes whose pods still hold claims.
+    - nvidia.com/gpu.deploy.device-plugin or .client, which every container node has. A driver reload takes pods with
+      these labels off the node first; kubelet needs the plugin until the last pod has given its claim back.
+    - nvidia.com/gpu.deploy.dra-driver, because only nodes of a `gpuCluster` get it.
+    """
+    pools = [pool for pool in spec.nodePools if workload(spec, pool) == "container" and may_share(pool)]
+    if spec.nodePools and not pools:
+        raise FindingsError(nowhere())
+    archs = [arch_of(pool) for pool in pools]
+    found = [{**pool.nodeSelector, **({ARCH: arch} if arch else {})} for pool, arch in zip(pools, archs, strict=True)]
+    return tuple(labels for index, labels in enumerate(found) if labels not in found[:index]) if all(found) else ()
+
+
+def may_share(pool: NodePool) -> bool:
+    """Whether the GPUs of POOL may share memory with other nodes: known to, or not known at all."""
+    if pool.gpuProduct is None or pool.gpuProduct not in gpus.products():
+        return True
+    return gpus.product(pool.gpuProduct).nvlink_rack
+
+
+def nowhere() -> Finding:
+    """The finding for a cluster without a node that could have compute domains."""
+    known = [name for name in gpus.products() if gpus.product(name).nvlink_rack]
+    return Finding(
+        "GPU060",
+        "error",
+        "computeDomains is on, and no node pool has GPUs that share memory between nodes",
+        path="spec.computeDomains.enabled",
+        why=f"of the GPUs that gpustack knows, only {' and '.join(known)} are joined by NVLink across nodes",
+        remedy="leave out spec.computeDomains, or correct nodePools[].gpuProduct; a pool without gpuProduct counts as "
+        "one that can",
+    )

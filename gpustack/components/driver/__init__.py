@@ -1,0 +1,1 @@
+"""The driver: one for all nodes, or several, each for nodes of its own."""

@@ -1,0 +1,98 @@
+"""The driver: builds or loads NVIDIA's kernel modules on each node and lends the node its user space (operator.md 7.1).
+
+Which DaemonSets there are, and why they are called and selected so: driver_pools_inputs.py, and driver_inputs.py for
+those of node pools with a driver of their own. They are updated by deleting pods (OnDelete), node by node, never by
+Kubernetes itself: a driver can't be replaced under running workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...model import Body
+from ..component import Component
+from ..parts.common_inputs import Common
+from ..parts.daemonset import daemonset, with_revision
+from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
+from ..parts.scc import scc
+from ..scripts import script
+from .driver_inputs import DriverInputs
+from .driver_pod import MAIN, component, pod
+from .driver_pools_inputs import NAME as DAEMONSET
+from .driver_settings_inputs import ACCOUNT as NAME
+from .driver_settings_inputs import DriverPod, DriverSettings
+from .driver_toolkit import labels as toolkit_labels
+from .driver_volumes import ENTRYPOINT, trusted_authorities
+
+
+class Driver(Component[DriverInputs]):
+    """The DaemonSets of the driver, its startup probe, and its rights: the manager cordons its node and evicts pods."""
+
+    stage = "driver"
+
+    def manifests(self, inputs: DriverInputs) -> Iterator[Body]:
+        common, settings = inputs.common, inputs.settings
+        role, cluster = [PRIVILEGED_SCC] if common.openshift else [], rights(common, evicts=inputs.evicts)
+        yield from access(NAME, common.namespace, role=role, cluster=cluster)
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        if common.traits.driver_probe_script:
+            yield startup_probe(common, {"app": DAEMONSET, **component(settings)})
+        if any(each.trusted_ca for each in (settings, *(pool.settings for pool in inputs.pools))):
+            yield trusted_authorities(common.namespace)
+        yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
+
+
+def daemonsets(inputs: DriverInputs) -> Iterator[Body]:
+    """The DaemonSets of the cluster's driver, and those of node pools that have their own."""
+    others = [pool.owner for pool in inputs.pools]
+    for target in inputs.pods:
+        yield driver_daemonset(inputs.common, inputs.settings, target, others)
+    for pool in inputs.pools:
+        yield driver_daemonset(inputs.common, pool.settings, pool.pod)
+
+
+def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
+    """The ConfigMap with the script that tells whether the driver is up; with LABELS."""
+    text = script("driver-startup-probe" if common.traits.driver_daemons_status else "driver-startup-probe-plain")
+    return config_map(ENTRYPOINT, common.namespace, {"startup-probe.sh": text}, labels=labels)
+
+
+def rights(common: Common, *, evicts: bool) -> list[Body]:
+    """What the driver manager does: cordon and label its node and, where it EVICTS, evict and drain.
+
+    A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU. An Eviction names no node that a
+    guard could compare, so the right is not there where the reconciler evicts, and tells the manager not to (D6).
+    """
+    found = [
+        rule("", "nodes", "get list patch update watch"),
+        rule("", "pods", "get list watch"),
+        *([rule("", "pods/eviction", "create")] if evicts else []),
+        *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
+        rule("apps", "daemonsets", "get"),
+    ]
+    return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found
+
+
+def driver_daemonset(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Body:
+    """The DaemonSet of TARGET, on nodes whose driver is none of OTHERS."""
+    labels, of_pod = driver_labels(settings, target)
+    return daemonset(
+        common,
+        target.name,
+        pod(common, settings, target, others),
+        app=target.app,
+        deploy="driver",
+        labels=labels,
+        pod_labels=of_pod,
+        annotations={"openshift.io/scc": target.account},
+        pod_annotations={"kubectl.kubernetes.io/default-container": MAIN},
+        update="on-delete",
+    )
+
+
+def driver_labels(settings: DriverSettings, target: DriverPod) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels of the DaemonSet for TARGET, and those of its pods."""
+    common = {**component(settings), "nvidia.com/precompiled": str(settings.precompiled).lower(), **target.labels}
+    own, of_pod = toolkit_labels(target.toolkit) if target.toolkit else ({}, {})
+    return {**common, **own}, {**common, **of_pod}

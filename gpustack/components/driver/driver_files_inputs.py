@@ -1,0 +1,246 @@
+"""Files that the driver's pod takes from ConfigMaps, Secrets and the node, and where its containers find them.
+
+Each key of a ConfigMap is mounted as a file of its own (subPath), beside what the image has in that folder. So the keys
+must be known while rendering: the operator reads the ConfigMap in the cluster, here they come from the policy.
+
+What comes in which order, and what a volume is called, is the operator's. Its two renderers have an order each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ...catalog.drivers import OsFamily, os_family
+from ...catalog.releases import release
+from ...model import Finding, FindingsError
+from ..parts.common_inputs import Inputs, on_openshift
+from ..parts.volumes import named_after
+from .driver_pools_inputs import System
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+Part = Literal["driver", "peermem", "fs", "gdrcopy"]
+"""The containers of a driver's pod that build or load kernel modules."""
+
+BUILDERS: tuple[Part, ...] = ("driver", "fs", "gdrcopy")
+"""Those that install packages, and so need package sources and certificates."""
+
+
+Use = Literal["licence", "topology", "modules", "suse-modules", "repositories", "certificates", "subscription"]
+"""What files are for."""
+
+SECTION: tuple[Use, ...] = (
+    "licence",
+    "topology",
+    "modules",
+    "suse-modules",
+    "repositories",
+    "certificates",
+    "subscription",
+)
+"""The order in which the operator appends them to a driver of the section `driver`."""
+DRIVERS: tuple[Use, ...] = (
+    "repositories",
+    "certificates",
+    "subscription",
+    "suse-modules",
+    "modules",
+    "licence",
+    "topology",
+)
+"""Its order for one of `drivers`."""
+
+TAKEN = frozenset(
+    """
+    run-nvidia var-log dev-log host-os-release cgroup vfio run-nvidia-fabricmanager run-nvidia-topologyd
+    mlnx-ofed-usr-src run-mellanox-drivers run-nvidia-validations host-root host-sys firmware-search-path
+    host-sys-devices-system sysfs-memory-online nv-firmware driver-startup-probe-script licensing-config
+    topology-config lib-modules subscription-config-0 subscription-config-1 subscription-config-2
+    shared-nvidia-driver-toolkit gpu-operator-trusted-ca
+    """.split()
+)
+"""What the volumes of a driver's or a vGPU manager's pod are called, less those that are called after a ConfigMap."""
+
+
+class Files(Inputs):
+    """Keys of a ConfigMap or Secret, each a read-only file; `paths` says where the containers of `parts` find each."""
+
+    use: Use
+    volume: str
+    kind: Literal["ConfigMap", "Secret"]
+    name: str
+    paths: dict[str, str]
+    parts: tuple[Part, ...] = ("driver",)
+
+
+class HostFile(Inputs):
+    """A file or folder of the node, read-only at `target` in the containers of `parts`. `kind` is its hostPath type."""
+
+    use: Use = "subscription"
+    volume: str
+    path: str
+    kind: str
+    target: str
+    parts: tuple[Part, ...] = ("driver",)
+
+
+def ordered(found: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Files | HostFile, ...]:
+    """FOUND in ORDER of their uses."""
+    return tuple(sorted(found, key=lambda each: order.index(each.use)))
+
+
+def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:
+    """What the policy's ConfigMaps and Secrets bring into a driver's pod on OS (operator.md 7.1).
+
+    A precompiled driver installs no packages, so it gets neither package sources nor certificates. Raises
+    FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
+    """
+    driver = spec.driver
+    found = [*licensing(spec), *topology(spec)]
+    if driver.kernelModuleConfig.name:
+        parameters = Mounted("modules", "kernel-module-config", "/drivers", ("driver", "peermem"))
+        found.append(keyed(spec, driver.kernelModuleConfig.name, "driver.kernelModuleConfig.name", parameters))
+    return tuple(found) if driver.usePrecompiled else (*found, *packages(spec, os))
+
+
+def packages(spec: ClusterPolicySpec, os: System) -> Iterator[Files]:
+    """Package sources and certificates, for a driver that is built on OS."""
+    repo, cert = spec.driver.repoConfig.configMapName, spec.driver.certConfig.name
+    if repo:
+        path = "driver.repoConfig.configMapName"
+        where = family(spec, os, path, "package sources").repositories
+        yield keyed(spec, repo, path, Mounted("repositories", "repo-config", where, BUILDERS))
+    if cert:
+        path = "driver.certConfig.name"
+        where = family(spec, os, path, "certificates").certificates
+        yield keyed(spec, cert, path, Mounted("certificates", "cert-config", where, BUILDERS))
+
+
+def topology(spec: ClusterPolicySpec) -> list[Files]:
+    """What the daemon of a virtual topology is told."""
+    name = spec.driver.virtualTopology.config
+    if not name:
+        return []
+    paths = {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
+    return [Files(use="topology", volume="topology-config", kind="ConfigMap", name=name, paths=paths)]
+
+
+def licensing(spec: ClusterPolicySpec) -> list[Files]:
+    """The licence of a vGPU guest: a Secret wins over a ConfigMap, an empty name is none (operator.md 7.1)."""
+    config = spec.driver.licensingConfig
+    name = config.secretName or config.configMapName
+    if not name:
+        return []
+    paths = {"gridd.conf": "/drivers/gridd.conf"}
+    if config.nlsEnabled:
+        paths["client_configuration_token.tok"] = "/drivers/ClientConfigToken/client_configuration_token.tok"
+    kind: Literal["Secret", "ConfigMap"] = "Secret" if config.secretName else "ConfigMap"
+    return [Files(use="licence", volume="licensing-config", kind=kind, name=name, paths=paths)]
+
+
+def subscriptions(spec: ClusterPolicySpec, os: System, *, crio: bool) -> tuple[HostFile, ...]:
+    """The node's own package subscription, for builds that need packages of RHEL or SUSE (operator.md 7.1).
+
+    CRI-O hands a RHEL node's subscription to containers by itself, and package sources of the policy replace it.
+    """
+    if spec.driver.usePrecompiled:
+        return ()
+    sources = spec.driver.repoConfig.configMapName and release(spec.release).traits.repo_replaces_subscription
+    if os.id == "rhel" and not (crio or on_openshift(spec) or sources):
+        return RHEL
+    return SUSE if os.id in SUSE_IDS else ()
+
+
+RHEL = tuple(
+    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=f"/run/secrets/{target}")
+    for index, (path, kind, target) in enumerate(
+        (
+            ("/etc/pki/entitlement", "Directory", "etc-pki-entitlement"),
+            ("/etc/yum.repos.d/redhat.repo", "File", "redhat.repo"),
+            ("/etc/rhsm", "Directory", "rhsm"),
+        )
+    )
+)
+SUSE = tuple(
+    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=path)
+    for index, (path, kind) in enumerate(
+        (
+            ("/etc/SUSEConnect", "FileOrCreate"),
+            ("/etc/zypp/credentials.d", "Directory"),
+        )
+    )
+)
+SUSE_IDS = frozenset({"sles", "sl-micro"})
+SUSE_MODULES = HostFile(
+    use="suse-modules", volume="lib-modules", path="/lib/modules", kind="Directory", target="/run/host/lib/modules"
+)
+"""A precompiled driver on SUSE links its modules against those of the node."""
+
+
+class Mounted(NamedTuple):
+    """Where all keys of a ConfigMap go: into folder `where` of the containers `parts`.
+
+    `otherwise` is what the volume is called where it can't be called after the ConfigMap.
+    """
+
+    use: Use
+    otherwise: str
+    where: str
+    parts: tuple[Part, ...]
+
+
+def keyed(spec: ClusterPolicySpec, name: str, path: str, to: Mounted) -> Files:
+    """All keys of the ConfigMap NAME, which the policy's field PATH names, as files."""
+    paths = {key: f"{to.where}/{key}" for key in config_map_keys(spec, name, path)}
+    volume = named_after(name, to.otherwise, TAKEN)
+    return Files(use=to.use, volume=volume, kind="ConfigMap", name=name, paths=paths, parts=to.parts)
+
+
+def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
+    """The keys of the ConfigMap NAME, sorted, from `extraObjects` or `references`.
+
+    PATH is the policy's field that names it. Raises FindingsError when neither says which keys there are.
+    """
+    own, keys = spec.cluster.namespace, set[str]()
+    for body in spec.extraObjects:
+        meta = body["metadata"]
+        if (body["kind"], meta["name"], meta.get("namespace", own)) == ("ConfigMap", name, own):
+            keys.update(body.get("data", {}), body.get("binaryData", {}))
+    for reference in spec.references:
+        if (reference.kind, reference.name, reference.namespace or own) == ("ConfigMap", name, own):
+            keys.update(reference.keys or ())
+    if keys:
+        return sorted(keys)
+    raise FindingsError(
+        Finding(
+            "GPU057",
+            "error",
+            f"nothing says which keys the ConfigMap {name} has",
+            path=f"spec.{path}",
+            why="each key is mounted as a file of its own, so the manifest has to name them all",
+            remedy="bring the ConfigMap along in spec.extraObjects, or say which keys it has: "
+            f"spec.references: [{{kind: ConfigMap, name: {name}, keys: [...]}}]",
+        )
+    )
+
+
+def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamily:
+    """How OS configures packages; the policy's field PATH brings WHAT for it.
+
+    Raises FindingsError for a system whose folders are not known, as the operator does.
+    """
+    found = os_family(os.text, spec.release)
+    if found is not None:
+        return found
+    raise FindingsError(
+        Finding(
+            "GPU058",
+            "error",
+            f"nothing is known about where a driver image for {os.text} looks for {what}",
+            path=f"spec.{path}",
+            why="the folder depends on the distribution; it is known for those that use apt, yum or zypp",
+            remedy=f"leave out spec.{path}, or correct the os of the node pools",
+        )
+    )

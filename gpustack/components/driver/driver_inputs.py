@@ -1,0 +1,142 @@
+"""Inputs of the driver of all nodes, and of the drivers that node pools have instead.
+
+A cluster has one `DriverSettings` for its section `driver`, and several `DriverPod` where its nodes differ in OS or
+kernel. A pool whose `driver` overrides fields of that section has a DaemonSet of its own. What others are here:
+
+- It is called after the pool, not after what is set: a new version in `nodePools[].driver` changes a DaemonSet in
+  place, to be rolled out node by node. Pools with equal overrides therefore have a DaemonSet each.
+- It selects the nodes whose label nvidia.com/gpu-operator.driver.owner names the pool, and the DaemonSets of all other
+  nodes exclude these by node affinity. Nobody writes a selector. Rejected: excluding the pool's own labels. Kubernetes
+  would take the driver from all nodes of the pool in the moment in which the override is applied, workloads and all
+  (reconciler.md L38). A label is set node by node, by whoever drains the node first.
+- The other DaemonSets keep their names, also where all pools of their system have a driver of their own: a node that
+  nobody has labelled yet is theirs. Their pods gain the affinity, which is no part of what is installed: none restarts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+from ...cluster.ownership import OWNER, in_charge
+from ...cluster.workloads import serving
+from ...model import Finding, FindingsError
+from ...policy.language import reconciler
+from ..parts.common_inputs import Common, Inputs, runtime
+from ..reconciler.rollout_inputs import managers_evict
+from .driver_names_inputs import daemonset_name
+from .driver_pools_inputs import KERNEL_LABEL, targets
+from .driver_settings_inputs import DriverPod, DriverSettings, driver_pod, refusals, settings
+from .driver_toolkit_inputs import RHCOS_LABEL
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class PoolDriver(Inputs):
+    """The driver of one node pool: its own settings, and its only DaemonSet."""
+
+    owner: str
+    settings: DriverSettings
+    pod: DriverPod
+
+
+class DriverInputs(Inputs):
+    """Without node pools there are no `pods`: rights and ConfigMap are there, and nothing runs.
+
+    The `pods` stay away from the nodes of those who are in `pools`. `revisions`: DaemonSets name their pod template.
+    `evicts`: driver managers evict, as no reconciler does on all nodes.
+    """
+
+    common: Common
+    settings: DriverSettings
+    pods: tuple[DriverPod, ...] = ()
+    pools: tuple[PoolDriver, ...] = ()
+    revisions: bool = False
+    evicts: bool = True
+
+
+def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
+    """The driver of all nodes; None where the nodes bring it, or where `drivers` describe it.
+
+    Raises FindingsError where the policy asks for what no driver image can do, or does not say what the nodes run.
+    """
+    if not spec.driver.enabled or in_charge(spec):
+        return None
+    findings, found = refusals(spec), None
+    try:
+        found = DriverInputs(
+            common=Common.from_spec(spec),
+            settings=settings(spec),
+            pods=tuple(driver_pod(spec, target, crio=runtime(spec) == "crio") for target in targets(spec)),
+        )
+    except FindingsError as error:
+        findings += error.findings
+    pools, refused = pool_drivers(spec)
+    findings += [finding for finding in refused if finding not in findings]
+    if findings or found is None:
+        raise FindingsError(*findings)
+    rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
+    return found.model_copy(update={"pools": tuple(pools), **rolled})
+
+
+def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Finding]]:
+    """The drivers of the pools that serve containers and override the cluster's, and what is said against them."""
+    found, findings = list[PoolDriver](), list[Finding]()
+    for index in serving(spec, "container"):
+        pool = spec.nodePools[index]
+        if pool.driver is None:
+            continue
+        said = pool.driver.model_dump(exclude_unset=True)
+        own = overridden(spec, pool, said)
+        refused = refusals(own)
+        try:
+            found.append(pool_driver(own, pool))
+        except FindingsError as error:
+            refused += error.findings
+        findings += [relocated(finding, index, said) for finding in refused]
+    return found, findings
+
+
+def overridden(spec: ClusterPolicySpec, pool: NodePool, said: dict[str, Any]) -> ClusterPolicySpec:
+    """SPEC as it would be if all nodes were POOL's: what it has SAID over the cluster's driver, by the rules of layers.
+
+    An image that is named whole ("registry.example/driver:595") replaces repository and version too.
+    """
+    from ...policy.language import driver, images
+    from ...policy.loading import layers
+
+    below = images.made_way(spec.driver.model_dump(exclude_unset=True), said)
+    parts = [layers.Part("policy", "driver", below), layers.Part("policy", pool.name, said)]
+    merged = driver.Driver.model_validate(layers.merge(parts).spec)
+    return spec.model_copy(update={"driver": merged, "nodePools": [pool]})
+
+
+def pool_driver(own: ClusterPolicySpec, pool: NodePool) -> PoolDriver:
+    """The driver of POOL, the only one in the spec OWN."""
+    (target,) = targets(own)
+    name = daemonset_name("gpu", target.os.tag, pool.name)
+    selects = {OWNER: pool.name, **target.os.selector}
+    if target.kernel:
+        selects[KERNEL_LABEL] = target.kernel
+    if target.toolkit:
+        selects[RHCOS_LABEL] = target.toolkit.rhcos
+    renamed = target._replace(name=name, app=name, node_selector=selects)
+    pod = driver_pod(own, renamed, crio=runtime(own) == "crio")
+    return PoolDriver(owner=pool.name, settings=settings(own), pod=pod)
+
+
+def relocated(finding: Finding, index: int, said: dict[str, Any]) -> Finding:
+    """FINDING about a spec made by `overridden`, with the policy's paths: pool INDEX has SAID what stands there."""
+
+    def moved(text: str) -> str:
+        text = text.replace("spec.nodePools[0]", f"spec.nodePools[{index}]")
+        return re.sub(
+            r"spec\.driver\.(\w+)",
+            lambda match: f"spec.nodePools[{index}].driver.{match[1]}" if match[1] in said else match[0],
+            text,
+        )
+
+    return dataclasses.replace(finding, path=moved(finding.path), remedy=moved(finding.remedy))

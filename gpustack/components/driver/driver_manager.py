@@ -1,0 +1,57 @@
+"""Clearing a node for virtual machines: the init container of vfio-manager and vGPU manager (operator.md 7.11, 7.14).
+
+It unloads the driver that containers used. Nodes change what they serve by hand and while nothing runs on them, so it
+neither evicts nor drains, unless the policy's `driverManager.env` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...model import Body
+from ..parts.common_inputs import Common
+from ..parts.daemonset import host_root
+from ..parts.kube import rule
+from ..parts.pod import PRIVILEGED, Container, Env, Volume
+from .driver_settings_inputs import Manager
+
+RUN_NVIDIA = Volume.host("run-nvidia", "/run/nvidia", "DirectoryOrCreate")
+HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
+EVICTION = ("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN")
+"""The variables that tell it to evict (reconciler.md D1)."""
+
+
+def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
+    """The init container; RESOURCES are those of the component that it runs in."""
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
+    env.set("ENABLE_GPU_POD_EVICTION", False).set("ENABLE_AUTO_DRAIN", False)
+    env.field("OPERATOR_NAMESPACE", "metadata.namespace")
+    container = Container(
+        "k8s-driver-manager",
+        manager.image,
+        manager.pull_policy,
+        command=["driver-manager"],
+        args=["uninstall_driver"],
+        env=env.policy(manager.env),
+        security=PRIVILEGED,
+        resources=resources,
+    )
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
+    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    return container.mount(HOST_SYS, "/sys")
+
+
+def evicts(manager: Manager) -> bool:
+    """Whether the policy tells MANAGER to evict or to drain."""
+    return any(name in EVICTION and value.lower() not in ("", "false") for name, value in manager.env)
+
+
+def rights(common: Common, manager: Manager) -> list[Body]:
+    """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
+    found = [
+        rule("", "nodes", "get list patch watch"),
+        rule("", "pods", "get list watch"),
+        *([rule("", "pods/eviction", "create")] if evicts(manager) else []),
+    ]
+    return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found

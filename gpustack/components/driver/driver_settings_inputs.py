@@ -1,0 +1,216 @@
+"""What a driver's DaemonSets are made of: `DriverSettings` is what the policy says about a driver whatever node it runs
+on, `DriverPod` what one DaemonSet adds: its name, its nodes, its images and files.
+
+Three parts of the policy describe drivers, and one construct runs them all: the section `driver`, `driver` of a node
+pool, which overrides fields of it (driver_inputs.py), and `drivers` (nvidia_drivers_inputs.py). The last two are read
+as if they were the section: a spec in which they stand in its place goes through the same functions. Rejected: a second
+reading of every field for `drivers`; two readings of eighty equal fields never stay equal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...catalog.releases import release
+from ...model import Finding
+from ..parts.common_inputs import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
+from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
+from .driver_pools_inputs import NAME, Target
+from .driver_toolkit_inputs import DriverToolkit
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+ACCOUNT = "nvidia-driver"
+DriverType = Literal["gpu", "vgpu", "vgpu-host-manager"]
+
+
+class Manager(Inputs):
+    """The init container that clears a node of its old driver."""
+
+    image: str
+    pull_policy: str = ""
+    env: Pairs = ()
+
+
+class Module(Inputs):
+    """A kernel module that is built beside the driver's: nvidia-fs (GDS) or gdrdrv (GDRCopy)."""
+
+    image: str
+    pull_policy: str = "IfNotPresent"
+    env: Pairs = ()
+
+
+class DriverSettings(Inputs):
+    """What all DaemonSets of a driver share.
+
+    `type` is "" for the policy's section `driver` and what overrides it; one of `drivers` has a type, and rules of its
+    own (operator.md 10.3). `startup` overrides numbers of the startup probe, by the API's names. `host_mofed`: RDMA
+    goes with the node's own network driver; `host_sources`: that one's sources are mounted, even without RDMA.
+    `openshift_version`, `proxy` and `trusted_ca` are what a driver that builds has to know of OpenShift.
+    """
+
+    type: DriverType | Literal[""] = ""
+    manager: Manager
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    precompiled: bool = False
+    module_type: Literal["auto", "open", "proprietary"] = "auto"
+    rdma: bool = False
+    host_mofed: bool = False
+    host_sources: bool = False
+    env: Pairs = ()
+    args: tuple[str, ...] = ()
+    secret_env: str = ""
+    resources: dict[str, Any] | None = None
+    host_network: bool = False
+    startup: dict[str, int] = {}
+    openshift_version: str = ""
+    proxy: Pairs = ()
+    trusted_ca: bool = False
+
+
+class DriverPod(Inputs):
+    """What one DaemonSet runs, and where. `app` is its label and selector, None of `gds` and `gdrcopy` means off.
+
+    `account` is its service account and the name of its rights; `labels` are on the DaemonSet and its pods, beside
+    those that every driver has. `installs` is the digest of what it installs; "" for one that is made of the pod
+    (driver_digest.py).
+    """
+
+    name: str = NAME
+    app: str = NAME
+    account: str = ACCOUNT
+    labels: dict[str, str] = {}
+    node_selector: dict[str, str] = {}
+    image: str
+    gds: Module | None = None
+    gdrcopy: Module | None = None
+    files: tuple[Files | HostFile, ...] = ()
+    installs: str = ""
+    toolkit: DriverToolkit | None = None
+
+
+def settings(spec: ClusterPolicySpec) -> DriverSettings:
+    """The part of SPEC's section `driver` that does not depend on the node."""
+    driver = spec.driver
+    manager, probe, rdma = driver.manager, driver.startupProbe, bool(driver.rdma.enabled)
+    foreign = () if release(spec.release).traits.no_foreign_pull_secrets else spec.validator.imagePullSecrets
+    secrets = [*(foreign or ()), *(manager.imagePullSecrets or ()), *(driver.imagePullSecrets or ())]
+    for section in (spec.gds, spec.gdrcopy):
+        secrets += (section.imagePullSecrets or ()) if section.enabled else ()
+    return DriverSettings(
+        manager=Manager(
+            image=image(spec, manager, "driver.manager"),
+            pull_policy=manager.imagePullPolicy or "",
+            env=pairs(manager.env),
+        ),
+        pull_policy=pull_policy(driver.imagePullPolicy),
+        pull_secrets=tuple(secrets),
+        precompiled=bool(driver.usePrecompiled),
+        module_type=driver.kernelModuleType or "auto",
+        rdma=rdma,
+        host_mofed=rdma and bool(driver.rdma.useHostMofed),
+        env=pairs(driver.env),
+        args=tuple(driver.args or ()),
+        secret_env="" if driver.usePrecompiled else driver.secretEnv or "",
+        resources=dump(driver.resources),
+        host_network=bool(driver.hostNetwork),
+        startup={name: number for name in PROBE_NUMBERS if (number := getattr(probe, name, None))},
+        **({} if driver.usePrecompiled else openshift(spec)),
+    )
+
+
+def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
+    """What a driver that installs packages has to know of OpenShift: its version, its proxy, and whether that has
+    authorities of its own (operator.md 8.2). Nothing elsewhere.
+    """
+    facts = spec.cluster.openshift
+    if facts is None or not on_openshift(spec):
+        return {}
+    proxy = facts.proxy
+    # In the operator's order, as is that of drivers (driver/nvidia_drivers_inputs.py).
+    named = {"HTTPS_PROXY": proxy.httpsProxy, "HTTP_PROXY": proxy.httpProxy, "NO_PROXY": proxy.noProxy}
+    return {
+        "openshift_version": ".".join((facts.version or "").split(".")[:2]),
+        "proxy": tuple((spelt, value) for name, value in named.items() if value for spelt in (name, name.lower())),
+        "trusted_ca": bool(proxy.trustedCA.name),
+    }
+
+
+def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool, order: tuple[Use, ...] = SECTION) -> DriverPod:
+    """The images and files of the DaemonSet for TARGET, the latter in ORDER."""
+    brought: list[Files | HostFile] = [*files(spec, target.os), *subscriptions(spec, target.os, crio=crio)]
+    if target.kernel and target.os.id in SUSE_IDS and release(spec.release).traits.driver_suse_modules:
+        brought.append(SUSE_MODULES)
+    return DriverPod(
+        name=target.name,
+        app=target.app,
+        node_selector=target.node_selector,
+        image=image(spec, spec.driver, "driver", suffix=target.image_suffix),
+        gds=module(spec, "gds", target),
+        gdrcopy=module(spec, "gdrcopy", target),
+        files=ordered(brought, order),
+        toolkit=target.toolkit,
+    )
+
+
+def module(spec: ClusterPolicySpec, path: Literal["gds", "gdrcopy"], target: Target) -> Module | None:
+    """The module of the policy's section PATH, or None where it is off."""
+    section = getattr(spec, path)
+    if not section.enabled:
+        return None
+    return Module(
+        image=image(spec, section, path, suffix=target.os.tag),
+        pull_policy=pull_policy(section.imagePullPolicy),
+        env=pairs(section.env),
+    )
+
+
+def refusals(spec: ClusterPolicySpec) -> list[Finding]:
+    """What no driver can do, whatever the nodes run (operator.md 7.1, 10.1; cases 61 and 71)."""
+    findings = [
+        Finding(
+            "GPU056",
+            "error",
+            f"the driver's container has no {probe} to set",
+            path=f"spec.driver.{probe}",
+            why="only its start is probed: killing a running driver takes the GPUs from all pods of the node. "
+            "NVIDIA's operator crashes on this field",
+            remedy=f"remove spec.driver.{probe}; spec.driver.startupProbe says how long a driver may take to start",
+        )
+        for probe in ("livenessProbe", "readinessProbe")
+        if getattr(spec.driver, probe) is not None
+    ]
+    return findings + precompiled_refusals(spec) if spec.driver.usePrecompiled else findings
+
+
+def precompiled_refusals(spec: ClusterPolicySpec) -> list[Finding]:
+    """What a precompiled driver can't do."""
+    findings = [
+        Finding(
+            "GPU054",
+            "error",
+            f"{name} can't be used with a precompiled driver",
+            path=f"spec.{path}.enabled",
+            why="its module is built from the driver's sources, which a precompiled image does not have",
+            remedy=f"set spec.{path}.enabled: false, or spec.driver.usePrecompiled: false",
+        )
+        for path, name in (("gds", "GPUDirect Storage"), ("gdrcopy", "GDRCopy"))
+        if getattr(spec, path).enabled
+    ]
+    findings += [
+        Finding(
+            "GPU055",
+            "error",
+            "a precompiled driver can't be named by a digest",
+            path=f"spec.driver.{field}",
+            why="a digest is one image, and each kernel has its own",
+            remedy='name the image without digest, with spec.driver.version a branch such as "580", '
+            "or set spec.driver.usePrecompiled: false",
+        )
+        for field in ("version", "image")
+        if "sha256:" in (getattr(spec.driver, field) or "")
+    ]
+    return findings

@@ -1,0 +1,51 @@
+"""Which images of OpenShift's driver toolkit a cluster needs: headers and compilers, one image per RHCOS version.
+
+Driver and vGPU manager build their kernel modules in it (operator.md 8.1). Without it they would install kernel headers
+from package sources, which RHCOS nodes can't reach without a subscription.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import Inputs, on_openshift, served
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+RHCOS_LABEL = "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION"
+"""NFD's node label with the version of RHCOS."""
+
+
+class DriverToolkit(Inputs):
+    """The toolkit of one RHCOS version; `image` is "" where `cluster.openshift.driverToolkitImages` has none for it."""
+
+    rhcos: str
+    image: str = ""
+
+
+def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
+    """The images that manifests name, by RHCOS version."""
+    found = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    return {version: served(spec, image) for version, image in found.items()}
+
+
+def driver_toolkits(spec: ClusterPolicySpec) -> list[DriverToolkit]:
+    """The toolkits for the RHCOS versions of the node pools, in policy order; none where the toolkit is not used.
+
+    It is used on OpenShift, unless `operator.use_ocp_driver_toolkit` is false, where there are images of it, and where
+    a pool says its `ostreeVersion`. A precompiled driver turns it off for all (operator.md 3). Every pool counts,
+    whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
+    """
+    images = toolkit_images(spec)
+    wanted = on_openshift(spec) and spec.operator.use_ocp_driver_toolkit is not False
+    if not wanted or not images or spec.driver.usePrecompiled:
+        return []
+    versions = dict.fromkeys(pool.ostreeVersion for pool in spec.nodePools if pool.ostreeVersion)
+    return [DriverToolkit(rhcos=version, image=images.get(version, "")) for version in versions]
+
+
+def openshift_version(spec: ClusterPolicySpec) -> str:
+    """Major and minor version of OpenShift as driver containers want it ("4.18"); "" where it is not known."""
+    version = (spec.cluster.openshift.version if spec.cluster.openshift else None) or ""
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,101 @@
+"""Which DaemonSets one of `drivers` needs, and which nodes each is for (operator.md 10.1 to 10.3).
+
+One per OS tag, precompiled one per OS tag and kernel, on OpenShift one per version of RHCOS. All of them select the
+label that names the driver; names: driver_names.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...catalog.drivers import UnknownOS
+from ...catalog.releases import release
+from ...cluster.ownership import OWNER, PRESENT, os_labels
+from ...model import Finding, FindingsError
+from ...policy.language.carried import called
+from ..parts.common_inputs import on_openshift
+from .driver_names_inputs import daemonset_name
+from .driver_pools_inputs import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
+from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
+
+if TYPE_CHECKING:
+    from ...policy.language.nvidia_driver import NvidiaDriver
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
+    """The images of OpenShift's driver toolkit by RHCOS version; `drivers` use it wherever there is one (10.3)."""
+    return {version: image for version, image in toolkit_images(spec).items() if version != "latest"}
+
+
+def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) -> list[Target]:
+    """The DaemonSets of DRIVER on POOLS, in their order. None for pools on OpenShift that do not say their version of
+    RHCOS: the operator makes none for such nodes, and a rule warns.
+
+    Raises FindingsError with everything that the pools fail to say.
+    """
+    found, findings = dict[str, Target](), list[Finding]()
+    by_rhcos = on_openshift(spec) and not driver.usePrecompiled
+    for index in pools:
+        pool = spec.nodePools[index]
+        try:
+            system = system_of(spec, pool.os or "")
+        except UnknownOS as error:
+            findings.append(unknown_os(index, pool.name, error, None))
+        else:
+            kernel = pool.kernel or "" if driver.usePrecompiled else ""
+            rhcos = pool.ostreeVersion or "" if by_rhcos else ""
+            if rhcos or not by_rhcos:
+                target = target_of(spec, driver, system, kernel=kernel, rhcos=rhcos)
+                found.setdefault(target.name, target)
+        if driver.usePrecompiled and not pool.kernel:
+            findings.append(unknown_kernel(index, pool.name))
+    if findings:
+        raise FindingsError(*findings)
+    return list(found.values())
+
+
+def system_of(spec: ClusterPolicySpec, os: str) -> System:
+    """The system called OS; older releases have images for `drivers` by its whole version. UnknownOS as in `parse`."""
+    system = parse(os, spec.release or "")
+    return system if release(spec.release or "").traits.driver_short_tags else system._replace(tag=os)
+
+
+def target_of(
+    spec: ClusterPolicySpec, driver: NvidiaDriver, system: System, *, kernel: str = "", rhcos: str = ""
+) -> Target:
+    """The DaemonSet of DRIVER on SYSTEM, for one KERNEL or one version of RHCOS where these are not ""."""
+    selector = node_selector(spec, driver, system)
+    if kernel:
+        selector[KERNEL_LABEL] = kernel
+    if rhcos:
+        selector[RHCOS_LABEL] = rhcos
+    images = toolkits(spec)
+    toolkit = DriverToolkit(rhcos=rhcos, image=images.get(rhcos, "")) if rhcos and images else None
+    variant = kernel or rhcos or apart(spec, system)
+    name = called(spec, daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant))
+    return Target(name, name, selector, system, kernel, toolkit)
+
+
+def apart(spec: ClusterPolicySpec, system: System) -> str:
+    """What tells SYSTEM from others with its tag, where the release selects by the whole version: that version.
+
+    The operator of such releases has one DaemonSet for them, which selects the nodes of one version only.
+    """
+    traits = release(spec.release or "").traits
+    return "" if traits.driver_major_selector or system.tag.endswith(system.version) else system.version
+
+
+def node_selector(spec: ClusterPolicySpec, driver: NvidiaDriver, system: System) -> dict[str, str]:
+    """The labels of DRIVER's nodes that run SYSTEM, less the one that turns the driver on (10.3)."""
+    traits, labels = release(spec.release or "").traits, os_labels(system.text, spec.release or "")
+    whole = f"{OS_LABEL}VERSION_ID"
+    short = whole not in labels or (traits.driver_major_selector and not system.tag.endswith(system.version))
+    version = f"{whole}.major" if short else whole
+    return {
+        PRESENT: "true",
+        **({OWNER: driver.name} if traits.driver_owner_label else {}),
+        **driver.nodeSelector,
+        f"{OS_LABEL}ID": system.id,
+        version: labels[version],
+    }

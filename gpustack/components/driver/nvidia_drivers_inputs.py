@@ -1,0 +1,277 @@
+"""Inputs of `drivers`: several drivers in one cluster, each for nodes of its own (operator.md 10).
+
+Each driver is read as if it were the policy's section `driver` (`as_section`), so that every field is read in one
+place; what is different for `drivers` is put right afterwards. Which pools are whose: cluster/ownership.py. What the
+drivers contradict each other in: checks/drivers/drivers.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+from ...catalog.releases import UnknownImage, release
+from ...cluster.ownership import in_charge, owners
+from ...model import Finding, FindingsError, numbers
+from ...policy.language import reconciler
+from ..parts.common_inputs import Common, Inputs, dump, dumped, runtime
+from ..reconciler.rollout_inputs import managers_evict
+from .driver_digest_inputs import digest_of_driver
+from .driver_files_inputs import DRIVERS, Part
+from .driver_names_inputs import account_name
+from .driver_pools_inputs import Target, sanitised
+from .driver_settings_inputs import (
+    DriverPod,
+    DriverSettings,
+    DriverType,
+    driver_pod,
+    openshift,
+    precompiled_refusals,
+    settings,
+)
+from .nvidia_driver_pools_inputs import targets_of, toolkits
+
+if TYPE_CHECKING:
+    from ...policy.language.nvidia_driver import NvidiaDriver
+    from ...policy.language.spec import ClusterPolicySpec
+
+EVERYWHERE: tuple[Part, ...] = ("driver", "peermem", "fs", "gdrcopy")
+TOLERATION: dict[str, Any] = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+PROBE_DEFAULTS = {
+    "initialDelaySeconds": 0,
+    "periodSeconds": 10,
+    "timeoutSeconds": 1,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+}
+"""What the API server puts in for numbers that a probe does not give."""
+
+
+class NvidiaDriverInputs(Inputs):
+    """One driver. `pods` are its DaemonSets, the other fields hold for all of them, beside `settings`."""
+
+    name: str
+    settings: DriverSettings
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    tolerations: tuple[dict[str, Any], ...] = (TOLERATION,)
+    priority_class: str = "system-node-critical"
+    security_context: dict[str, Any] | None = None
+    pods: tuple[DriverPod, ...]
+
+
+class NvidiaDriversInputs(Inputs):
+    """All drivers that have nodes. `revisions` and `evicts` as in DriverInputs."""
+
+    common: Common
+    drivers: tuple[NvidiaDriverInputs, ...]
+    revisions: bool = False
+    evicts: bool = True
+
+
+def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
+    """The drivers of SPEC that have nodes; None where there are none, or where the section `driver` is in charge.
+
+    Raises FindingsError where one asks for what no driver image can do, or pools do not say what their nodes run.
+    """
+    if not in_charge(spec):
+        return None
+    found, findings = list[NvidiaDriverInputs](), list[Finding]()
+    owner = owners(spec)
+    for index, driver in enumerate(spec.drivers):
+        pools = [position for position, mine in enumerate(owner) if mine == index]
+        if not pools:
+            continue
+        try:
+            found.append(of_driver(spec, index, driver, pools))
+        except FindingsError as error:
+            findings += error.findings
+    if findings:
+        raise FindingsError(*findings)
+    if not found:
+        return None
+    rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
+    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found), **rolled)
+
+
+def common(spec: ClusterPolicySpec) -> Common:
+    """What holds for all drivers: nothing of `daemonsets`, and the node's root only with a ClusterPolicy (10.3)."""
+    found = Common.from_spec(spec)
+    return found.model_copy(update={"root_fs": "/"}) if spec.gpuCluster is not None else found
+
+
+def of_driver(spec: ClusterPolicySpec, index: int, driver: NvidiaDriver, pools: list[int]) -> NvidiaDriverInputs:
+    """The inputs of DRIVER, number INDEX, on the node POOLS that are its."""
+    own = as_section(spec, driver)
+    findings = [relocated(finding, index) for finding in refusals(own)]
+    try:
+        made = own_settings(own, driver)
+        targets = targets_of(spec, driver, pools)
+        pods = tuple(own_pod(own, driver, target) for target in targets)
+    except FindingsError as error:
+        findings += [relocated(finding, index) for finding in error.findings]
+    if findings:
+        raise FindingsError(*findings)
+    return NvidiaDriverInputs(
+        name=driver.name,
+        settings=made,
+        labels={key: value for key, value in driver.labels.items() if not reserved(key)},
+        annotations=driver.annotations,
+        tolerations=tolerations(driver),
+        **({"priority_class": driver.priorityClassName} if driver.priorityClassName else {}),
+        security_context=dump(driver.podSecurityContext),
+        pods=pods,
+    )
+
+
+def reserved(label: str) -> bool:
+    """Whether LABEL is one that selectors depend on: the operator drops these from a driver's labels (10.3)."""
+    return label == "app" or label.startswith("app.kubernetes.io/")
+
+
+def tolerations(driver: NvidiaDriver) -> tuple[dict[str, Any], ...]:
+    """The built-in toleration and DRIVER's, as given: the operator tells none twice by looking (revisions.md)."""
+    return (TOLERATION, *dumped(driver.tolerations))
+
+
+def as_section(spec: ClusterPolicySpec, driver: NvidiaDriver) -> ClusterPolicySpec:
+    """SPEC with DRIVER in the place of its sections `driver`, `gds` and `gdrcopy`."""
+    from ...policy.language.driver import Driver
+
+    said = driver.model_dump(exclude_unset=True, include=set(Driver.model_fields) - {"livenessProbe", "readinessProbe"})
+    said |= image_of(spec, driver, "driver") if (driver.driverType or "gpu") == "gpu" else {}
+    said["manager"] = {**said.get("manager", {}), **image_of(spec, driver.manager, "driver.manager")}
+    licence = driver.licensingConfig
+    said |= {
+        "repoConfig": {"configMapName": driver.repoConfig.name},
+        "virtualTopology": {"config": driver.virtualTopologyConfig.name},
+        "licensingConfig": {
+            "configMapName": licence.name,
+            "secretName": licence.secretName,
+            "nlsEnabled": licence.nlsEnabled is not False,
+        },
+    }
+    modules = {
+        name: getattr(driver, name).model_copy(update=image_of(spec, getattr(driver, name), name))
+        for name in ("gds", "gdrcopy")
+    }
+    return spec.model_copy(update={"driver": Driver.model_validate(said), **modules})
+
+
+def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]:
+    """What SECTION lacks of its image, from the release's image for PATH; nothing where it names an image itself.
+
+    The operator has no such default for drivers: there a driver without an image is an error (10.1).
+    """
+    if section.image:
+        return {}
+    try:
+        known = release(spec.release or "").image(path)
+    except UnknownImage:
+        return {}
+    fields = {"repository": known.repository, "image": known.image, "version": known.version}
+    return {name: value for name, value in fields.items() if value and not getattr(section, name)}
+
+
+def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings:
+    """The settings of DRIVER, which stands in OWN's section; with the rules of 10.3."""
+    found, kind, building = settings(own), driver.driverType or "gpu", not driver.usePrecompiled
+    probe = driver.startupProbe
+    given = {name: number for name in PROBE_DEFAULTS if (number := getattr(probe, name, None))}
+    startup = {**PROBE_DEFAULTS, **given} if probe else {} if building else {"initialDelaySeconds": 5}
+    secrets = [*driver.imagePullSecrets, *driver.manager.imagePullSecrets]
+    for module in (driver.gds, driver.gdrcopy):
+        secrets += module.imagePullSecrets if module.enabled else ()
+    facts = {"openshift_version": "", "proxy": (), "trusted_ca": False}
+    return found.model_copy(
+        update={
+            "type": kind,
+            "manager": found.manager.model_copy(update={"pull_policy": found.manager.pull_policy or "IfNotPresent"}),
+            "pull_secrets": tuple(secrets),
+            "args": ("init", *found.args),
+            "host_sources": bool(driver.rdma.useHostMofed),
+            "secret_env": driver.secretEnv or "",
+            "startup": startup,
+            **(in_order(openshift(own)) if building and toolkits(own) else facts),
+        }
+    )
+
+
+def in_order(facts: dict[str, Any]) -> dict[str, Any]:
+    """FACTS of OpenShift with its proxy in the order of drivers: plain before secure."""
+    words = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+    return {**facts, "proxy": tuple(sorted(facts.get("proxy", ()), key=lambda pair: words.index(pair[0])))}
+
+
+def own_pod(own: ClusterPolicySpec, driver: NvidiaDriver, target: Target) -> DriverPod:
+    """The pod of DRIVER, which stands in OWN's section, for TARGET: what is mounted is mounted everywhere (10.3)."""
+    found = driver_pod(own, target, crio=runtime(own) == "crio", order=DRIVERS)
+    labels = {"nvidia.com/node.os-version": target.os.tag}
+    if target.kernel:
+        labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)
+    kind: DriverType = driver.driverType or "gpu"
+    made = found.model_copy(
+        update={
+            "account": account_name(kind, driver.name, target.os.tag),
+            "labels": labels,
+            "gds": found.gds and found.gds.model_copy(update={"pull_policy": "IfNotPresent"}),
+            "files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in found.files),
+        }
+    )
+    digests = release(own.release).traits.driver_digest
+    return made.model_copy(update={"installs": digest_of_driver(own, driver, made, target)}) if digests else made
+
+
+def refusals(own: ClusterPolicySpec) -> list[Finding]:
+    """What a driver of `drivers`, in the section of OWN, can't do (10.1)."""
+    findings = precompiled_refusals(own) if own.driver.usePrecompiled else []
+    version = own.gds.version or ""
+    if (
+        own.gds.enabled
+        and not own.driver.usePrecompiled
+        and own.driver.kernelModuleType != "open"
+        and needs_open(version)
+    ):
+        findings.append(
+            Finding(
+                "GPU059",
+                "error",
+                f"GPUDirect Storage {version} needs the open kernel modules",
+                path="spec.driver.kernelModuleType",
+                why="since v2.17.5 nvidia-fs builds with the open kernel modules alone; an image named by a digest may "
+                "be any version",
+                remedy="set spec.driver.kernelModuleType: open, or spec.gds.enabled: false",
+            )
+        )
+    return findings
+
+
+def needs_open(version: str) -> bool:
+    """Whether VERSION of nvidia-fs is known to, or may, need the open kernel modules."""
+    found = re.fullmatch(r"v?(\d+\.\d+\.\d+).*", version)
+    if found is None:
+        return version.startswith("sha256")
+    return numbers(found[1]) >= (2, 17, 5)
+
+
+MOVED = (
+    ("driver.repoConfig.configMapName", "repoConfig.name"),
+    ("driver.virtualTopology.config", "virtualTopologyConfig.name"),
+    ("driver.licensingConfig.configMapName", "licensingConfig.name"),
+    ("driver.", ""),
+    ("gds.", "gds."),
+    ("gdrcopy.", "gdrcopy."),
+)
+"""Where a field of the sections stands in one of `drivers`."""
+
+
+def relocated(finding: Finding, index: int) -> Finding:
+    """FINDING about a spec made by `as_section`, with the paths of the policy: the driver is number INDEX."""
+
+    def moved(text: str) -> str:
+        for before, after in MOVED:
+            text = text.replace(f"spec.{before}", f"spec.drivers[{index}].{after}")
+        return text
+
+    return dataclasses.replace(finding, path=moved(finding.path), remedy=moved(finding.remedy))

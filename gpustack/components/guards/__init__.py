@@ -1,0 +1,1 @@
+"""What the API server refuses to the stack's own accounts, and who may reach its pods."""

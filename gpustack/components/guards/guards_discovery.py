@@ -1,0 +1,122 @@
+"""What the master of node feature discovery may change of a node: it serves all of them, so its token is worth most.
+
+It labels nodes by what workers and rules say. Held to the namespaces of labels that the policy opens, less the labels
+that steer the stack unless a rule of the policy sets them, a stolen token moves no driver, no pool and no workload.
+The lists by which it knows its own labels are annotations that it writes itself: they may lose entries, and gain only
+what it may set, so that an old label outside those namespaces can still be cleaned up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...api import keys
+from ...model import Body
+from ...policy.language.nfd import OPEN_NAMESPACES
+from ..parts import admission
+from ..parts.admission import named, over, quoted
+from .guards_inputs import Discovery, GuardsInputs
+
+POLICY = "gpustack-labels-by-discovery"
+OWN = "nfd.node.kubernetes.io"
+STEERING = (
+    keys.PRESENT,
+    keys.WORKLOAD,
+    keys.MIG_CONFIG,
+    keys.MIG_STATE,
+    keys.PLUGIN_CONFIG,
+    keys.VGPU_CONFIG,
+    keys.DRIVER_OWNER,
+)
+STEERING_PREFIXES = (keys.DEPLOY, "nvidia.com/gpu-driver-upgrade", "nvidia.com/cc.mode", f"{keys.DOMAIN}/")
+"""Labels by which people, the reconciler and NVIDIA's managers say what is to run on a node."""
+STATUS = (
+    "conditions",
+    "addresses",
+    "daemonEndpoints",
+    "nodeInfo",
+    "volumesAttached",
+    "volumesInUse",
+    "config",
+    "phase",
+)
+"""Fields of a Node's status besides its resources and images."""
+
+
+def discovery(inputs: GuardsInputs, found: Discovery) -> Iterator[Body]:
+    """The policy over what the master changes, of nodes and of their status: a write of the status changes labels
+    too.
+    """
+    note = f"key.startsWith('{OWN}/') || key.contains('.{OWN}/') || {in_namespaces(found)}"
+    return admission.policy(
+        POLICY,
+        inputs.mode,
+        rules=[over("", "nodes nodes/status", "UPDATE")],
+        condition=admission.callers(inputs.namespace, [found.account]),
+        variables=[
+            *admission.node_changes(),
+            *admission.changes("capacity", "?status.capacity"),
+            *admission.changes("allocatable", "?status.allocatable"),
+            *claimed("labels"),
+            *claimed("annotations"),
+        ],
+        validations=[
+            {
+                "expression": f"variables.labelsClaimed.all(key, {own_label(found)})",
+                "message": "node feature discovery changes labels in the namespaces of spec.nfd.labelNamespaces only, "
+                "and none that steers the stack unless a rule in spec.extraObjects sets it",
+            },
+            {
+                "expression": f"variables.annotationsClaimed.all(key, {note})",
+                "message": "node feature discovery changes its own annotations of a node only",
+            },
+            {
+                "expression": f"{admission.same_node()} && {admission.SAME_CORDON}",
+                "message": "node feature discovery changes nothing of a node's spec",
+            },
+            {"expression": admission.taints(), "message": "node feature discovery adds and removes no taint"},
+            {
+                "expression": " && ".join([*offers(found), *same_status()]),
+                "message": "node feature discovery changes nothing of a node's status but extended resources of its "
+                "own namespaces",
+            },
+        ],
+    )
+
+
+def claimed(field: str) -> Iterator[Body]:
+    """Variables about FIELD, labels or annotations: the lists of those that the master calls its own, and all keys that
+    a change must have a right to. Of those that it called its own before, it may let go.
+    """
+    known = f"[?'{OWN}/feature-{field}'].orValue('').split(',')"
+    before = f"variables.{field}Listed"
+    yield {"name": f"{field}Listed", "expression": f"variables.annotationsBefore{known}"}
+    new = f"variables.annotationsAfter{known}.filter(key, !(key in {before}) && key.contains('/'))"
+    gone = f"variables.{field}Gone.filter(key, !(key in {before}))"
+    yield {"name": f"{field}Claimed", "expression": f"variables.{field}Set + {gone} + {new}"}
+
+
+def in_namespaces(found: Discovery) -> str:
+    """The expression that `key` is in a namespace that the policy opens, or below one that is open to all."""
+    parts = [f"key.startsWith({quoted(f'{namespace}/')})" for namespace in found.namespaces]
+    parts += [f"key.contains('.{namespace}/')" for namespace in OPEN_NAMESPACES]
+    return f"({' || '.join(parts)})"
+
+
+def own_label(found: Discovery) -> str:
+    """The expression that `key` is a label that the master may set."""
+    steers = named("key", STEERING, STEERING_PREFIXES)
+    asked = f"key in {admission.listed(found.steering)} || " if found.steering else ""
+    return f"{in_namespaces(found)} && ({asked}!({steers}))"
+
+
+def offers(found: Discovery) -> Iterator[str]:
+    """The expressions that no resource of others changes: not the node's, and not the device plugins' GPUs."""
+    for field in ("capacity", "allocatable"):
+        yield admission.only(field, f"{in_namespaces(found)} && !key.startsWith('nvidia.com/')")
+
+
+def same_status() -> Iterator[str]:
+    """The expressions that nothing else of the status differs."""
+    for field in STATUS:
+        yield f"object.?status.{field} == oldObject.?status.{field}"

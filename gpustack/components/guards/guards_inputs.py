@@ -1,0 +1,191 @@
+"""Inputs of the guards: which accounts change what of which node, and who may write what their pods run.
+
+Which parts run is asked of the parts themselves, so that a guard names an account exactly where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...api import keys
+from ...policy.language import guards
+from ..dra.dra_driver_inputs import DraDriverInputs
+from ..driver.driver_inputs import DriverInputs
+from ..driver.driver_settings_inputs import ACCOUNT
+from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
+from ..mig.mig_manager_inputs import MigManagerInputs
+from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
+from ..nfd.node_labels_inputs import NodeLabelsInputs
+from ..parts.common_inputs import Inputs
+from ..parts.running import running
+from ..sandbox.kata_device_plugin_inputs import KataDevicePluginInputs
+from ..sandbox.vfio_manager_inputs import VfioManagerInputs
+from ..sandbox.vgpu_manager_inputs import VgpuManagerInputs
+from ..validator.validator_inputs import ValidatorInputs
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..driver.driver_settings_inputs import Manager
+
+MIG_MANAGER, VALIDATOR = "nvidia-mig-manager", "nvidia-operator-validator"
+DRA_PLUGIN, DRA_CONTROLLER = "nvidia-dra-driver-kubeletplugin", "nvidia-dra-driver-controller"
+DRA_DAEMON = "compute-domain-daemon-service-account"
+COMPUTE_DOMAIN, CLIQUE = "resource.nvidia.com/", "nvidia.com/gpu.clique"
+COMPUTE_DOMAIN_LABEL = f"{COMPUTE_DOMAIN}computeDomain"
+CC, VGPU_STATE = "nvidia.com/cc.", "nvidia.com/vgpu.config.state"
+EVICTION_LABEL = "NODE_LABEL_FOR_GPU_POD_EVICTION"
+"""The driver manager's variable with one more label that it changes (reconciler.md D1)."""
+
+
+class NodeWriter(Inputs):
+    """An account that changes nodes: `labels` are what keys of its labels begin with, `cordons` whether it cordons,
+    `anywhere` whether it does so on nodes other than its own.
+    """
+
+    account: str
+    labels: tuple[str, ...]
+    cordons: bool = False
+    anywhere: bool = False
+
+
+class PodWriter(Inputs):
+    """An account that makes, changes or deletes pods of its own node. `pull_secrets` are those that pods which it makes
+    may name.
+    """
+
+    account: str
+    pull_secrets: tuple[str, ...] = ()
+
+
+class Discovery(Inputs):
+    """The master of node feature discovery: the `namespaces` in which it labels any node, and the labels among those
+    that steer the stack which rules of the policy set (`steering`).
+    """
+
+    account: str
+    namespaces: tuple[str, ...]
+    steering: tuple[str, ...] = ()
+
+
+class GuardsInputs(Inputs):
+    """`layouts` is the account that publishes its node's MIG layouts in a ConfigMap, "" for none. `daemons`: accounts
+    of the DRA driver that make workloads. `users` and `groups` may write the stack's ConfigMaps; `known`: nobody else.
+    """
+
+    namespace: str
+    mode: Literal["Deny", "Audit"]
+    nodes: tuple[NodeWriter, ...] = ()
+    pods: tuple[PodWriter, ...] = ()
+    discovery: Discovery | None = None
+    layouts: str = ""
+    domains: bool = False
+    mps: bool = False
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    known: bool = False
+
+
+def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
+    """None where no guards are rendered."""
+    mode = guards.mode(spec)
+    if mode == "Off":
+        return None
+    parts = running(spec, ASKED)
+    mig, dra = parts.get("mig_manager"), parts.get("dra_driver")
+    writing = guards.writing(spec)
+    return GuardsInputs(
+        namespace=spec.cluster.namespace,
+        mode=mode,
+        nodes=tuple(node_writers(parts)),
+        pods=tuple(pod_writers(parts)),
+        discovery=discovery(spec, parts),
+        layouts=MIG_MANAGER if mig and mig.common.traits.mig_manager_discovers_layouts else "",
+        domains=bool(dra and dra.controller),
+        mps=bool(dra and dra.gpus and dra.feature_gates.get("MPSSupport")),
+        users=writing.users,
+        groups=writing.groups,
+        known=writing.known,
+    )
+
+
+ASKED = {
+    "cc_manager",
+    "dra_driver",
+    "driver",
+    "kata_device_plugin",
+    "mig_manager",
+    "nfd",
+    "node_labels",
+    "nvidia_drivers",
+    "validator",
+    "vfio_manager",
+    "vgpu_device_manager",
+    "vgpu_manager",
+}
+"""The components of which a guard may speak."""
+
+
+def node_writers(parts: dict[str, Any]) -> Iterator[NodeWriter]:
+    """The accounts that change nodes, less node feature discovery's and the reconciler's."""
+    section: DriverInputs | None = parts["driver"]
+    several: NvidiaDriversInputs | None = parts["nvidia_drivers"]
+    vgpu: VgpuManagerInputs | None = parts["vgpu_manager"]
+    vfio: VfioManagerInputs | None = parts["vfio_manager"]
+    dra: DraDriverInputs | None = parts["dra_driver"]
+    if section:
+        managers = [section.settings.manager, *(pool.settings.manager for pool in section.pools)]
+        yield NodeWriter(account=ACCOUNT, labels=clearing(*managers), cordons=True)
+    for driver in several.drivers if several else ():
+        for account in dict.fromkeys(target.account for target in driver.pods):
+            yield NodeWriter(account=account, labels=clearing(driver.settings.manager), cordons=True)
+    if vgpu:
+        yield NodeWriter(account="nvidia-vgpu-manager", labels=clearing(vgpu.manager), cordons=True)
+    if vfio:
+        yield NodeWriter(account="nvidia-vfio-manager", labels=clearing(vfio.manager), cordons=True)
+    if parts["mig_manager"]:
+        yield NodeWriter(account=MIG_MANAGER, labels=(keys.DEPLOY, keys.MIG_STATE))
+    if parts["cc_manager"]:
+        yield NodeWriter(account="nvidia-cc-manager", labels=(keys.DEPLOY, CC))
+    if parts["vgpu_device_manager"]:
+        yield NodeWriter(account="nvidia-vgpu-device-manager", labels=(keys.DEPLOY, VGPU_STATE))
+    if dra and dra.compute_domains:
+        yield NodeWriter(account=DRA_PLUGIN, labels=(COMPUTE_DOMAIN, *([CLIQUE] if dra.clique_label else [])))
+    if dra and dra.controller:
+        yield NodeWriter(account=DRA_CONTROLLER, labels=(COMPUTE_DOMAIN,), anywhere=True)
+
+
+def clearing(*managers: Manager) -> tuple[str, ...]:
+    """What the labels begin with that driver MANAGERS change to pause the other pods of their node."""
+    more = [value for each in managers for name, value in each.env if name == EVICTION_LABEL and value]
+    return tuple(dict.fromkeys([keys.DEPLOY, *more]))
+
+
+def pod_writers(parts: dict[str, Any]) -> Iterator[PodWriter]:
+    """The accounts that make, change or delete pods of the stack, less the reconciler's."""
+    validator: ValidatorInputs | None = parts["validator"]
+    kata: KataDevicePluginInputs | None = parts["kata_device_plugin"]
+    mig: MigManagerInputs | None = parts["mig_manager"]
+    dra: DraDriverInputs | None = parts["dra_driver"]
+    if validator:
+        yield PodWriter(account=VALIDATOR, pull_secrets=validator.common.validation.pull_secrets)
+    if kata:
+        yield PodWriter(account=KATA_PLUGIN)
+    if mig:
+        yield PodWriter(account=MIG_MANAGER)
+    if dra and dra.controller:
+        yield PodWriter(account=DRA_DAEMON)
+
+
+def discovery(spec: ClusterPolicySpec, parts: dict[str, Any]) -> Discovery | None:
+    """The master of node feature discovery, where it is ours."""
+    nfd: NfdInputs | None = parts["nfd"]
+    rules: NodeLabelsInputs | None = parts["node_labels"]
+    if nfd is None or nfd.installation is None:
+        return None
+    ours = {key for each in (rules.rules if rules else ()) for key in each.labels}
+    return Discovery(
+        account=nfd.installation.name,
+        namespaces=nfd.installation.label_namespaces,
+        steering=tuple(sorted({*ours, *namespaced_labels(spec)})),
+    )

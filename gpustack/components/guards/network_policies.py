@@ -1,0 +1,51 @@
+"""NetworkPolicies of pods that listen: from where they are reached, and on which port.
+
+They close what is not said. The kubelet's probes come from the pod's own node, which no NetworkPolicy stops, and pods
+in the network of their node are out of reach of all of them. What pods may call is left open: nothing in a policy says
+where the API server is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import metadata
+from ..parts.pod import sparse
+from .network_policies_inputs import Listener, NetworkPoliciesInputs
+
+
+class NetworkPolicies(Component[NetworkPoliciesInputs]):
+    """One NetworkPolicy for each kind of pod, there before the pods."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: NetworkPoliciesInputs) -> Iterator[Body]:
+        for each in inputs.listeners:
+            yield {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": metadata(each.name, inputs.namespace),
+                "spec": {
+                    "podSelector": {"matchLabels": dict(each.labels)},
+                    "policyTypes": ["Ingress"],
+                    **sparse(ingress=list(ingress(each))),
+                },
+            }
+
+
+def ingress(found: Listener) -> Iterator[Body]:
+    """The one way in to FOUND, if there is any."""
+    ports = [{"port": found.port, "protocol": "TCP"}]
+    named = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(found.open_to)}
+    peers: list[dict[str, Any]] = []
+    if found.open_to:
+        peers.append({"namespaceSelector": {"matchExpressions": [named]}})
+    if found.inside:
+        peers.append({"podSelector": {}})
+    if peers:
+        yield {"from": peers, "ports": ports}
+    elif found.anywhere:
+        yield {"ports": ports}

@@ -1,0 +1,140 @@
+"""The MIG manager: brings GPUs into the MIG layout that the node's label nvidia.com/mig.config names (operator.md 7.9).
+
+It generates the layouts from what the driver reports, and falls back to the default ConfigMap where the driver reports
+none; a policy's own ConfigMap replaces both (reconciler.md 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog import texts
+from ...model import Body
+from ..component import Component
+from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.scc import scc
+from ..parts.validation import toolkit_wait
+from ..scripts import entrypoint, script
+from .mig_manager_inputs import DEFAULT_CONFIG, DEFAULT_GPU_CLIENTS, MigManagerInputs
+
+NAME = "nvidia-mig-manager"
+ENTRYPOINT = "nvidia-mig-manager-entrypoint"
+CONFIG_DIR = "/mig-parted-config"
+
+
+class MigManager(Component[MigManagerInputs]):
+    """The MIG manager's DaemonSet, its entry point, the defaults that the policy doesn't replace, and its rights.
+
+    It labels its node, deletes pods that hold a GPU and publishes the layouts of its node in a ConfigMap.
+    """
+
+    def manifests(self, inputs: MigManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[
+                *([PRIVILEGED_SCC] if common.openshift else []),
+                rule("", "pods", "get list watch delete"),
+                *([rule("", "configmaps", "create get list update patch")] if discovers(inputs) else []),
+            ],
+            cluster=[
+                rule("", "nodes", "get list watch update patch"),
+                *([rule("", "pods", "list")] if common.traits.mig_manager_lists_pods else []),
+            ],
+        )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("mig-manager")}, labels={"app": NAME})
+        if inputs.config in ("", DEFAULT_CONFIG):
+            yield config_map(DEFAULT_CONFIG, common.namespace, {"config.yaml": texts.mig_parted_config()})
+        if inputs.gpu_clients in ("", DEFAULT_GPU_CLIENTS):
+            yield config_map(DEFAULT_GPU_CLIENTS, common.namespace, {"clients.yaml": texts.gpu_clients()})
+        yield daemonset(common, NAME, pod(inputs), deploy="mig-manager", gpu_container=NAME)
+
+
+def pod(inputs: MigManagerInputs) -> Pod:
+    """The manager, once the toolkit works."""
+    common = inputs.common
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["/bin/sh", "-c"],
+        args=inputs.args or ["/bin/entrypoint.sh"],
+        env=environment(inputs),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+    )
+    main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    main.mount(VALIDATIONS, "/run/nvidia/validations")
+    main.mount(HOST_SYS, "/sys")
+    # Writable: with a driver of the node itself, the manager installs itself there and stops services.
+    main.mount(host_root(common), "/host", propagation="HostToContainer")
+    main.mount(clients(inputs), "/gpu-clients")
+    main.mount(layouts(inputs), CONFIG_DIR)
+    if not discovers(inputs):
+        main.mounts.insert(3, main.mounts.pop())
+    main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
+    main.mount(CDI_ROOT, "/var/run/cdi")
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[toolkit_wait(common, VALIDATIONS)],
+        declared=volumes(inputs),
+        host_pid=True,
+        host_ipc=True,
+        host_network=inputs.host_network,
+        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+
+
+HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
+
+
+def volumes(inputs: MigManagerInputs) -> list[Volume]:
+    """The volumes in the operator's order; layouts have moved in it."""
+    common, mounted = inputs.common, layouts(inputs)
+    before, behind = ([], [mounted]) if discovers(inputs) else ([mounted], [])
+    found = [entrypoint(ENTRYPOINT), HOST_SYS, *before, VALIDATIONS, driver_install_dir(common), host_root(common)]
+    return [*found, clients(inputs), *behind, CDI_ROOT]
+
+
+def clients(inputs: MigManagerInputs) -> Volume:
+    """The ConfigMap of programs that a change of layout stops."""
+    return Volume.config_map("gpu-clients", inputs.gpu_clients or DEFAULT_GPU_CLIENTS)
+
+
+def discovers(inputs: MigManagerInputs) -> bool:
+    """Whether the manager asks the GPUs of its node for their profiles, and needs the ConfigMap as a fallback only."""
+    return inputs.common.traits.mig_manager_discovers_layouts
+
+
+def layouts(inputs: MigManagerInputs) -> Volume:
+    """The ConfigMap of layouts; the default one under another name, by which the manager knows it as a fallback."""
+    items = {} if inputs.config or not discovers(inputs) else {"config.yaml": "config-default.yaml"}
+    return Volume.config_map("mig-parted-config", inputs.config or DEFAULT_CONFIG, items=items)
+
+
+def environment(inputs: MigManagerInputs) -> Env:
+    """The manager's settings; the policy's `migManager.env` wins over all of them."""
+    common = inputs.common
+    env = Env().field("NODE_NAME", "spec.nodeName")
+    if discovers(inputs):
+        env.field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace")
+    else:
+        env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
+    env.set("GPU_CLIENTS_FILE", "/gpu-clients/clients.yaml")
+    env.field("DEFAULT_GPU_CLIENTS_NAMESPACE", "metadata.namespace").appended()
+    if inputs.config:
+        env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml")
+    elif discovers(inputs):
+        env.set("DEFAULT_CONFIG_FILE", f"{CONFIG_DIR}/config-default.yaml")
+    if common.cdi:
+        env.set("CDI_ENABLED", True)
+        if common.toolkit:
+            env.set("NVIDIA_CDI_HOOK_PATH", f"{common.install_dir}/toolkit/nvidia-cdi-hook")
+    return env.policy(inputs.env)

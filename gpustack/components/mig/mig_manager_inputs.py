@@ -1,0 +1,37 @@
+"""Inputs of the MIG manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import OperandInputs, operand
+from ..plugin.configs_inputs import gpu_clients_map, mig_config_map
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+DEFAULT_CONFIG = "default-mig-parted-config"
+DEFAULT_GPU_CLIENTS = "default-gpu-clients"
+
+
+class MigManagerInputs(OperandInputs):
+    """`config` and `gpu_clients` are ConfigMaps of the policy, "" for the defaults, which all releases share.
+
+    What the ConfigMaps hold is no input on purpose: pods that restart for it would re-cut the GPUs of all nodes at once
+    and without drain (reconciler.md M4). New layouts come to a node by its label.
+    """
+
+    config: str = ""
+    gpu_clients: str = ""
+
+
+def from_spec(spec: ClusterPolicySpec) -> MigManagerInputs | None:
+    """None where the MIG manager is off."""
+    section = spec.migManager
+    if not section.enabled:
+        return None
+    return MigManagerInputs(
+        **operand(spec, section, "migManager"),
+        config=mig_config_map(spec).name,
+        gpu_clients=gpu_clients_map(spec).name,
+    )

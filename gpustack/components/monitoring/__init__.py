@@ -1,0 +1,1 @@
+"""DCGM, the exporters and the rules for Prometheus."""

@@ -1,0 +1,209 @@
+"""The DCGM exporter: GPU metrics of each node for Prometheus (operator.md 7.8, 9.1, 9.2).
+
+It needs the API server only to enrich metrics with pod labels or UIDs, or to read its counters from a ConfigMap by
+itself. Everywhere else its pods have no token.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.common_inputs import Common
+from ..parts.daemonset import daemonset
+from ..parts.kube import PRIVILEGED_SCC, access, config_map, grant, rule, service, service_monitor
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
+from ..parts.scc import scc
+from ..parts.validation import toolkit_wait
+from ..scripts import entrypoint, script
+from .dcgm import NAME as DCGM
+from .dcgm import PORT as DCGM_PORT
+from .dcgm_exporter_inputs import DcgmExporterInputs, Monitor, Relabelling
+from .prometheus_rules import accelerator_metrics
+
+NAME = "nvidia-dcgm-exporter"
+READ_PODS = "nvidia-dcgm-exporter-read-pods"
+LABELS = {"app": NAME}
+PORT = 9400
+COUNTERS = "dcgm-metrics.csv"
+POD_LABELS_ENV = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
+POD_UID_ENV = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"
+ALLOWLIST_ENV = "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX"
+CONFIG_MAP_ENV = "DCGM_EXPORTER_CONFIGMAP_DATA"
+
+
+class DcgmExporter(Component[DcgmExporterInputs]):
+    """The exporter's DaemonSet, Service and ServiceMonitor; it may read pods only where metrics carry pod metadata."""
+
+    def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", readable(common), "get list")],
+            labels=LABELS,
+            token=needs_token(inputs),
+        )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        if reads_pods(inputs):
+            pods = rule("", "pods", "get list watch")
+            yield from grant(READ_PODS, [pods], account=NAME, namespace=common.namespace, labels=LABELS)
+        yield service(
+            NAME,
+            common.namespace,
+            port_name="gpu-metrics",
+            port=PORT,
+            annotations={"prometheus.io/scrape": "true"},
+            kind=inputs.service_type,
+            traffic=inputs.service_traffic,
+        )
+        if inputs.relabelling:
+            yield config_map(NAME, common.namespace, {"entrypoint.sh": script("dcgm-exporter-relabel")}, labels=LABELS)
+        if inputs.monitor:
+            yield monitor(common, inputs.monitor)
+        if inputs.rules:
+            yield accelerator_metrics(NAME, common.namespace)
+        yield daemonset(
+            common,
+            NAME,
+            pod(inputs),
+            deploy="dcgm-exporter",
+            annotations={"openshift.io/scc": NAME},
+            pod_annotations=inputs.annotations,
+            gpu_container=NAME,
+        )
+
+
+def readable(common: Common) -> str:
+    """What the exporter's Role lets it read in its namespace."""
+    return "configmaps" if common.traits.exporter_without_pods else "configmaps pods"
+
+
+def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
+    """The ServiceMonitor NAME with what the policy says about scraping; what it leaves out is Prometheus' to decide.
+
+    The CRD has a default for the action of a relabelling alone. It is written out: an engine that compares what it
+    applied with what it finds would see a change for ever (bug-reports.md B16).
+    """
+    endpoint = sparse(
+        interval=options.interval,
+        scrapeTimeout=options.scrape_timeout,
+        honorLabels=options.honor_labels or None,
+        relabelings=[{"action": "replace", **relabeling} for relabeling in options.relabelings],
+    )
+    return service_monitor(
+        name, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
+    )
+
+
+def reads_pods(inputs: DcgmExporterInputs) -> bool:
+    """Whether metrics carry pod metadata: by a switch, or by the environment that the switch would set."""
+    switched = inputs.pod_labels or inputs.pod_uid
+    if not inputs.common.traits.exporter_env_pod_metadata:
+        return switched
+    return switched or any(
+        name in (POD_LABELS_ENV, POD_UID_ENV) and value.lower() == "true" for name, value in inputs.env
+    )
+
+
+def needs_token(inputs: DcgmExporterInputs) -> bool:
+    """Whether the exporter talks to the API server. "none" is how it is told to read no ConfigMap."""
+    asks = any(name == CONFIG_MAP_ENV and value not in ("", "none") for name, value in inputs.env)
+    return reads_pods(inputs) or (asks and inputs.common.traits.exporter_env_pod_metadata)
+
+
+def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
+    """The exporter, once the toolkit works, with the kubelet's list of which pod holds which GPU.
+
+    DRA: it reads devices of claims, and its template has another order.
+    """
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        args=inputs.args,
+        env=environment(inputs, dra=dra),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+        ports=[{"name": "metrics", "containerPort": PORT}],
+    )
+    if inputs.common.traits.dcgm_probes:
+        main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
+        main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
+    run_nvidia = Volume.host("run-nvidia", "/run/nvidia")
+    init = [toolkit_wait(inputs.common, run_nvidia)]
+    resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))
+    main.mount(resources, "/var/lib/kubelet/pod-resources", read_only=True)
+    for mount in (mount_counters, mount_jobs) if dra else (mount_jobs, mount_counters):
+        mount(main, inputs)
+    secrets = [*inputs.common.validation.pull_secrets, *inputs.pull_secrets]
+    if inputs.relabelling:
+        init.append(relabel(inputs.relabelling, resources))
+        secrets += inputs.relabelling.pull_secrets
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=init,
+        declared=[resources, run_nvidia],
+        host_pid=inputs.host_pid,
+        host_network=inputs.host_network,
+        pull_secrets=unique(secrets),
+        automount_token=needs_token(inputs) if inputs.common.traits.exporter_pod_metadata else None,
+        config_digest=inputs.metrics_digest,
+    )
+
+
+def mount_counters(main: Container, inputs: DcgmExporterInputs) -> None:
+    """Give MAIN the policy's list of counters, if there is one."""
+    if inputs.metrics_config:
+        counters = Volume.config_map("metrics-config", inputs.metrics_config, items={COUNTERS: COUNTERS})
+        main.mount(counters, counters_path(inputs), read_only=True, sub_path=COUNTERS)
+
+
+def mount_jobs(main: Container, inputs: DcgmExporterInputs) -> None:
+    """Show MAIN which jobs of a batch system use which GPU, if the node says."""
+    if inputs.job_mapping_dir:
+        jobs = Volume.host("hpc-job-mapping", inputs.job_mapping_dir, "DirectoryOrCreate")
+        main.mount(jobs, inputs.job_mapping_dir, read_only=True)
+
+
+def relabel(by: Relabelling, resources: Volume) -> Container:
+    """An init container that makes the kubelet's list readable under SELinux (operator-releases.md 6.8)."""
+    container = Container(
+        "init-pod-nvidia-node-status-exporter",
+        by.image,
+        by.pull_policy,
+        command=["/bin/entrypoint.sh"],
+        env=Env({"NVIDIA_DISABLE_REQUIRE": "true"}),
+        security=PRIVILEGED,
+    )
+    container.mount(entrypoint(NAME), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    return container.mount(resources, "/var/lib/kubelet/pod-resources")
+
+
+def counters_path(inputs: DcgmExporterInputs) -> str:
+    """The list of counters: the ConfigMap's, or the one in the image that includes profiling counters."""
+    return f"/etc/dcgm-exporter/{COUNTERS if inputs.metrics_config else 'dcp-metrics-included.csv'}"
+
+
+def environment(inputs: DcgmExporterInputs, *, dra: bool) -> Env:
+    """The exporter's settings; the policy's `dcgmExporter.env` wins over all of them. DRA as in `pod`."""
+    env = Env({"DCGM_EXPORTER_LISTEN": f":{PORT}", "DCGM_EXPORTER_KUBERNETES": "true"})
+    env.set("DCGM_EXPORTER_COLLECTORS", counters_path(inputs)).field("NODE_NAME", "spec.nodeName")
+    if inputs.host_engine:
+        env.set("DCGM_REMOTE_HOSTENGINE_INFO", f"{DCGM}:{DCGM_PORT}")
+    if inputs.job_mapping_dir:
+        env.set("DCGM_HPC_JOB_MAPPING_DIR", inputs.job_mapping_dir)
+    if dra:
+        env.set("KUBERNETES_ENABLE_DRA", True)
+    if inputs.pod_labels:
+        env.set(POD_LABELS_ENV, True)
+    if inputs.pod_uid:
+        env.set(POD_UID_ENV, True)
+    if inputs.pod_label_allowlist:
+        env.set(ALLOWLIST_ENV, ",".join(inputs.pod_label_allowlist))
+    return env.policy(inputs.env)

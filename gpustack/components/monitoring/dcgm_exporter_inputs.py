@@ -1,0 +1,111 @@
+"""Inputs of the DCGM exporter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...catalog.releases import release
+from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, on_openshift, operand, prometheus_rules
+from ..plugin.configs_inputs import metrics_map
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
+DEFAULT_JOB_MAPPING_DIR = "/var/lib/dcgm-exporter/job-mapping"
+
+
+class Monitor(Inputs):
+    """How Prometheus scrapes: durations as text, "" for Prometheus' own; `labels` come on top of the component's."""
+
+    interval: str = ""
+    scrape_timeout: str = ""
+    honor_labels: bool = False
+    relabelings: tuple[dict[str, Any], ...] = ()
+    labels: dict[str, str] = {}
+
+
+class Relabelling(Inputs):
+    """The image of the init container that lets the exporter read the kubelet's folder under SELinux."""
+
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+
+
+class DcgmExporterInputs(OperandInputs):
+    """What the exporter collects and how it is reached.
+
+    `host_engine`: DCGM runs stand-alone. `metrics_config`: a ConfigMap, "" for the image's own list of counters;
+    `metrics_digest` names its content where that is known, so that a change of it restarts the pods. `job_mapping_dir`
+    is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor. `rules`: OpenShift's
+    Prometheus records GPU metrics under its own names.
+    """
+
+    host_engine: bool = False
+    host_pid: bool = False
+    annotations: dict[str, str] = {}
+    metrics_config: str = ""
+    metrics_digest: str = ""
+    job_mapping_dir: str = ""
+    pod_labels: bool = False
+    pod_uid: bool = False
+    pod_label_allowlist: tuple[str, ...] = ()
+    kubelet_dir: str = DEFAULT_KUBELET_DIR
+    service_type: str = ""
+    service_traffic: str = ""
+    monitor: Monitor | None = None
+    rules: bool = False
+    relabelling: Relabelling | None = None
+
+
+def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
+    """None where the exporter is off."""
+    section = spec.dcgmExporter
+    if not section.enabled:
+        return None
+    counters, jobs, service = metrics_map(spec), section.hpcJobMapping, section.service
+    return DcgmExporterInputs(
+        **operand(spec, section, "dcgmExporter"),
+        host_engine=bool(spec.dcgm.enabled),
+        host_pid=bool(section.hostPID),
+        annotations=section.annotations,
+        metrics_config=counters.name,
+        metrics_digest=counters.digest,
+        job_mapping_dir=(jobs.directory or DEFAULT_JOB_MAPPING_DIR) if jobs.enabled else "",
+        pod_labels=bool(section.enablePodLabels),
+        pod_uid=bool(section.enablePodUID),
+        pod_label_allowlist=tuple(section.podLabelAllowlistRegex),
+        kubelet_dir=spec.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        service_type=service.type or "",
+        service_traffic=service.internalTrafficPolicy or "",
+        monitor=monitor(spec),
+        rules=prometheus_rules(spec),
+        relabelling=relabelling(spec),
+    )
+
+
+def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
+    """None but on OpenShift, with a release that does so (operator-releases.md 6.8)."""
+    if not on_openshift(spec) or release(spec.release).traits.exporter_without_relabelling:
+        return None
+    section = spec.operator.initContainer
+    return Relabelling(
+        image=image(spec, section, "operator.initContainer"),
+        pull_policy=section.imagePullPolicy or "",
+        pull_secrets=tuple(section.imagePullSecrets),
+    )
+
+
+def monitor(spec: ClusterPolicySpec) -> Monitor | None:
+    """The ServiceMonitor's options; None without its switch or the Prometheus operator's CRDs (operator.md 1.4)."""
+    options = spec.dcgmExporter.serviceMonitor
+    if not spec.cluster.monitoring or not options.enabled:
+        return None
+    return Monitor(
+        interval=options.interval or "",
+        scrape_timeout=options.scrapeTimeout or "",
+        honor_labels=bool(options.honorLabels),
+        relabelings=dumped(options.relabelings),
+        labels=options.additionalLabels,
+    )

@@ -1,0 +1,22 @@
+"""Inputs of the stand-alone DCGM host engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import OperandInputs, operand
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class DcgmInputs(OperandInputs):
+    """Nothing beyond what every operand has: `dcgm.hostPort` has no effect (operator.md 7.7)."""
+
+
+def from_spec(spec: ClusterPolicySpec) -> DcgmInputs | None:
+    """None where each exporter runs an engine of its own."""
+    section = spec.dcgm
+    if not section.enabled:
+        return None
+    return DcgmInputs(**operand(spec, section, "dcgm"))

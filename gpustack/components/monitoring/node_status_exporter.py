@@ -1,0 +1,76 @@
+"""The node status exporter: what validation found on each node, as metrics (operator.md 7.10, 14).
+
+It waits for nothing, because a node whose driver never comes up is what it is there to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, rule, service, service_monitor
+from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pod, unique
+from ..parts.scc import scc
+from .node_status_exporter_inputs import NodeStatusExporterInputs
+from .prometheus_rules import node_alerts
+
+NAME = "nvidia-node-status-exporter"
+LABELS = {"app": NAME}
+PORT = 8000
+
+
+class NodeStatusExporter(Component[NodeStatusExporterInputs]):
+    """The exporter's DaemonSet, Service and ServiceMonitor, and its rights.
+
+    Once a minute it validates the driver, for which it lists DaemonSets, and it reads the capacity of its own node.
+    """
+
+    def manifests(self, inputs: NodeStatusExporterInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("apps", "daemonsets", "list")],
+            cluster=[rule("", "nodes", "get")],
+            labels=LABELS,
+        )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        scraped = {"prometheus.io/scrape": "true"}
+        yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
+        if inputs.monitoring:
+            yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status")
+        if inputs.rules:
+            yield node_alerts(f"{NAME}-alerts", common.namespace)
+        annotations = {"openshift.io/scc": NAME}
+        yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=annotations)
+
+
+def pod(inputs: NodeStatusExporterInputs) -> Pod:
+    """The exporter, with the files that validation leaves on the node, and the node's root to look for a driver."""
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["nvidia-validator"],
+        args=inputs.args,
+        env=environment(inputs),
+        security=PRIVILEGED_ROOT,
+        resources=inputs.resources,
+        ports=[{"name": "node-status", "containerPort": PORT}],
+    )
+    main.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
+    main.mount(host_root(inputs.common), "/host", read_only=True, propagation="HostToContainer")
+    own = inputs.common.traits.no_foreign_pull_secrets
+    secrets = inputs.pull_secrets if own else unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets])
+    declared = [RUN_NVIDIA, host_root(inputs.common)]
+    return Pod(NAME, {}, [main], declared=declared, host_network=inputs.host_network, pull_secrets=secrets)
+
+
+def environment(inputs: NodeStatusExporterInputs) -> Env:
+    """The exporter's settings; the policy's `nodeStatusExporter.env` wins over all of them."""
+    env = Env({"NVIDIA_VISIBLE_DEVICES": "void", "COMPONENT": "metrics", "METRICS_PORT": str(PORT)})
+    env.field("NODE_NAME", "spec.nodeName").field("OPERATOR_NAMESPACE", "metadata.namespace")
+    return env.policy(inputs.env)

@@ -1,0 +1,29 @@
+"""Inputs of the node status exporter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import OperandInputs, operand, prometheus_rules
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class NodeStatusExporterInputs(OperandInputs):
+    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be. `rules`: OpenShift's
+    Prometheus alerts on nodes that fail.
+    """
+
+    monitoring: bool = False
+    rules: bool = False
+
+
+def from_spec(spec: ClusterPolicySpec) -> NodeStatusExporterInputs | None:
+    """None where the exporter is off, which is the default of all releases."""
+    section = spec.nodeStatusExporter
+    if not section.enabled:
+        return None
+    shared = operand(spec, section, "nodeStatusExporter")
+    monitoring = bool(spec.cluster.monitoring)
+    return NodeStatusExporterInputs(**shared, monitoring=monitoring, rules=prometheus_rules(spec))

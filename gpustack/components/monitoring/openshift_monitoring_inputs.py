@@ -1,0 +1,21 @@
+"""Inputs of what OpenShift's own Prometheus needs to scrape the stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import Inputs, prometheus_rules
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class OpenShiftMonitoringInputs(Inputs):
+    """`namespace` is where the exporters are."""
+
+    namespace: str
+
+
+def from_spec(spec: ClusterPolicySpec) -> OpenShiftMonitoringInputs | None:
+    """The inputs for SPEC, or None outside OpenShift and where nothing monitors."""
+    return OpenShiftMonitoringInputs(namespace=spec.cluster.namespace) if prometheus_rules(spec) else None

@@ -1,0 +1,1 @@
+"""Node feature discovery, and the rules by which it labels GPU nodes."""

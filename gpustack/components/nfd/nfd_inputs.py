@@ -1,0 +1,204 @@
+"""Inputs of node feature discovery: what is installed of it, and which rule comes along.
+
+Everything else stands on its labels: `pci-10de.present` says that a node has a GPU, `kernel-version.full` and
+`system-os_release.*` which driver it needs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...catalog import releases
+from ...cluster.workloads import kata, sandbox
+from ...policy.language import guards
+from ...policy.language.nfd import OPEN_NAMESPACES, reserved
+from ..dra.dra_inputs import as_policy
+from ..parts.common_inputs import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
+
+if TYPE_CHECKING:
+    from ...policy.language.nfd import Nfd, NfdPart
+    from ...policy.language.spec import ClusterPolicySpec
+
+HELM_RELEASE, CHART = "gpu-operator", "node-feature-discovery"
+CRDS = ("nodefeaturegroups.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io", "nodefeatures.nfd.k8s-sigs.io")
+LABEL_NAMESPACES = (*OPEN_NAMESPACES, "nvidia.com")
+PCI_CLASSES = ("02", "0200", "0207", "0300", "0302")
+"""Network, Ethernet, InfiniBand, VGA and 3D controllers: what the operator's chart looks for."""
+
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""Existence, whatever the value: a worker that stays off a GPU node leaves the whole stack waiting without an event
+(platforms.yaml nfd_worker_default_tolerations, bug-reports.md B25)."""
+
+RESOURCES: dict[str, dict[str, Any]] = {
+    "master": {"limits": {"memory": "4Gi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
+    "worker": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "5m", "memory": "64Mi"}},
+    "gc": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "10m", "memory": "128Mi"}},
+}
+"""What the sub-chart sets, the same in v0.18.2 to v0.19.0."""
+GFD, KATA_PLUGIN = "nvidia-gpu-feature-discovery", "nvidia-kata-sandbox-device-plugin"
+"""Accounts besides the worker's that write NodeFeature objects: GFD, and the plugin that runs GFD in a Kata guest."""
+
+
+class Part(Inputs):
+    """What the policy may change about master, worker and gc."""
+
+    resources: dict[str, Any]
+    tolerations: tuple[dict[str, Any], ...] = ()
+    node_selector: dict[str, str] = {}
+    priority_class: str = "system-node-critical"
+    off_gpus: Literal["never", "avoid", ""] = ""
+    """Whether the pod keeps off nodes with GPUs: always, if there are others, or not at all."""
+
+
+class Installation(Inputs):
+    """Node feature discovery of our own. `crds` are the CRDs to bring, `helm_release` is part of names and
+    selectors.
+    """
+
+    namespace: str
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    helm_release: str = HELM_RELEASE
+    crds: tuple[str, ...] = CRDS
+    label_namespaces: tuple[str, ...] = LABEL_NAMESPACES
+    pci_classes: tuple[str, ...] = PCI_CLASSES
+    master: Part
+    worker: Part
+    gc: Part
+
+    @property
+    def name(self) -> str:
+        """What names begin with, by the rule of Helm charts: the release and the chart, unless one has the other."""
+        whole = self.helm_release if CHART in self.helm_release else f"{self.helm_release}-{CHART}"
+        return whole[:63].removesuffix("-")
+
+
+class Instance(Inputs):
+    """What OpenShift's own operator of node feature discovery is asked for. `image` is "" for the operator's."""
+
+    image: str = ""
+    pull_policy: str = "IfNotPresent"
+    label_namespaces: tuple[str, ...] = ()
+    pci_classes: tuple[str, ...] = PCI_CLASSES
+
+
+class Finders(Inputs):
+    """The accounts of `namespace` that write NodeFeature objects, each held to its own node."""
+
+    namespace: str
+    accounts: tuple[str, ...]
+    mode: Literal["Deny", "Audit"] = "Deny"
+
+
+class NfdInputs(Inputs):
+    """`installation` and `instance` are None where the cluster has one; the operator's rule and the guard over
+    `finders` come along even so.
+    """
+
+    installation: Installation | None = None
+    instance: Instance | None = None
+    rule: bool = False
+    finders: Finders | None = None
+
+
+def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
+    """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
+    installed = spec.nfd.enabled is not False
+    inside = installation(spec) if installed and not on_openshift(spec) else None
+    found = NfdInputs(
+        installation=inside,
+        instance=instance(spec) if installed and inside is None else None,
+        rule=bool(spec.nfd.nodefeaturerules),
+        finders=finders(spec, inside),
+    )
+    return found if found != NfdInputs() else None
+
+
+def finders(spec: ClusterPolicySpec, installed: Installation | None) -> Finders | None:
+    """Who writes NodeFeature objects; None where nobody of ours does, or no guard is rendered."""
+    mode, accounts = guards.mode(spec), [f"{installed.name}-worker"] if installed else []
+    if spec.gfd.enabled and spec.gpuCluster is None:
+        accounts.append(GFD)
+    if spec.kataSandboxDevicePlugin.enabled and spec.gpuCluster is None and sandbox(spec) and kata(spec):
+        accounts.append(KATA_PLUGIN)
+    if mode == "Off" or not accounts:
+        return None
+    return Finders(namespace=spec.cluster.namespace, accounts=tuple(accounts), mode=mode)
+
+
+def instance(spec: ClusterPolicySpec) -> Instance:
+    """The inputs of an instance; sections about pods are the operator's own there."""
+    section = spec.nfd
+    given = section.repository or section.image or section.version
+    return Instance(
+        image=image(spec, section, "nfd") if given else "",
+        pull_policy=pull_policy(section.imagePullPolicy),
+        label_namespaces=tuple(sorted({"nvidia.com", *section.labelNamespaces, *namespaces_of_rules(spec)})),
+        pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
+    )
+
+
+def installation(spec: ClusterPolicySpec) -> Installation:
+    """The inputs of an installation; its image is that of the release where the policy doesn't say otherwise."""
+    section = spec.nfd
+    source = {"repository": section.repository, "image": section.image, "version": section.version}
+    given = {name: value for name, value in source.items() if value is not None}
+    return Installation(
+        namespace=spec.cluster.namespace,
+        image=image(spec, dataclasses.replace(releases.release(spec.release).nfd_image, **given), "nfd"),
+        pull_policy=pull_policy(section.imagePullPolicy),
+        pull_secrets=tuple(section.imagePullSecrets),
+        helm_release=section.helmRelease or HELM_RELEASE,
+        crds=owned_crds(spec, CRDS),
+        label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
+        pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
+        master=serving_all(part(section.master, "master", [CONTROL_PLANE]), section),
+        worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(as_policy(spec).daemonsets.tolerations)]),
+        gc=serving_all(part(section.gc, "gc", [CONTROL_PLANE]), section),
+    )
+
+
+def serving_all(found: Part, section: Nfd) -> Part:
+    """FOUND, a part that serves every node, kept off those on which workloads with GPUs run.
+
+    Whoever is root on its node has its token. On a control plane's node they would have more than that anyway.
+    """
+    return found if found.node_selector else found.model_copy(update={"off_gpus": section.onGpuNodes or "never"})
+
+
+def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part:
+    """The inputs of part NAME; TOLERATIONS are the built-in ones, which the policy replaces as a whole."""
+    built_in = [item for position, item in enumerate(tolerations) if item not in tolerations[:position]]
+    return Part(
+        resources=dump(section.resources) or RESOURCES[name],
+        tolerations=dumped(section.tolerations) or tuple(built_in),
+        node_selector=section.nodeSelector,
+        priority_class=section.priorityClassName or "system-node-critical",
+    )
+
+
+def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Namespaces of the labels that the policy's own NodeFeatureRules set, where they are not Kubernetes' own.
+
+    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them.
+    """
+    for key in namespaced_labels(spec):
+        namespace = key.partition("/")[0]
+        if not reserved(namespace):
+            yield namespace
+
+
+def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Labels with a namespace that the policy's own NodeFeatureRules set. What is no rule at all is left to
+    validation.
+    """
+    for body in spec.extraObjects:
+        found = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
+        rules = found.get("rules") if isinstance(found, dict) else None
+        for rule in rules if isinstance(rules, list) else []:
+            labels = rule.get("labels") if isinstance(rule, dict) else None
+            yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))

@@ -1,0 +1,57 @@
+"""Labels of GPU nodes from rules of node feature discovery, for clusters that do without the reconciler's program.
+
+The labels are those that the operator sets. Discovery sets them anew whenever it looks, so whatever takes one off a
+node for a while (driver manager, MIG manager, a person) is overruled: `labelling: nodeFeatureRule` is refused where the
+stack does so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import metadata
+from .nfd_rules import GROUP, VERSION
+from .node_labels_inputs import LabelRule, NodeLabelsInputs
+
+NAME = "gpustack-node-labels"
+GPU: dict[str, Any] = {
+    "feature": "pci.device",
+    "matchExpressions": {
+        "vendor": {"op": "In", "value": ["10de"]},
+        "class": {"op": "In", "value": ["0300", "0302"]},
+    },
+}
+"""NVIDIA's VGA and 3D controllers."""
+
+
+class NodeLabels(Component[NodeLabelsInputs]):
+    """One NodeFeatureRule with a rule for each kind of node."""
+
+    stage: ClassVar[Stage] = "discovery"
+
+    def manifests(self, inputs: NodeLabelsInputs) -> Iterator[Body]:
+        yield {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": "NodeFeatureRule",
+            "metadata": metadata(NAME),
+            "spec": {"rules": [rule_of(each) for each in inputs.rules]},
+        }
+
+
+def rule_of(found: LabelRule) -> Body:
+    """FOUND in the words of node feature discovery."""
+    features = [GPU]
+    if found.system:
+        features.append(matching("system.osrelease", found.system))
+    if found.kernel:
+        features.append(matching("kernel.version", {"full": found.kernel}))
+    return {"name": "-".join(found.pools) or "gpu-nodes", "labels": dict(found.labels), "matchFeatures": features}
+
+
+def matching(feature: str, wanted: dict[str, str]) -> dict[str, Any]:
+    """The term that FEATURE has the values WANTED."""
+    expressions = {name: {"op": "In", "value": [value]} for name, value in wanted.items()}
+    return {"feature": feature, "matchExpressions": expressions}

@@ -1,0 +1,60 @@
+"""Inputs of the rules by which node feature discovery labels nodes, where no program does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...cluster import node_labels
+from ...cluster.ownership import OS_RELEASE
+from ...policy.language import reconciler
+from ..parts.common_inputs import Inputs
+
+if TYPE_CHECKING:
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class LabelRule(Inputs):
+    """Labels, and the nodes that get them: those with a GPU on which node feature discovery finds `system` and
+    `kernel`; what is empty may be anything. `pools` are the pools that it stands for.
+    """
+
+    labels: dict[str, str]
+    pools: tuple[str, ...] = ()
+    system: dict[str, str] = {}
+    kernel: str = ""
+
+
+class NodeLabelsInputs(Inputs):
+    """The rules, one for each set of labels and nodes."""
+
+    rules: tuple[LabelRule, ...]
+
+
+def from_spec(spec: ClusterPolicySpec) -> NodeLabelsInputs | None:
+    """None where somebody else labels nodes. One rule for all where all nodes get the same."""
+    if reconciler.labelling(spec) != "nodeFeatureRule":
+        return None
+    pools: list[NodePool | None] = list(spec.nodePools) or [None]
+    labels = [node_labels.all_labels(spec, pool) for pool in pools]
+    alike = all(each == labels[0] for each in labels)
+    rules: list[LabelRule] = []
+    for pool, wanted in zip(pools, labels, strict=True):
+        made = LabelRule(labels=wanted, **({} if alike or pool is None else features(spec, pool)))
+        names = (pool.name,) if pool else ()
+        same = next((at for at, rule in enumerate(rules) if rule.model_copy(update={"pools": ()}) == made), None)
+        if same is None:
+            rules.append(made.model_copy(update={"pools": names}))
+        else:
+            rules[same] = rules[same].model_copy(update={"pools": (*rules[same].pools, *names)})
+    return NodeLabelsInputs(rules=tuple(rules))
+
+
+def features(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
+    """What node feature discovery finds on the nodes of POOL, by the fields of LabelRule."""
+    system = {
+        key.removeprefix(OS_RELEASE): value
+        for key, value in node_labels.selection(spec, pool).items()
+        if key.startswith(OS_RELEASE)
+    }
+    return {"system": system, "kernel": pool.kernel or ""}

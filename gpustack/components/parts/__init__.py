@@ -1,0 +1,1 @@
+"""What components are made of: pods, DaemonSets, RBAC, waiting containers, and inputs that many share."""

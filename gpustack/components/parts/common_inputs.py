@@ -1,0 +1,276 @@
+"""Inputs that many components share: the base class, what holds for every DaemonSet, and image references."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from ...catalog.releases import release
+from ...catalog.traits import Traits
+from ...cluster.ownership import container_drivers
+from ...model import Finding, FindingsError
+from ...policy.language import cluster, images
+from ...policy.language.carried import Carried
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+Pairs = tuple[tuple[str, str], ...]
+Runtime = Literal["containerd", "crio", "docker"]
+DEFAULT_DRIVER_DIR = "/run/nvidia/driver"
+DEFAULT_INSTALL_DIR = "/usr/local/nvidia"
+GUARDED = {"gpustack.dev/guarded": "true"}
+"""The label of ConfigMaps that only who applies the render may write (guards.py)."""
+
+
+class Inputs(BaseModel):
+    """Base of all inputs: frozen, closed, and named by their content."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def digest(self) -> str:
+        """Names these inputs: equal inputs have equal digests, in any process."""
+        return hashlib.sha256(f"{type(self).__name__}:{self.model_dump_json()}".encode()).hexdigest()
+
+
+class Validation(Inputs):
+    """What the `*-validation` init containers take from the policy's validator section (operator.md 5.3)."""
+
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    resources: dict[str, Any] | None = None
+    driver_env: Pairs = ()
+    toolkit_env: Pairs = ()
+
+
+class Common(Inputs):
+    """What steers every DaemonSet: daemonsets.*, hostPaths.*, the runtime, CDI and the validator's image."""
+
+    namespace: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    priority_class: str = "system-node-critical"
+    tolerations: tuple[dict[str, Any], ...] = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
+    security_context: dict[str, Any] | None = None
+    on_delete: bool = False
+    max_unavailable: int | str = 1
+    root_fs: str = "/"
+    driver_dir: str = DEFAULT_DRIVER_DIR
+    install_dir: str = DEFAULT_INSTALL_DIR
+    runtime: Runtime = "containerd"
+    runtime_class: str = "nvidia"
+    cdi: bool = True
+    nri: bool = False
+    openshift: bool = False
+    driver: bool = True
+    """Whether this render brings the driver, so that others must wait for its pod."""
+    toolkit: bool = True
+    carried: tuple[Carried, ...] = ()
+    """What DaemonSets keep of what they were."""
+    traits: Traits = Traits()
+    """How objects of the release differ from those of others."""
+    validation: Validation
+
+    @property
+    def operand_runtime_class(self) -> str:
+        """The RuntimeClass of pods that use a GPU, "" where they get none: with NRI, or CRI-O without CDI
+        (operator.md 5.5).
+        """
+        return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
+
+    @classmethod
+    def from_spec(cls, spec: ClusterPolicySpec) -> Self:
+        sets, paths, validator = spec.daemonsets, spec.hostPaths, spec.validator
+        rolling = sets.rollingUpdate.maxUnavailable if sets.rollingUpdate else None
+        return cls(
+            namespace=spec.cluster.namespace,
+            labels=sets.labels or {},
+            annotations=sets.annotations or {},
+            priority_class=sets.priorityClassName or "system-node-critical",
+            **({"tolerations": dumped(sets.tolerations)} if sets.tolerations else {}),
+            security_context=dump(sets.podSecurityContext),
+            on_delete=sets.updateStrategy == "OnDelete",
+            max_unavailable=rolling if rolling and rolling.endswith("%") else int(rolling or 1),
+            root_fs=paths.rootFS or "/",
+            driver_dir=paths.driverInstallDir or DEFAULT_DRIVER_DIR,
+            install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
+            runtime=runtime(spec),
+            runtime_class=spec.operator.runtimeClass or "nvidia",
+            cdi=bool(spec.cdi.enabled),
+            nri=bool(spec.cdi.nriPluginEnabled),
+            openshift=on_openshift(spec),
+            driver=bool(container_drivers(spec)),
+            toolkit=bool(spec.toolkit.enabled),
+            carried=tuple(spec.carried),
+            traits=release(spec.release).traits,
+            validation=Validation(
+                image=image(spec, validator, "validator"),
+                pull_policy=validator.imagePullPolicy or "",
+                pull_secrets=tuple(validator.imagePullSecrets or ()),
+                resources=dump(validator.resources),
+                driver_env=pairs(validator.driver and validator.driver.env),
+                toolkit_env=pairs(validator.toolkit and validator.toolkit.env),
+            ),
+        )
+
+
+class OperandInputs(Inputs):
+    """Inputs of a component whose main container runs one image of the policy."""
+
+    common: Common
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    resources: dict[str, Any] | None = None
+    env: Pairs = ()
+    args: tuple[str, ...] = ()
+    host_network: bool = False
+
+
+def operand(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> dict[str, Any]:
+    """The fields of `OperandInputs` from the policy SECTION at PATH ("dcgmExporter"); SUFFIX as in `image`."""
+    return {
+        "common": Common.from_spec(spec),
+        "image": image(spec, section, path, suffix=suffix),
+        "pull_policy": pull_policy(section.imagePullPolicy),
+        "pull_secrets": tuple(section.imagePullSecrets or ()),
+        "resources": dump(getattr(section, "resources", None)),
+        "env": pairs(getattr(section, "env", None)),
+        "args": tuple(getattr(section, "args", None) or ()),
+        "host_network": bool(getattr(section, "hostNetwork", False)),
+    }
+
+
+def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> str:
+    """The image reference of the policy SECTION at PATH, by the operator's rule (operator.md 4).
+
+    `image` alone is a whole reference, with a tag or a digest: the operator takes one without, and runtimes pull
+    :latest, which is another image every time. Otherwise repository, image and version must all be set. A version that
+    is a digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
+    rewrites the longest registry prefix that matches, and `cluster.imageDigests` pins what comes out.
+
+    Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
+    operator would ask the kubelet for an image that can't exist.
+    """
+    repository, name, version = section.repository or "", section.image or "", section.version or ""
+    reference = images.composed(repository, name, version)
+    if reference is None and name and not repository and not version:
+        raise FindingsError(_untagged(name, path))
+    if reference is None:
+        raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path))
+    if repository and (images.is_tagged(name) or (images.registry(name) and repository in _published(spec))):
+        raise FindingsError(_twice(name, reference, path))
+    if suffix and "sha256:" not in reference:
+        reference += f"-{suffix}"
+    return served(spec, reference)
+
+
+def served(spec: ClusterPolicySpec, reference: str) -> str:
+    """What manifests name for REFERENCE, which the policy names: its mirror, pinned to the digest that there is."""
+    return images.pinned(images.mirrored(reference, spec.cluster.registryMap), spec.cluster.imageDigests)
+
+
+def _published(spec: ClusterPolicySpec) -> set[str | None]:
+    """The repositories of the release's images. There is no other registry's path below them, as on a mirror."""
+    known = release(spec.release)
+    return {known.nfd_image.repository, *(each.repository for each in known.images.values())}
+
+
+def _incomplete(parts: dict[str, str], path: str) -> Finding:
+    missing = [field for field, value in parts.items() if not value]
+    return Finding(
+        "GPU040",
+        "error",
+        f"{path} has no {' and no '.join(missing)}, so there is no image to run",
+        path=f"spec.{path}.{missing[0]}",
+        why="an image needs repository, image and version; this release has no default for what is missing",
+        remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
+    )
+
+
+def _untagged(name: str, path: str) -> Finding:
+    """The finding for the image NAME, which stands alone."""
+    return Finding(
+        "GPU040",
+        "error",
+        f"{path}.image has neither tag nor digest: {name}",
+        path=f"spec.{path}.image",
+        why="without repository and version beside it, it is the whole reference, and container runtimes would pull "
+        "whatever :latest is at the moment",
+        remedy=f"put the tag or the digest behind it ({name}:1.0), or set repository and version beside it",
+    )
+
+
+def _twice(name: str, reference: str, path: str) -> Finding:
+    """The finding for the image NAME, which has a registry or a tag of its own beside repository and version."""
+    before, _, last = name.rpartition("/")
+    tag = re.split("[:@]", last, maxsplit=1)[1] if images.is_tagged(name) else ""
+    parts = {"repository": before, "image": re.split("[:@]", last)[0], "version": tag}
+    split = ", ".join(f"{field}: {value}" for field, value in parts.items() if value)
+    return Finding(
+        "GPU045",
+        "error",
+        f"{path}.image names a {'version' if tag else 'registry'} itself, beside repository and version",
+        path=f"spec.{path}.image",
+        why=f"the three are put together to {reference}, and there is no such image",
+        remedy=f"write it in parts ({split}); or whole, with registry and tag, and repository and version left out, or "
+        'set to "" where a layer sets them',
+    )
+
+
+def pull_policy(value: str | None) -> str:
+    """The imagePullPolicy of a main container: empty means IfNotPresent (operator.md 4)."""
+    return value or "IfNotPresent"
+
+
+def runtime(spec: ClusterPolicySpec) -> Runtime:
+    """The container runtime of the cluster's GPU nodes.
+
+    OpenShift is CRI-O; one containerd node decides (operator.md 3).
+    """
+    if on_openshift(spec):
+        return "crio"
+    named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [
+        spec.cluster.containerRuntime or ""
+    ]
+    known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
+    return "containerd" if not known or "containerd" in known else known[-1]
+
+
+def on_openshift(spec: ClusterPolicySpec) -> bool:
+    """Whether the policy is for OpenShift."""
+    return cluster.on_openshift(spec.cluster)
+
+
+def prometheus_rules(spec: ClusterPolicySpec) -> bool:
+    """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
+    (operator.md 1.4).
+    """
+    return on_openshift(spec) and spec.cluster.monitoring is not False
+
+
+def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the CRDs NAMES that this render owns: all but what `cluster.crds` expects from elsewhere."""
+    return tuple(name for name in names if spec.cluster.crds.get(name) != "expect")
+
+
+RUNTIMES: dict[str, Runtime] = {"containerd": "containerd", "cri-o": "crio", "crio": "crio", "docker": "docker"}
+
+
+def dump(section: BaseModel | None) -> dict[str, Any] | None:
+    """A policy section as plain data, without what is absent; None for an absent or empty one."""
+    return (section.model_dump(exclude_none=True) or None) if section is not None else None
+
+
+def dumped(sections: Any) -> tuple[dict[str, Any], ...]:
+    """Policy sections as plain data."""
+    return tuple(section.model_dump(exclude_none=True) for section in sections or ())
+
+
+def pairs(env: Any) -> Pairs:
+    """A policy's env list as (name, value) pairs; an absent value is an empty one, as in the API."""
+    return tuple((entry.name, entry.value or "") for entry in env or ())

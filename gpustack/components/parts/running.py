@@ -1,0 +1,25 @@
+"""The inputs of other components, for those that speak of them: guards and NetworkPolicies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...model import FindingsError
+from ..registry import REGISTRY
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+_ENTRIES = {entry.module: entry for entry in REGISTRY}
+
+
+def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
+    """The inputs of MODULES, None for a component that is off, or that can't be rendered: it says why itself."""
+    found: dict[str, Any] = {}
+    for module in modules:
+        try:
+            found[module] = _ENTRIES[module].inputs(spec)
+        except FindingsError:
+            found[module] = None
+    return found

@@ -1,0 +1,182 @@
+"""Init containers that hold a pod back until what it stands on is ready (operator.md 5.3, 7.2, 7.4; reconciler.md V3).
+
+The operator's validator recognises a managed driver by the *owner* of the driver's DaemonSet: a ClusterPolicy or
+NVIDIADriver object. A rendered DaemonSet has no such owner (and a made-up one would be garbage-collected with all its
+pods), so the validator would neither wait for the driver's pod nor check its features. Hence the init containers named
+`gpustack-*`: one waits for the driver's own ready file before `driver-validation` looks at the driver, others run the
+validator's stand-alone checks of the features that are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .common_inputs import DEFAULT_DRIVER_DIR, Common, OperandInputs
+from .daemonset import RUN_NVIDIA, VALIDATIONS, host_dev_char, host_root
+from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, SecurityContext, Volume
+
+READY = "/run/nvidia/validations"
+DRIVER_CHECK: SecurityContext = {**PRIVILEGED_ROOT, "seLinuxOptions": {"level": "s0"}}
+HOST_DRIVERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin", "/usr/lib/wsl/lib")
+"""Where the validator looks for nvidia-smi of a driver that the node brings itself (operator.md 14)."""
+
+WAIT_FOR_DRIVER = "\n".join(
+    (
+        f"until [ -e {READY}/.driver-ctr-ready ]; do",
+        f"  for dir in {' '.join(HOST_DRIVERS)}; do",
+        '    if [ -s "/host$dir/nvidia-smi" ]; then echo "the node brings its own driver"; exit 0; fi',
+        "  done",
+        '  echo "waiting for the driver pod of this node"',
+        "  sleep 5",
+        "done",
+    )
+)
+
+UNLESS_HOST_DRIVER = "\n".join(
+    (
+        f"until [ -f {READY}/driver-ready ]; do sleep 1; done",
+        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
+        '  echo "the node brings its own driver"; exit 0',
+        "fi",
+        f"flags={READY}/.driver-ctr-ready",
+        'if grep -q "_ENABLED: " "$flags" && ! grep -q "^{flag}: true" "$flags"; then',
+        '  echo "the driver of this node does without it"; exit 0',
+        "fi",
+        "exec nvidia-validator",
+    )
+)
+FLAGS = {"nvidia-fs": "GDS_ENABLED", "gdrcopy": "GDRCOPY_ENABLED", "nvidia-peermem": "GPU_DIRECT_RDMA_ENABLED"}
+"""What the driver's startup probe writes on the node about the feature that a check is for (operator.md 14)."""
+
+
+def validator(common: Common, name: str, env: Env, *, security: SecurityContext = PRIVILEGED_ROOT) -> Container:
+    """An init container NAME that runs one check of the validator's image."""
+    check = common.validation
+    return Container(
+        name,
+        check.image,
+        check.pull_policy,
+        command=["sh", "-c"],
+        args=["nvidia-validator"],
+        env=env,
+        security=security,
+        resources=check.resources,
+    )
+
+
+DRIVER_FEATURES = "\n".join(
+    (
+        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
+        '  echo "the node brings its own driver"; exit 0',
+        "fi",
+        "while read -r feature on; do",
+        '  [ "$on" = true ] || continue',
+        '  case "$feature" in',
+        "    GDRCOPY_ENABLED:) check=gdrcopy ;;",
+        "    GDS_ENABLED:) check=nvidia-fs ;;",
+        "    GPU_DIRECT_RDMA_ENABLED:) check=nvidia-peermem ;;",
+        "    *) continue ;;",
+        "  esac",
+        '  COMPONENT="$check" nvidia-validator || exit 1',
+        f"done <{READY}/.driver-ctr-ready",
+    )
+)
+
+
+def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Container], *, leaves: str) -> Pod:
+    """A pod of checks, in turn, then a container that does nothing and so shows that all passed.
+
+    WORDS is what that container says; LEAVES are the files, below the folder of results, that go with the pod.
+    """
+    main = Container(
+        name,
+        inputs.image,
+        inputs.pull_policy,
+        command=["sh", "-c"],
+        args=inputs.args or [f"echo {words}; while true; do sleep 86400; done"],
+        env=Env().policy(inputs.env),
+        security=PRIVILEGED_ROOT,
+        resources=inputs.resources,
+        pre_stop=["sh", "-c", f"rm -f {READY}/{leaves}"],
+    )
+    main.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    return Pod(name, {}, [main], init=list(init), host_network=inputs.host_network, pull_secrets=inputs.pull_secrets)
+
+
+def toolkit_wait(common: Common, volume: Volume = RUN_NVIDIA) -> Container:
+    """`toolkit-validation` of an operand: a shell that polls for toolkit-ready, which the validator's pod writes."""
+    poll = f"until [ -f {READY}/toolkit-ready ]; do echo waiting for the container toolkit; sleep 5; done"
+    container = validator(common, "toolkit-validation", Env().policy(common.validation.toolkit_env))
+    container.args = [poll]
+    return container.mount(volume, READY if volume is VALIDATIONS else "/run/nvidia", propagation="HostToContainer")
+
+
+def driver_checks(common: Common, install_dir: Volume, *, root_first: bool = False) -> list[Container]:
+    """`driver-validation`, behind `gpustack-wait-for-driver` where this render brings the driver.
+
+    INSTALL_DIR is the volume of the driver's files; pods differ in its hostPath type. ROOT_FIRST: so the validator's
+    pod mounts the node's root.
+    """
+    check = driver_check(common, "driver-validation", "driver", common.validation.driver_env, install_dir)
+    if root_first:
+        check.mounts.sort(key=lambda mount: mount[0].name != "host-root")
+    checks = [check]
+    return [driver_wait(common), *checks] if common.driver else checks
+
+
+def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
+    """`gpustack-wait-for-driver`: waits for the driver's pod of the node, unless the node brings its own driver.
+
+    RESULTS is the pod's volume of the files that validation leaves on the node.
+    """
+    wait = validator(common, "gpustack-wait-for-driver", Env())
+    wait.args = [WAIT_FOR_DRIVER]
+    wait.mount(results, READY, propagation="HostToContainer")
+    return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+
+
+def driver_features(common: Common, results: Volume) -> Container:
+    """`gpustack-driver-features-validation`: waits for the modules that the driver's pod of this node loads beside it.
+
+    The pod leaves the list of them on the node, so this holds where nodes have drivers with different features. Comes
+    after `driver-validation`. RESULTS as in `driver_wait`.
+    """
+    env = Env({"WITH_WAIT": "true"})
+    container = validator(common, "gpustack-driver-features-validation", env, security=DRIVER_CHECK)
+    container.args = [DRIVER_FEATURES]
+    return container.mount(results, READY, propagation="Bidirectional")
+
+
+def driver_check(common: Common, name: str, component: str, policy_env: Pairs, install_dir: Volume) -> Container:
+    """An init container that runs the validator's check COMPONENT on the driver's files, until it passes."""
+    env = Env({"WITH_WAIT": "true", "COMPONENT": component}).field("OPERATOR_NAMESPACE", "metadata.namespace")
+    env.appended()
+    path = DEFAULT_DRIVER_DIR
+    if common.driver_dir != DEFAULT_DRIVER_DIR:
+        path = common.driver_dir
+        env.set("DRIVER_INSTALL_DIR", path).set("DRIVER_INSTALL_DIR_CTR_PATH", path)
+    container = validator(common, name, env.policy(policy_env), security=DRIVER_CHECK)
+    container.mount(install_dir, path, propagation="HostToContainer")
+    container.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    return container.mount(host_dev_char(common), "/host-dev-char")
+
+
+def own_feature_check(common: Common, feature: str) -> Container:
+    """`<FEATURE>-validation` of the releases whose driver check looks at the driver alone."""
+    env = Env({"WITH_WAIT": "true", "COMPONENT": feature}).field("NODE_NAME", "spec.nodeName")
+    container = validator(common, f"{feature}-validation", env, security=DRIVER_CHECK)
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
+
+
+def feature_check(common: Common, feature: str) -> Container:
+    """`gpustack-<FEATURE>-validation`: waits until the driver's pod has loaded the module that FEATURE is about.
+
+    Comes after `driver-validation`, whose file tells whether the node brings its own driver. There nothing is checked:
+    the operator doesn't either, and a module that nobody loads would hold the node back for ever. Nor where drivers of
+    the cluster differ and this node's has not got FEATURE.
+    """
+    env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
+    container = validator(common, f"gpustack-{feature}-validation", env, security=DRIVER_CHECK)
+    container.args = [UNLESS_HOST_DRIVER.format(flag=FLAGS[feature])]
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

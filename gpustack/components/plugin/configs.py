@@ -1,0 +1,23 @@
+"""The ConfigMaps compiled from the policy: device-plugin and MIG configurations, GPU clients, metrics
+(plugin/configs_inputs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import config_map
+from .configs_inputs import ConfigsInputs
+
+
+class Configs(Component[ConfigsInputs]):
+    """One ConfigMap per component that the policy configures; applied before the pods that mount them."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: ConfigsInputs) -> Iterator[Body]:
+        for name, data in inputs.config_maps.items():
+            yield config_map(name, inputs.namespace, data)

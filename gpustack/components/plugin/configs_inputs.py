@@ -1,0 +1,268 @@
+"""ConfigMaps that gpustack writes: named configurations compiled from `nodePools[].sharing`, or given inline as
+`config.data`.
+
+Where the policy names a ConfigMap of its own (`config.name` without data), that stays what it is; both at once for one
+component is refused, because one of them would be ignored.
+
+`plugin_config_map`, `mig_config_map`, `gpu_clients_map`, `metrics_map` and `vgpu_config_map` say which ConfigMap is in
+effect; the components that mount it ask them, `from_spec` renders what is ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...catalog import gpus, mig, plugin_config
+from ...cluster import mig_layouts
+from ...cluster.workloads import sandbox
+from ...model import Finding, FindingsError
+from ...text.emit import emit_value
+from ..dra.dra_inputs import as_policy
+from ..parts.common_inputs import Inputs
+
+if TYPE_CHECKING:
+    from ...policy.language.device_plugin import NamedConfigs
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.sharing import MigSharing
+    from ...policy.language.spec import ClusterPolicySpec
+
+PLUGIN, MIG, CLIENTS, METRICS, VGPU = (
+    "gpustack-device-plugin-config",
+    "gpustack-mig-parted-config",
+    "gpustack-gpu-clients",
+    "gpustack-dcgm-metrics",
+    "gpustack-vgpu-devices-config",
+)
+MOST_BYTES = 1024 * 1024
+"""What the values of a ConfigMap may have together (apimachinery's validation of ConfigMaps)."""
+EXCLUSIVE = "exclusive"
+"""The device-plugin configuration of pools that share nothing, and of nodes that no pool claims."""
+
+
+class ConfigsInputs(Inputs):
+    """Data of each ConfigMap, by its name."""
+
+    namespace: str
+    config_maps: dict[str, dict[str, str]]
+
+
+class InEffect(NamedTuple):
+    """The ConfigMap that a component reads: `name` is "" for none, `data` None where the content is not ours to know.
+
+    `default` is the device plugin's entry for nodes without the label.
+    """
+
+    name: str
+    data: dict[str, str] | None = None
+    default: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Names the content, "" where it is not known. A pod that carries it restarts when the content changes: no
+        program of the stack notices by itself (device-plugin-config.yaml, reload_on_config_map_change)."""
+        return hashlib.sha256(json.dumps(self.data, sort_keys=True).encode()).hexdigest()[:16] if self.data else ""
+
+
+def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
+    """The ConfigMaps that gpustack writes for SPEC, or None."""
+    spec = as_policy(spec)
+    every = {
+        plugin_config_map: "devicePlugin.config",
+        mig_config_map: "migManager.config",
+        gpu_clients_map: "migManager.gpuClientsConfig",
+        metrics_map: "dcgmExporter.config",
+        vgpu_config_map: "vgpuDeviceManager.config",
+    }
+    brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
+    maps = {}
+    for of, section in every.items():
+        found = of(spec)
+        if found.data is not None and found.name not in brought:
+            refuse_large(found.data, found.name, f"spec.{section}.data")
+            maps[found.name] = found.data
+    return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
+
+
+def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named configurations of the device plugin: one key per pool that shares its GPUs in time or by MPS."""
+    sharing = [pool for pool in spec.nodePools if pool.sharing.timeSlicing or pool.sharing.mps]
+    if not spec.devicePlugin.enabled or not sharing:
+        return inline(spec, spec.devicePlugin.config, PLUGIN)._replace(default=spec.devicePlugin.config.default or "")
+    refuse_both(spec.devicePlugin.config, "devicePlugin.config", sharing[0], spec)
+    if any(pool.name == EXCLUSIVE for pool in sharing):
+        position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
+        raise FindingsError(
+            Finding(
+                "GPU042",
+                "error",
+                f"a pool called {EXCLUSIVE!r} shares its GPUs",
+                path=f"spec.nodePools[{position}].name",
+                why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
+                "nodes that share nothing",
+                remedy="give the pool another name",
+            )
+        )
+    configs = {EXCLUSIVE: {"version": "v1"}, **{pool.name: plugin_config_of(spec, pool) for pool in sharing}}
+    return InEffect(PLUGIN, {name: emit_value(config) for name, config in configs.items()}, EXCLUSIVE)
+
+
+def plugin_config_of(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
+    """The device plugin's configuration file for POOL (facts: device-plugin-config.yaml)."""
+    kind = "mps" if pool.sharing.mps else "timeSlicing"
+    how = pool.sharing.mps or pool.sharing.timeSlicing
+    assert how is not None, "only pools that share get here"  # noqa: S101 - narrows the type
+    options = {
+        name: value
+        for name in ("renameByDefault", "failRequestsGreaterThanOne")
+        if (value := getattr(how, name)) is not None
+    }
+    resources = [{"name": name, "replicas": how.replicas} for name in resources_of(spec, pool)]
+    return {"version": "v1", "sharing": {kind: {**options, "resources": resources}}}
+
+
+def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
+    """Names of the extended resources that a node of POOL advertises before sharing.
+
+    A layout that depends on a board which is not known counts with every element that may be for it. Parts of
+    instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource); before
+    v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's.
+    """
+    layouts = layouts_of(spec, pool)
+    if spec.mig.strategy != "mixed" or not any(layouts):
+        return ["nvidia.com/gpu"]
+    version = spec.devicePlugin.version or ""
+    anchored = not plugin_config.before(version, plugin_config.NAMES_ANCHORED)
+    profiles = {profile for layout in layouts for profile in layout or ()}
+    if anchored:
+        profiles = {profile for profile in profiles if mig.ProfileName.parse(profile).exposed}
+    whole = {"nvidia.com/gpu"} if not all(layout is not None for layout in layouts) else set()
+    return sorted({mig.resource_name(profile, version) for profile in profiles} | whole)
+
+
+def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[Mapping[str, int] | None]:
+    """The MIG layouts that GPUs of POOL get; None stands for GPUs that stay whole."""
+    chosen = mig_layouts.choice(spec, pool, mig_layouts.source(spec))
+    if chosen is None:
+        return [None]
+    elements = chosen.elements or ()
+    found = mig_layouts.groups(elements, pool)
+    if found is None:
+        return [element.layout if element.enabled else None for element in elements]
+    return [group.layout for group in found]
+
+
+def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named MIG layouts: the release's own and one per pool that has a layout of its own, under the pool's name."""
+    own = [pool for pool in spec.nodePools if pool.sharing.mig and not pool.sharing.mig.config]
+    if not spec.migManager.enabled or not own:
+        return inline(spec, spec.migManager.config, MIG)
+    refuse_both(spec.migManager.config, "migManager.config", own[0], spec)
+    config = gpus.default_mig_config(spec.release)
+    known = set(config["mig-configs"])
+    for position, pool in enumerate(spec.nodePools):
+        if pool in own and pool.name in known:
+            raise FindingsError(taken(position, pool.name))
+    layouts = {pool.name: elements(pool.sharing.mig, pool.gpusPerNode) for pool in own if pool.sharing.mig}
+    return InEffect(MIG, {"config.yaml": emit_value({**config, "mig-configs": {**config["mig-configs"], **layouts}})})
+
+
+def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]:
+    """The elements of a mig-parted entry.
+
+    GPUs that no group lists stay whole, and are said to where their number is known.
+    """
+    if cut.layout is not None:
+        return [element("all", dict(cut.layout))]
+    found = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
+    listed = {index for group in cut.devices for index in group.indices}
+    rest = sorted(set(range(gpus_per_node or 0)) - listed)
+    return found + ([element(rest, {})] if rest else [])
+
+
+def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
+    """An element of a mig-parted entry; an empty LAYOUT turns MIG off on DEVICES."""
+    return {"devices": devices, "mig-enabled": bool(layout), **({"mig-devices": layout} if layout else {})}
+
+
+def taken(position: int, name: str) -> Finding:
+    """The finding for a pool that is called like a layout of the release."""
+    return Finding(
+        "GPU042",
+        "error",
+        f"the pool {name!r} has a MIG layout of its own, and the release has a layout of that name",
+        path=f"spec.nodePools[{position}].name",
+        why="each pool's layout is called like the pool; it would replace the release's",
+        remedy="give the pool another name",
+    )
+
+
+def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
+    """Programs that the MIG manager stops while it changes a layout."""
+    return inline(spec, spec.migManager.gpuClientsConfig, CLIENTS) if spec.migManager.enabled else InEffect("")
+
+
+def metrics_map(spec: ClusterPolicySpec) -> InEffect:
+    """Counters of the DCGM exporter."""
+    return inline(spec, spec.dcgmExporter.config, METRICS) if spec.dcgmExporter.enabled else InEffect("")
+
+
+def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
+    """Named sets of vGPU devices."""
+    on = sandbox(spec) and spec.vgpuDeviceManager.enabled
+    return inline(spec, spec.vgpuDeviceManager.config, VGPU) if on else InEffect("")
+
+
+def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
+    """Refuse the DATA of the ConfigMap NAME, which comes from PATH, where the API server would."""
+    size = sum(len(str(text).encode()) for text in data.values())
+    if size > MOST_BYTES:
+        raise FindingsError(
+            Finding(
+                "GPU044",
+                "error",
+                f"the ConfigMap {name} would have {size:,} bytes",
+                path=path,
+                why=f"the API server takes {MOST_BYTES:,} at most",
+                remedy="divide it, or leave out what is not needed",
+            )
+        )
+
+
+def config_text(value: Any) -> str:
+    """Plain data as the text of a configuration file."""
+    return emit_value(value)
+
+
+def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
+    """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name."""
+    if config.data and config.create is not False:
+        return InEffect(config.name or name, dict(config.data))
+    known = next(
+        (
+            body.get("data")
+            for body in spec.extraObjects
+            if body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name
+        ),
+        None,
+    )
+    return InEffect(config.name or "", known)
+
+
+def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPolicySpec) -> None:
+    """Refuse a configuration that is given beside the sharing of POOL."""
+    if config.name or config.data:
+        position = spec.nodePools.index(pool)
+        raise FindingsError(
+            Finding(
+                "GPU041",
+                "error",
+                f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
+                path=f"spec.{path}",
+                why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
+                remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out "
+                f"spec.nodePools[{position}].sharing",
+            )
+        )

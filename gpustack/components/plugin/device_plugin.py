@@ -1,0 +1,142 @@
+"""The device plugin: tells the kubelet which GPUs, MIG instances and shared replicas the node has (operator.md 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.validation import toolkit_wait
+from ..scripts import entrypoint, script
+from .config_manager import CONFIG_FILE, add_config_manager
+from .device_plugin_inputs import DevicePluginInputs
+
+NAME = "nvidia-device-plugin"
+DAEMONSET = "nvidia-device-plugin-daemonset"
+ENTRYPOINT = "nvidia-device-plugin-entrypoint"
+
+
+class DevicePlugin(Component[DevicePluginInputs]):
+    """The device plugin's DaemonSet and entry point, and its rights: with several configurations a sidecar, here and
+    beside the MPS daemon, watches the node's label for which one holds. The plugin itself asks the kubelet alone.
+    """
+
+    def manifests(self, inputs: DevicePluginInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[PRIVILEGED_SCC] if common.openshift else [],
+            cluster=[rule("", "nodes", "get list watch")] if inputs.config else [],
+            token=inputs.config is not None,
+        )
+        entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
+        yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET})
+        yield daemonset(
+            common,
+            DAEMONSET,
+            pod(inputs),
+            deploy="device-plugin",
+            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            gpu_container=NAME,
+        )
+
+
+def pod(inputs: DevicePluginInputs) -> Pod:
+    """The plugin's pod: it talks to the kubelet through its socket folder and to the driver through the driver's
+    files.
+    """
+    common = inputs.common
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["/bin/sh", "-c"],
+        args=inputs.args or ["/bin/entrypoint.sh"],
+        env=environment(inputs),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+    )
+    main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
+    main.mount(VALIDATIONS, "/run/nvidia/validations")
+    main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
+    main.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    main.mount(CDI_ROOT, "/var/run/cdi")
+    main.mount(mps_shm(inputs.mps_root), "/dev/shm")  # noqa: S108 - where MPS clients look
+    main.mount(mps_root(inputs.mps_root), "/mps")
+    found = Pod(
+        NAME,
+        {},
+        [main],
+        init=[toolkit_wait(common, VALIDATIONS)],
+        declared=[
+            entrypoint(ENTRYPOINT),
+            KUBELET_SOCKETS,
+            VALIDATIONS,
+            driver_install_dir(common),
+            host_root(common),
+            CDI_ROOT,
+            mps_root(inputs.mps_root),
+            mps_shm(inputs.mps_root),
+        ],
+        host_network=inputs.host_network,
+        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+    if inputs.config:
+        add_config_manager(found, inputs.config, process=NAME, init_resources=inputs.resources)
+    return found
+
+
+KUBELET_SOCKETS = Volume.host("device-plugin", "/var/lib/kubelet/device-plugins")
+
+
+def mps_root(path: str) -> Volume:
+    """The folder PATH of the node that MPS daemons and their clients share."""
+    return Volume.host("mps-root", path, "DirectoryOrCreate")
+
+
+def mps_shm(path: str) -> Volume:
+    """The shared memory below PATH."""
+    return Volume.host("mps-shm", f"{path}/shm")
+
+
+def environment(inputs: DevicePluginInputs) -> Env:
+    """The plugin's settings; the policy's `devicePlugin.env` wins over all of them."""
+    common = inputs.common
+    env = Env(
+        {
+            "PASS_DEVICE_SPECS": "true",
+            "FAIL_ON_INIT_ERROR": "true",
+            "DEVICE_LIST_STRATEGY": "envvar",
+            "DEVICE_ID_STRATEGY": "uuid",
+        }
+    )
+    env.set("NVIDIA_VISIBLE_DEVICES", "all").set("NVIDIA_DRIVER_CAPABILITIES", "all").set("MPS_ROOT", inputs.mps_root)
+    env.appended()
+    if inputs.gds:
+        env.set("GDS_ENABLED", True).set("MOFED_ENABLED", True)
+    if inputs.gdrcopy:
+        env.set("GDRCOPY_ENABLED", True)
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
+    mig_env(env, inputs.mig_strategy)
+    if common.cdi:
+        env.set("CDI_ENABLED", True).set("DEVICE_LIST_STRATEGY", "cdi-annotations,cdi-cri").set(
+            "CDI_ANNOTATION_PREFIX", "cdi.k8s.io/"
+        )
+        if common.toolkit:
+            env.set("NVIDIA_CDI_HOOK_PATH", f"{common.install_dir}/toolkit/nvidia-cdi-hook")
+    return env.policy(inputs.env)
+
+
+def mig_env(env: Env, strategy: str) -> Env:
+    """How MIG devices are advertised; without MIG (strategy none) nothing monitors them (operator.md 7.4)."""
+    if strategy:
+        env.set("MIG_STRATEGY", strategy)
+    if strategy != "none":
+        env.set("NVIDIA_MIG_MONITOR_DEVICES", "all")
+    return env

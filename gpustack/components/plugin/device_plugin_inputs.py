@@ -1,0 +1,67 @@
+"""Inputs of the device plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import Inputs, OperandInputs, image, operand, pull_policy
+from .configs_inputs import plugin_config_map
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+DEFAULT_MPS_ROOT = "/run/nvidia/mps"
+
+
+class PluginConfig(Inputs):
+    """The named configurations: the ConfigMap, the entry for nodes without the label, and the image of the sidecar.
+
+    `content` names the content where it is known, so that a change of it restarts the pods.
+    """
+
+    config_map: str
+    default: str = ""
+    image: str
+    pull_policy: str = "IfNotPresent"
+    content: str = ""
+
+
+class DevicePluginInputs(OperandInputs):
+    """`mig_strategy` is none, single, mixed or "" (not set); `config` is None without named configurations."""
+
+    mig_strategy: str = ""
+    config: PluginConfig | None = None
+    mps_root: str = DEFAULT_MPS_ROOT
+    gds: bool = False
+    gdrcopy: bool = False
+
+
+def from_spec(spec: ClusterPolicySpec) -> DevicePluginInputs | None:
+    """The inputs for SPEC, or None where the device plugin is off."""
+    section = spec.devicePlugin
+    if not section.enabled:
+        return None
+    return DevicePluginInputs(
+        **operand(spec, section, "devicePlugin"),
+        mig_strategy=spec.mig.strategy or "",
+        config=plugin_config(spec),
+        mps_root=(section.mps and section.mps.root) or DEFAULT_MPS_ROOT,
+        gds=bool(spec.gds.enabled),
+        gdrcopy=bool(spec.gdrcopy.enabled),
+    )
+
+
+def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
+    """Where the named configurations are, or None; the sidecar always runs the device plugin's image (operator.md
+    7.6).
+    """
+    section, config = spec.devicePlugin, plugin_config_map(spec)
+    if not config.name:
+        return None
+    return PluginConfig(
+        config_map=config.name,
+        default=config.default,
+        content=config.digest,
+        image=image(spec, section, "devicePlugin"),
+        pull_policy=pull_policy(section.imagePullPolicy),
+    )

@@ -1,0 +1,90 @@
+"""GPU feature discovery: labels each node with its GPU's product, memory, MIG layout and sharing (operator.md 7.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.daemonset import RUN_NVIDIA, daemonset
+from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.scc import scc
+from ..parts.validation import toolkit_wait
+from .config_manager import CONFIG_FILE, add_config_manager
+from .device_plugin import mig_env
+from .gfd_inputs import GfdInputs
+
+NAME = "gpu-feature-discovery"
+ACCOUNT = "nvidia-gpu-feature-discovery"
+PART_OF = {"app.kubernetes.io/part-of": "nvidia-gpu"}
+FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
+
+
+class GpuFeatureDiscovery(Component[GfdInputs]):
+    """GFD's DaemonSet and its rights: it writes NodeFeature objects of its own node."""
+
+    def manifests(self, inputs: GfdInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(
+            ACCOUNT,
+            common.namespace,
+            role=[
+                *([PRIVILEGED_SCC] if common.openshift else []),
+                rule("nfd.k8s-sigs.io", "nodefeatures", "get list watch create update"),
+                *([rule("", "pods", "get")] if common.traits.gfd_names_its_pod else []),
+            ],
+            cluster=[rule("", "nodes", "get list watch")],
+        )
+        if common.openshift:
+            yield scc(ACCOUNT, common.namespace)
+        yield daemonset(
+            common,
+            NAME,
+            pod(inputs),
+            deploy="gpu-feature-discovery",
+            labels=PART_OF,
+            pod_labels=PART_OF,
+            selector=PART_OF,
+            gpu_container=NAME,
+        )
+
+
+def pod(inputs: GfdInputs) -> Pod:
+    """GFD's pod."""
+    common = inputs.common
+    main = Container(
+        NAME, inputs.image, inputs.pull_policy, command=["gpu-feature-discovery"], args=inputs.args, security=PRIVILEGED
+    )
+    main.env, main.resources = environment(inputs), inputs.resources
+    features, system = Volume.host("output-dir", FEATURES), Volume.host("host-sys", "/sys")
+    main.mount(features, FEATURES).mount(system, "/sys", read_only=True)
+    found = Pod(
+        ACCOUNT,
+        {},
+        [main],
+        init=[toolkit_wait(common, RUN_NVIDIA)],
+        declared=[features, system, RUN_NVIDIA],
+        host_network=inputs.host_network,
+        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+    if inputs.config:
+        add_config_manager(found, inputs.config, process=NAME, init_resources=inputs.resources)
+    return found
+
+
+def environment(inputs: GfdInputs) -> Env:
+    """GFD's settings.
+
+    Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2).
+    """
+    env = Env({"GFD_SLEEP_INTERVAL": "60s", "GFD_FAIL_ON_INIT_ERROR": "true"}).field("NAMESPACE", "metadata.namespace")
+    env.field("NODE_NAME", "spec.nodeName")
+    if inputs.common.traits.gfd_names_its_pod:
+        env.field("POD_NAME", "metadata.name")
+        if inputs.common.openshift:
+            env.set("USE_NODE_FEATURE_API", False)
+    env.update(inputs.env)
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
+    return mig_env(env, inputs.mig_strategy)

@@ -1,0 +1,26 @@
+"""Inputs of GPU feature discovery."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import OperandInputs, operand
+from .device_plugin_inputs import PluginConfig, plugin_config
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class GfdInputs(OperandInputs):
+    """`mig_strategy` and `config` as for the device plugin: GFD labels what the plugin advertises."""
+
+    mig_strategy: str = ""
+    config: PluginConfig | None = None
+
+
+def from_spec(spec: ClusterPolicySpec) -> GfdInputs | None:
+    """The inputs for SPEC, or None where GFD is off."""
+    section = spec.gfd
+    if not section.enabled:
+        return None
+    return GfdInputs(**operand(spec, section, "gfd"), mig_strategy=spec.mig.strategy or "", config=plugin_config(spec))

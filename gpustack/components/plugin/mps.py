@@ -1,0 +1,70 @@
+"""The MPS control daemon: shares a GPU between processes on nodes whose configuration asks for it (operator.md 7.5).
+
+It runs wherever GFD has set nvidia.com/mps.capable=true, as the device plugin's ServiceAccount: both read the same
+node label through the same sidecar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.daemonset import RUN_NVIDIA, daemonset
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, unique
+from ..parts.validation import toolkit_wait
+from . import device_plugin
+from .config_manager import CONFIG_FILE, add_config_manager
+from .device_plugin import mig_env, mps_root, mps_shm
+from .mps_inputs import MpsInputs
+
+NAME = "nvidia-device-plugin-mps-control-daemon"
+MAIN = "mps-control-daemon-ctr"
+
+
+class MpsControlDaemon(Component[MpsInputs]):
+    """The MPS control daemon's DaemonSet. The operator also makes an account of that name, which no pod uses."""
+
+    def manifests(self, inputs: MpsInputs) -> Iterator[Body]:
+        common = inputs.common
+        template = pod(inputs)
+        template.node_selector = {"nvidia.com/mps.capable": "true"}
+        yield daemonset(
+            common,
+            NAME,
+            template,
+            deploy="device-plugin",
+            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            gpu_container=MAIN,
+        )
+
+
+def pod(inputs: MpsInputs) -> Pod:
+    """The daemon's pod; a first container mounts the shared memory that its clients use."""
+    root, shm = mps_root(inputs.mps_root), mps_shm(inputs.mps_root)
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "all")
+    env.set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")
+    if inputs.config:
+        env.set("CONFIG_FILE", CONFIG_FILE)
+    main = Container(MAIN, inputs.image, inputs.pull_policy, command=["mps-control-daemon"], security=PRIVILEGED)
+    main.env = mig_env(env, inputs.mig_strategy)
+    main.resources = inputs.resources
+    main.mount(shm, "/dev/shm").mount(root, "/mps")  # noqa: S108 - where MPS clients look
+    mounts = Container(
+        "mps-control-daemon-mounts", inputs.image, inputs.pull_policy, command=["mps-control-daemon", "mount-shm"]
+    )
+    mounts.security, mounts.resources = PRIVILEGED, inputs.resources
+    mounts.mount(root, "/mps", propagation="Bidirectional")
+    found = Pod(
+        device_plugin.NAME,
+        {},
+        [main],
+        init=[toolkit_wait(inputs.common, RUN_NVIDIA), mounts],
+        declared=[RUN_NVIDIA, root, shm],
+        host_pid=True,
+        host_network=inputs.host_network,
+        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+    if inputs.config:
+        add_config_manager(found, inputs.config, process="/usr/bin/mps-control-daemon", init_resources=inputs.resources)
+    return found

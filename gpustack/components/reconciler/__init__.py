@@ -1,0 +1,1 @@
+"""The program in the cluster, and the NodePolicies that it carries out."""

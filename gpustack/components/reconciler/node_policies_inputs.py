@@ -1,0 +1,267 @@
+"""Inputs of the NodePolicies: what the nodes of each pool are to be, and how fast they may get there.
+
+One for each pool; pools that select the same nodes and want the same of them share one, which is called like the first
+of them. What such pools only expect to find (the GPU, what a node offers) may differ: then it isn't known. A cluster
+without pools has one NodePolicy for all nodes with a GPU.
+
+Objects are made with the structs that the program reads them with (gpustack/api/node_policy.py), every value spelled
+out, so that neither an old API server's defaults nor a new program's change what a policy means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...cluster import node_labels
+from ...cluster.capacity import capacity
+from ...cluster.mig_layouts import choice, manager_runs, product_of, source
+from ...cluster.ownership import OWNER, container_drivers, in_charge, owners
+from ...cluster.ownership import node_labels as labels_of
+from ...model import FindingsError
+from ...policy.language import reconciler
+from ..driver import driver_inputs as section_driver
+from ..driver import nvidia_drivers_inputs as nvidia_drivers
+from ..driver.driver_inputs import DriverInputs
+from ..driver.driver_settings_inputs import DriverPod, DriverSettings
+from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
+from ..parts.common_inputs import Inputs, owned_crds
+from ..plugin.configs_inputs import elements
+from ..toolkit import runtime_classes_inputs as runtime_classes
+from .rollout_inputs import fleet, upgrade, upgrade_policy
+
+if TYPE_CHECKING:
+    from ...api.node_policy import Driver, Gpu, Mig, Spec
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+CRD = "nodepolicies.gpustack.dev"
+EVERYWHERE = "all-gpu-nodes"
+"""The NodePolicy of a cluster without pools."""
+CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
+
+
+class PolicyInputs(Inputs):
+    """One NodePolicy: its name and its spec, less the revisions of driver DaemonSets, which the construct knows."""
+
+    name: str
+    spec: dict[str, Any]
+
+
+class NodePoliciesInputs(Inputs):
+    """`crds` are the CRDs to bring; `driver` and `drivers` are what the revisions are computed from."""
+
+    crds: tuple[str, ...] = ()
+    policies: tuple[PolicyInputs, ...]
+    driver: DriverInputs | None = None
+    drivers: NvidiaDriversInputs | None = None
+
+
+class Installed(NamedTuple):
+    """A driver DaemonSet's pod, with what holds for its driver."""
+
+    pod: DriverPod
+    settings: DriverSettings
+
+
+class Drivers(NamedTuple):
+    """The inputs of the components that render drivers."""
+
+    section: DriverInputs | None
+    several: NvidiaDriversInputs | None
+
+
+def from_spec(spec: ClusterPolicySpec) -> NodePoliciesInputs | None:
+    """None where the program doesn't run, or where a driver can't be rendered: its own component says why."""
+    if not reconciler.runs(spec):
+        return None
+    try:
+        drivers = Drivers(section_driver.from_spec(spec), nvidia_drivers.from_spec(spec))
+    except FindingsError:
+        return None
+    pools: list[NodePool | None] = list(spec.nodePools) or [None]
+    offered = [found.per_node for found in capacity(spec)] or [{}]
+    made = [node_policy(spec, pool, offers, drivers) for pool, offers in zip(pools, offered, strict=True)]
+    policies = tuple(PolicyInputs(name=(each.pools or [EVERYWHERE])[0], spec=plain(each)) for each in folded(made))
+    crds = owned_crds(spec, (CRD,))
+    return NodePoliciesInputs(crds=crds, policies=policies, driver=drivers.section, drivers=drivers.several)
+
+
+def node_policy(
+    spec: ClusterPolicySpec, pool: NodePool | None, offers: Mapping[str, int | None], drivers: Drivers
+) -> Spec:
+    """What the nodes of POOL are to be, which OFFERS these resources; None is all nodes with a GPU."""
+    from ...api import node_policy as policy
+    from ...api import objects
+
+    section = spec.reconciler
+    assert section is not None, "the program runs"  # noqa: S101 - narrows the type
+    rollout = upgrade_policy(spec, pool)
+    manages = bool(spec.migManager.enabled) and manager_runs(spec)
+    return policy.Spec(
+        pools=[pool.name] if pool else [],
+        minNodes=pool.count.min if pool and pool.count else 0,
+        nodeSelector=node_labels.selection(spec, pool) if pool else {},
+        workload=node_labels.serves(spec, pool),
+        labelling=reconciler.labelling(spec) == "program",
+        components=list(node_labels.components(spec, pool)),
+        labels=node_labels.labels(spec, pool),
+        migManager=manages,
+        migReboot=manages and any(each.name == "WITH_REBOOT" and each.value == "true" for each in spec.migManager.env),
+        mig=mig(spec, pool) if manages and pool else None,
+        migDefault=(spec.migManager.config.default or "") if manages else "",
+        gpu=gpu(spec, pool, offers),
+        driver=driver_policy(spec, pool, drivers),
+        upgradeAnnotation=rollout.automatic and any(each is not None for each in drivers),
+        clientNamespaces=sorted(set(section.clientNamespaces)),
+        upgrade=upgrade(section, pool, rollout),
+        fleet=fleet(spec),
+        install=policy.Install(maxParallel=section.installParallel or 50),
+        startupTaints=[
+            objects.Taint(key=taint.key, effect=taint.effect, value=taint.value or "")
+            for taint in section.startupTaints
+        ],
+        deadlines=policy.Deadlines(
+            driver=section.deadlines.driver or 5400,
+            mig=section.deadlines.mig or 1800,
+            migReboot=section.deadlines.mig or 1800,
+            verifying=section.deadlines.verifying or 900,
+        ),
+        graceSeconds=900 if section.labelGraceSeconds is None else section.labelGraceSeconds,
+    )
+
+
+def gpu(spec: ClusterPolicySpec, pool: NodePool | None, offers: Mapping[str, int | None]) -> Gpu:
+    """What is known of the GPUs of POOL. A number that isn't known is 0: some."""
+    from ...api import node_policy as policy
+
+    classes = runtime_classes.from_spec(spec) if spec.gpuCluster is None else None
+    names = dict.fromkeys((classes.name, *(CDI_CLASSES if classes.cdi else ()))) if classes else {}
+    product = product_of(pool) if pool else None
+    return policy.Gpu(
+        product=(pool.gpuProduct or "") if pool else "",
+        migCapable=product.mig_capable if product else None,
+        resources={name: count or 0 for name, count in offers.items()},
+        runtimeClasses=list(names),
+    )
+
+
+def mig(spec: ClusterPolicySpec, pool: NodePool) -> Mig | None:
+    """The MIG layout of POOL. Its content is named where the policy or the release holds it; what the manager makes of
+    the GPUs of a node (reconciler.md M26) only that node knows.
+    """
+    from ...api import node_policy as policy
+
+    cut = pool.sharing.mig
+    if cut is None:
+        return None
+    if not cut.config:
+        return policy.Mig(config=pool.name, digest=digest(elements(cut, pool.gpusPerNode)))
+    names = source(spec)
+    chosen = choice(spec, pool, names)
+    known = chosen is not None and chosen.elements is not None and not names.generated
+    content = [str(element.effect) for element in chosen.elements or ()] if chosen and known else None
+    return policy.Mig(config=cut.config, digest=digest(content) if content else "")
+
+
+def digest(content: Any) -> str:
+    """Names CONTENT, which is plain data."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def driver_policy(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Driver | None:
+    """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring their driver.
+
+    The vGPU host manager is none of them: it drives the GPUs of virtual machines.
+    """
+    from ...api import node_policy as policy
+
+    brought = bool(container_drivers(spec)) and any(found is not None for found in drivers)
+    if node_labels.serves(spec, pool) != "container" or not brought:
+        return None
+    known = {**labels_of(spec, pool), **node_labels.selection(spec, pool)} if pool else {}
+    found = [each for each in installed(spec, pool, drivers) if fits(each.pod.node_selector, known)]
+    digests = all(each is None or each.common.traits.driver_digest for each in drivers)
+    return policy.Driver(
+        daemonSets=[policy.DaemonRevision(name=each.pod.name) for each in found],
+        digestRestart=digests and not any(each.settings.precompiled for each in found),
+    )
+
+
+def installed(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Iterator[Installed]:
+    """The DaemonSets that are for POOL as far as the driver's owner goes, whatever its nodes run."""
+    if drivers.section is not None:
+        own = [each for each in drivers.section.pools if pool is not None and each.owner == pool.name]
+        shared = [Installed(pod, drivers.section.settings) for pod in drivers.section.pods]
+        yield from [Installed(each.pod, each.settings) for each in own] or shared
+    if drivers.several is not None:
+        name = owner_of(spec, pool)
+        for each in drivers.several.drivers:
+            if each.settings.type != "vgpu-host-manager" and (pool is None or each.name == name):
+                yield from (Installed(pod, each.settings) for pod in each.pods)
+
+
+def owner_of(spec: ClusterPolicySpec, pool: NodePool | None) -> str:
+    """The name of the driver of POOL among `drivers`, "" for none."""
+    if pool is None or not in_charge(spec):
+        return ""
+    index = owners(spec)[next(at for at, other in enumerate(spec.nodePools) if other is pool)]
+    return spec.drivers[index].name if index is not None else ""
+
+
+def fits(selector: Mapping[str, str], known: Mapping[str, str]) -> bool:
+    """Whether nodes with the labels KNOWN may match SELECTOR; a label that isn't known may be anything."""
+    keys = (key for key in selector if key != OWNER)
+    return all(known.get(key, selector[key]) == selector[key] for key in keys)
+
+
+def folded(made: Iterable[Spec]) -> list[Spec]:
+    """MADE with those that select the same nodes and want the same of them as one."""
+    found: list[Spec] = []
+    for each in made:
+        same = next((at for at, other in enumerate(found) if wanted(other) == wanted(each)), None)
+        if same is None:
+            found.append(each)
+        else:
+            found[same] = both(found[same], each)
+    return found
+
+
+def wanted(each: Spec) -> dict[str, Any]:
+    """What EACH wants of which nodes, less what it only expects to find there."""
+    data = plain(each)
+    return {**data, "pools": [], "minNodes": 0, "gpu": {"runtimeClasses": data["gpu"]["runtimeClasses"]}}
+
+
+def both(first: Spec, second: Spec) -> Spec:
+    """FIRST for the pools of SECOND too, which wants the same."""
+    import msgspec
+
+    one, other = first.gpu, second.gpu
+    resources = {
+        name: count if count == other.resources[name] else 0
+        for name, count in one.resources.items()
+        if name in other.resources
+    }
+    merged = msgspec.structs.replace(
+        one,
+        product=one.product if one.product == other.product else "",
+        migCapable=one.migCapable if one.migCapable == other.migCapable else None,
+        resources=resources,
+    )
+    pools, nodes = [*first.pools, *second.pools], first.minNodes + second.minNodes
+    return msgspec.structs.replace(first, pools=pools, minNodes=nodes, gpu=merged)
+
+
+def plain(value: Any) -> Any:
+    """A struct as plain data, with every default written out and without what is None."""
+    import msgspec
+
+    if isinstance(value, msgspec.Struct):
+        fields = ((each.encode_name, getattr(value, each.name)) for each in msgspec.structs.fields(value))
+        return {name: plain(item) for name, item in fields if item is not None}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,139 @@
+"""The reconciler's program: labels nodes, rolls drivers, changes MIG layouts (gpustack/reconciler).
+
+Two copies, of which one works; they need nothing of their node. Rights are exactly what the program asks for. Access
+control can't say which fields of a Node it may change: reconciler_guards.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...api import keys
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import access, grant_here, metadata, rule, service, service_monitor
+from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
+from .reconciler_alerts import alerts
+from .reconciler_guards import admission_policy, flow_schema, lease_policy
+from .reconciler_inputs import ReconcilerInputs
+
+NAME = "gpustack-reconciler"
+"""Of every object, the Lease included."""
+LABELS = {"app": NAME}
+PORT, PROBES = 8080, 8081
+"""Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
+EVENTS = "default"
+"""The namespace of Events about nodes, and the only one that it writes them to."""
+
+
+class Reconciler(Component[ReconcilerInputs]):
+    """The program's Deployment, its rights, and what watches over it."""
+
+    stage: ClassVar[Stage] = "reconciler"
+
+    def manifests(self, inputs: ReconcilerInputs) -> Iterator[Body]:
+        yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(), labels=LABELS)
+        events = [rule("events.k8s.io", "events", "create")]
+        yield from grant_here(
+            f"{NAME}-events", events, account=NAME, namespace=EVENTS, labels=LABELS, home=inputs.namespace
+        )
+        yield deployment(inputs)
+        yield disruption_budget(inputs)
+        yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
+        if inputs.flow_schema:
+            yield flow_schema(NAME, inputs.namespace)
+        yield from admission_policy(NAME, inputs)
+        yield from lease_policy(NAME, inputs)
+        if inputs.monitoring:
+            yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app")
+            yield alerts(NAME, inputs)
+
+
+def rights() -> list[Body]:
+    """What it does everywhere: pods of any namespace may use a GPU."""
+    return [
+        rule("", "nodes", "get list watch patch"),
+        rule("", "pods", "get list watch"),
+        rule("", "pods/eviction", "create"),
+        rule("gpustack.dev", "nodepolicies", "get list watch"),
+        rule("gpustack.dev", "nodepolicies/status", "patch update"),
+        rule("resource.k8s.io", "resourceclaims", "get list"),
+    ]
+
+
+def rights_here() -> list[Body]:
+    """What it does in the stack's namespace: restart drivers and MIG managers, see who rolls out what, hold its Lease.
+
+    That a Deployment of the operator still runs here is a reason to do nothing.
+    """
+    return [
+        rule("", "pods", "delete"),
+        rule("apps", "daemonsets controllerrevisions", "get list watch"),
+        rule("apps", "deployments", "list watch"),
+        rule("coordination.k8s.io", "leases", "create"),
+        rule("coordination.k8s.io", "leases", "get list patch update", names=[NAME]),
+    ]
+
+
+def deployment(inputs: ReconcilerInputs) -> Body:
+    """The program, on nodes without GPUs first, its copies on different nodes; drains that it makes itself spare it."""
+    main = Container(
+        "reconciler",
+        inputs.image,
+        inputs.pull_policy,
+        command=["python", "-m", "gpustack.reconciler"],
+        args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)],
+        env=Env().field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace"),
+        security=RESTRICTED,
+        resources=inputs.resources,
+        ports=[
+            {"name": "metrics", "containerPort": PORT, "protocol": "TCP"},
+            {"name": "probes", "containerPort": PROBES, "protocol": "TCP"},
+        ],
+        liveness=http_probe(PROBES, "/healthz", initialDelaySeconds=10, periodSeconds=20, failureThreshold=3),
+        readiness=http_probe(PROBES, "/readyz", periodSeconds=10),
+    )
+    pod = Pod(NAME, inputs.node_selector, [main], affinity=affinity(), pull_secrets=inputs.pull_secrets)
+    spec = pod.body() | sparse(
+        priorityClassName=inputs.priority_class,
+        tolerations=[dict(toleration) for toleration in inputs.tolerations],
+        enableServiceLinks=False,
+    )
+    template = {"metadata": metadata("", labels={**LABELS, keys.DRAIN_SKIP: "true"}), "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
+        "spec": {
+            "replicas": inputs.replicas,
+            "selector": {"matchLabels": LABELS},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}},
+            "template": template,
+        },
+    }
+
+
+def affinity() -> Body:
+    """Where the copies run if there is a choice."""
+    other = {"labelSelector": {"matchLabels": LABELS}, "topologyKey": "kubernetes.io/hostname"}
+    without_gpu = {"matchExpressions": [{"key": keys.PRESENT, "operator": "DoesNotExist"}]}
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "nodeAffinity": {preferred: [{"weight": 50, "preference": without_gpu}]},
+        "podAntiAffinity": {preferred: [{"weight": 100, "podAffinityTerm": other}]},
+    }
+
+
+def disruption_budget(inputs: ReconcilerInputs) -> Body:
+    """One copy may go at a time; one that doesn't work may always go."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": LABELS},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }

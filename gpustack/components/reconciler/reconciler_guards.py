@@ -1,0 +1,116 @@
+"""What the API server knows of the reconciler's program: that its Lease comes first, and what of a Node is its.
+
+Whoever may patch a Node may patch all of it. The admission policy holds the program to what it is for (reconciler.md
+A19), so that a stolen token moves no node out of its pool, adds no taint, and touches no node without a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...api import keys
+from ...model import Body
+from ..parts import admission
+from ..parts.admission import named
+from ..parts.kube import metadata
+from .reconciler_inputs import ReconcilerInputs
+
+LABELS = (
+    keys.PRESENT,
+    keys.WORKLOAD,
+    keys.MIG_CONFIG,
+    keys.MIG_STATE,
+    keys.PLUGIN_CONFIG,
+    keys.VGPU_CONFIG,
+    keys.DRIVER_OWNER,
+    keys.UPGRADE_STATE,
+)
+"""Labels outside our own domain that it may change, with those that begin with `keys.DEPLOY`."""
+ANNOTATIONS = (keys.UPGRADES_ENABLED, *keys.UPSTREAM_ANNOTATIONS, keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)
+"""Annotations outside our own domain that it may change."""
+
+
+def flow_schema(name: str, namespace: str) -> Body:
+    """Requests for its Lease are served with those of other leaders, and not behind everybody's: a leader that can't
+    renew in time stops (reconciler.md A18).
+    """
+    account = {"kind": "ServiceAccount", "serviceAccount": {"name": name, "namespace": namespace}}
+    leases = {
+        "apiGroups": ["coordination.k8s.io"],
+        "namespaces": [namespace],
+        "resources": ["leases"],
+        "verbs": ["create", "get", "patch", "update"],
+    }
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": metadata(f"{name}-lease", labels={"app": name}),
+        "spec": {
+            "distinguisherMethod": {"type": "ByUser"},
+            "matchingPrecedence": 500,
+            "priorityLevelConfiguration": {"name": "leader-election"},
+            "rules": [{"subjects": [account], "resourceRules": [leases]}],
+        },
+    }
+
+
+def admission_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
+    """The policy over what the program changes on Nodes, and its binding."""
+    if inputs.guard == "Off":
+        return
+    account = admission.user(inputs.namespace, name)
+    yield from admission.policy(
+        f"{name}-nodes",
+        inputs.guard,
+        rules=[admission.over("", "nodes", "UPDATE")],
+        condition={"name": "reconciler", "expression": f"request.userInfo.username == '{account}'"},
+        variables=admission.node_changes(),
+        validations=validations(inputs.startup_taints),
+        labels={"app": name},
+    )
+
+
+def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
+    """The policy that it makes its own Lease only: a right to create can't be limited to a name. By the name of
+    another's it would be leader in its place.
+    """
+    if inputs.guard == "Off":
+        return
+    yield from admission.policy(
+        f"{name}-lease",
+        inputs.guard,
+        rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
+        condition=admission.callers(inputs.namespace, [name]),
+        variables=[],
+        validations=[
+            {
+                "expression": f"object.metadata.?name.orValue('') == '{name}'",
+                "message": "the reconciler makes its own Lease only",
+            }
+        ],
+        labels={"app": name},
+    )
+
+
+def validations(startup_taints: Iterable[tuple[str, str]]) -> Iterator[Body]:
+    """What must hold of a change, each with the words that a refusal has."""
+    gpu = [f"'{keys.PRESENT}' in variables.labelsBefore"]
+    gpu += [f"'{key}' in variables.annotationsBefore" for key in (keys.MEMORY, keys.OPERATION)]
+    gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
+    yield {"expression": " || ".join(gpu), "message": "the reconciler changes nodes with a GPU only"}
+    for field, own in (
+        ("labels", named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY))),
+        ("annotations", named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",))),
+    ):
+        yield {
+            "expression": admission.only(field, own),
+            "message": f"the reconciler changes its own {field} of a node only",
+        }
+    yield {
+        "expression": admission.same_node(),
+        "message": "the reconciler changes nothing of a node's spec but whether it is schedulable, and startup taints",
+    }
+    yield {
+        "expression": admission.taints(startup_taints),
+        "message": "the reconciler adds no taint, and removes those of spec.reconciler.startupTaints only",
+    }

@@ -1,0 +1,1 @@
+"""GPUs for virtual machines and Kata containers."""

@@ -1,0 +1,77 @@
+"""The cc-manager: turns confidential computing of a node's GPUs on and off, as its label nvidia.com/cc.mode says
+(operator.md 7.17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA
+from ..parts.daemonset import daemonset
+from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod
+from ..parts.scc import scc
+from .cc_manager_inputs import CcManagerInputs
+from .vfio_manager import RESOURCES
+
+NAME = "nvidia-cc-manager"
+READY_FILE = "/run/nvidia/validations/.cc-manager-ctr-ready"
+CAPABLE_DEVICES = "0x2322,0x2331"
+"""PCI ids of GPUs that can, as far as releases before v26.3 know; newer ones ask the GPU."""
+
+
+class CcManager(Component[CcManagerInputs]):
+    """The manager's DaemonSet and its rights.
+
+    It watches and labels its node, and waits until the pods that hold the node's GPUs are gone.
+    """
+
+    def manifests(self, inputs: CcManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        role = [*([PRIVILEGED_SCC] if common.openshift else []), rule("", "pods", "get list watch")]
+        yield from access(NAME, common.namespace, role=role, cluster=[rule("", "nodes", "get list patch watch")])
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="cc-manager")
+
+
+def pod(inputs: CcManagerInputs) -> Pod:
+    """The manager, which waits for nothing: a GPU changes its mode before anything uses it."""
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        args=inputs.args,
+        env=environment(inputs),
+        security=PRIVILEGED_S0,
+        resources=inputs.resources or RESOURCES,
+        pre_stop=["/bin/rm", "-f", READY_FILE],
+    )
+    main.mount(HOST_SYS, "/sys").mount(RUN_NVIDIA, "/run/nvidia")
+    selector = {}
+    if not inputs.common.traits.cc_manager_for_kata:
+        main.command = ["k8s-cc-manager"]
+        main.pre_stop = ["/bin/sh", "-c", f"rm -f {READY_FILE}"]
+        selector = {"nvidia.com/cc.capable": "true"}
+    return Pod(
+        NAME,
+        selector,
+        [main],
+        declared=[HOST_SYS, RUN_NVIDIA],
+        host_network=inputs.host_network,
+        pull_secrets=inputs.pull_secrets,
+        grace_period=30,
+    )
+
+
+def environment(inputs: CcManagerInputs) -> Env:
+    """The manager's settings; the policy's `ccManager.env` wins over all of them."""
+    env = Env().field("NODE_NAME", "spec.nodeName")
+    if not inputs.common.traits.cc_manager_for_kata:
+        env.set("CC_CAPABLE_DEVICE_IDS", CAPABLE_DEVICES)
+    env.set("NVIDIA_VISIBLE_DEVICES", "void")
+    if inputs.mode:
+        env.set("DEFAULT_CC_MODE", inputs.mode)
+    return env.policy(inputs.env)

@@ -1,0 +1,27 @@
+"""Inputs of the manager of confidential computing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...catalog.releases import release
+from ...cluster.workloads import kata, sandbox
+from ..parts.common_inputs import OperandInputs, operand
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class CcManagerInputs(OperandInputs):
+    """`mode` is that of GPUs on nodes whose label nvidia.com/cc.mode says none: on, off, devtools or "" (not set)."""
+
+    mode: str = ""
+
+
+def from_spec(spec: ClusterPolicySpec) -> CcManagerInputs | None:
+    """None where no node serves Kata containers; releases before v26.3 run it for all virtual machines."""
+    section = spec.ccManager
+    for_all = not release(spec.release).traits.cc_manager_for_kata
+    if not sandbox(spec) or not section.enabled or not (for_all or kata(spec)):
+        return None
+    return CcManagerInputs(**operand(spec, section, "ccManager"), mode=section.defaultMode or "")

@@ -1,0 +1,37 @@
+"""The device plugin for Kata containers: offers GPUs that are bound to vfio-pci (operator.md 7.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.scc import scc
+from .kata_device_plugin_inputs import KataDevicePluginInputs
+from .sandbox_device_plugin import plugin, plugin_daemonset, wait
+
+NAME = "nvidia-kata-sandbox-device-plugin"
+
+
+class KataDevicePlugin(Component[KataDevicePluginInputs]):
+    """The plugin's DaemonSet and its rights: it can run GPU feature discovery in a pod, under its own account."""
+
+    def manifests(self, inputs: KataDevicePluginInputs) -> Iterator[Body]:
+        common = inputs.common
+        versions = [rule("config.openshift.io", "clusterversions", "get list")] if common.openshift else []
+        yield from access(
+            NAME,
+            common.namespace,
+            role=[
+                *([PRIVILEGED_SCC] if common.openshift else []),
+                rule("", "pods", "create get list watch delete"),
+                rule("nfd.k8s-sigs.io", "nodefeatures", "create get list watch update"),
+            ],
+            cluster=[*versions, rule("", "nodes pods", "get")],
+        )
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        main = plugin(inputs, NAME)
+        main.env.field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName")
+        yield plugin_daemonset(inputs, NAME, main, [wait(common, "vm-passthrough", "vfio-pci")])

@@ -1,0 +1,23 @@
+"""Inputs of the device plugin for Kata containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...cluster.workloads import kata, sandbox
+from ..parts.common_inputs import OperandInputs, operand
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class KataDevicePluginInputs(OperandInputs):
+    """Nothing but the shared fields."""
+
+
+def from_spec(spec: ClusterPolicySpec) -> KataDevicePluginInputs | None:
+    """None where no node serves Kata containers."""
+    section = spec.kataSandboxDevicePlugin
+    if not sandbox(spec) or not section.enabled or not kata(spec):
+        return None
+    return KataDevicePluginInputs(**operand(spec, section, "kataSandboxDevicePlugin"))

@@ -1,0 +1,60 @@
+"""Inputs of the Kata manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...catalog.releases import release
+from ...cluster.workloads import sandbox
+from ..parts.common_inputs import Inputs, OperandInputs, operand, served
+from ..plugin.configs_inputs import config_text
+
+if TYPE_CHECKING:
+    from ...policy.language.sandbox import KataManagerConfig
+    from ...policy.language.spec import ClusterPolicySpec
+
+DEFAULT_ARTIFACTS = "/opt/nvidia-gpu-operator/artifacts/runtimeclasses"
+
+
+class KataRuntimeClass(Inputs):
+    """A RuntimeClass and the labels of the nodes that it may run on, beside those of the manager's nodes."""
+
+    name: str
+    node_selector: dict[str, str] = {}
+
+
+class KataManagerInputs(OperandInputs):
+    """`config` is the manager's configuration file, `artifacts` the node's folder for guest kernels and images."""
+
+    config: str
+    artifacts: str = DEFAULT_ARTIFACTS
+    classes: tuple[KataRuntimeClass, ...] = ()
+
+
+def from_spec(spec: ClusterPolicySpec) -> KataManagerInputs | None:
+    """None where no node serves virtual machines, and in releases that never deploy it (operator-releases.md 6.13)."""
+    section = spec.kataManager
+    if not sandbox(spec) or not section.enabled or release(spec.release).traits.no_kata_manager:
+        return None
+    classes = section.config.runtimeClasses
+    return KataManagerInputs(
+        **operand(spec, section, "kataManager"),
+        config=config_text(configuration(spec, section.config)),
+        artifacts=section.config.artifactsDir or DEFAULT_ARTIFACTS,
+        classes=tuple(KataRuntimeClass(name=each.name, node_selector=dict(each.nodeSelector)) for each in classes),
+    )
+
+
+def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[str, Any]:
+    """The manager's configuration: the policy's SECTION as it is, with its default and without what is empty; images
+    by their mirrors.
+    """
+    classes = [each.model_dump(exclude_none=True) for each in section.runtimeClasses]
+    for each in classes:
+        if not each["nodeSelector"]:
+            del each["nodeSelector"]
+        if "artifacts" in each:
+            each["artifacts"] = {key: value for key, value in each["artifacts"].items() if value}
+            each["artifacts"]["url"] = served(spec, each["artifacts"]["url"])
+    found = {"artifactsDir": section.artifactsDir or DEFAULT_ARTIFACTS}
+    return {**found, "runtimeClasses": classes} if classes else found

@@ -1,0 +1,195 @@
+"""Inputs of KubeVirt's configuration: the devices that it permits, made from the node pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from ...catalog import gpus, kubevirt, vgpu
+from ...cluster.workloads import kata, offered_to_kubevirt, serving, vgpu_set, vgpu_sets
+from ...model import Finding, FindingsError
+from ..parts.common_inputs import Inputs, on_openshift
+
+if TYPE_CHECKING:
+    from ...policy.language.kubevirt import KubeVirt, PermittedDevice
+    from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
+
+Target = Literal["kubevirt", "hyperconverged"]
+
+
+class Device(Inputs):
+    """A device, by PCI id or by the name of its vGPU type, and the resource under which virtual machines get it.
+
+    `external`: not KubeVirt's own device plugin offers the resource, but ours or somebody else's.
+    """
+
+    selector: str
+    resource: str
+    external: bool
+
+
+class KubeVirtInputs(Inputs):
+    """`gates` are all feature gates of KubeVirt, None where they are not ours to say. `keep_mediated`: KubeVirt must
+    leave mediated devices alone, because the vGPU device manager makes them.
+    """
+
+    target: Target
+    name: str
+    namespace: str
+    pci: tuple[Device, ...] = ()
+    mediated: tuple[Device, ...] = ()
+    gates: tuple[str, ...] | None = None
+    keep_mediated: bool = False
+
+
+def from_spec(spec: ClusterPolicySpec) -> KubeVirtInputs | None:
+    """None where KubeVirt's configuration is left alone.
+
+    Raises FindingsError where a pool doesn't say which GPUs or vGPU types it has, and where nothing would be permitted.
+    """
+    section = spec.kubevirt
+    if section is None:
+        return None
+    external, findings = offered_to_kubevirt(spec), list[Finding]()
+    pci = permitted(pci_of_pools(spec, findings), external, ((each.selector, each) for each in section.pciDevices))
+    mediated = permitted(
+        mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
+    )
+    if section.featureGates is not None and target(spec) == "hyperconverged":
+        findings.append(GATES)
+    if not pci and not mediated and not findings:
+        findings.append(nothing(spec))
+    if findings:
+        raise FindingsError(*findings)
+    name, namespace = place(spec)
+    return KubeVirtInputs(
+        target=target(spec),
+        name=section.name or name,
+        namespace=section.namespace or namespace,
+        pci=pci,
+        mediated=mediated,
+        gates=None if section.featureGates is None else tuple(section.featureGates),
+        keep_mediated=bool(mediated and spec.vgpuDeviceManager.enabled),
+    )
+
+
+def target(spec: ClusterPolicySpec) -> Target:
+    """The object that holds KubeVirt's configuration: on OpenShift the HyperConverged operator's, which writes it."""
+    chosen = spec.kubevirt.target if spec.kubevirt else None
+    return chosen or ("hyperconverged" if on_openshift(spec) else "kubevirt")
+
+
+def place(spec: ClusterPolicySpec) -> tuple[str, str]:
+    """Name and namespace that the object has by default."""
+    if target(spec) == "kubevirt":
+        return "kubevirt", "kubevirt"
+    return "kubevirt-hyperconverged", "openshift-cnv" if on_openshift(spec) else "kubevirt-hyperconverged"
+
+
+def permitted(
+    ours: Iterable[tuple[str, str]], external: bool, extra: Iterable[tuple[str, PermittedDevice]]
+) -> tuple[Device, ...]:
+    """The devices of pools, as pairs of selector and resource, and EXTRA ones, which win; in order of selectors, so
+    that the order of pools doesn't show.
+    """
+    found = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
+    for selector, device in extra:
+        found[selector] = Device(
+            selector=selector, resource=device.resourceName, external=bool(device.externalResourceProvider)
+        )
+    return tuple(found[selector] for selector in sorted(found))
+
+
+def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -> Iterator[tuple[int, NodePool]]:
+    """The pools whose GPUs virtual machines of KubeVirt get, by position."""
+    if not kata(spec):
+        yield from ((index, spec.nodePools[index]) for index in serving(spec, what))
+
+
+def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
+    """(PCI id, resource) of the GPUs that pools pass through."""
+    section, found = policy(spec), list[tuple[str, str]]()
+    for index, pool in pools(spec, "vm-passthrough"):
+        product = product_of(pool)
+        if product is not None:
+            found += [(kubevirt.pci_selector(device), kubevirt.pci_resource(device)) for device in product.pci_ids]
+        elif not section.pciDevices:
+            findings.append(unknown_gpu(index, pool))
+    return found
+
+
+def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
+    """(name, resource) of the vGPU types that pools have."""
+    section, found = policy(spec), list[tuple[str, str]]()
+    for index, pool in pools(spec, "vm-vgpu"):
+        elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
+        types = vgpu.types(elements, product_of(pool))
+        if not types and not section.mediatedDevices:
+            findings.append(unknown_types(index, pool))
+        for vgpu_type in types:
+            name = kubevirt.vgpu_name(vgpu_type, product_of(pool), section.vgpuNames)
+            found.append((name, kubevirt.vgpu_resource(name)))
+    return found
+
+
+def policy(spec: ClusterPolicySpec) -> KubeVirt:
+    """The section of SPEC, which is there."""
+    assert spec.kubevirt is not None, "asked for by from_spec alone"  # noqa: S101 - narrows the type
+    return spec.kubevirt
+
+
+def product_of(pool: NodePool) -> gpus.Product | None:
+    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
+    return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None
+
+
+def unknown_gpu(index: int, pool: NodePool) -> Finding:
+    """The finding that nothing tells the PCI id of the GPUs of pool INDEX."""
+    given = f"the GPU {pool.gpuProduct} of node pool {pool.name} is not known" if pool.gpuProduct else ""
+    return Finding(
+        "GPU080",
+        "error",
+        given or f"node pool {pool.name} has no gpuProduct, so KubeVirt can't permit its GPUs",
+        path=f"spec.nodePools[{index}].gpuProduct",
+        why="KubeVirt permits a GPU by its PCI id, which the product tells",
+        remedy=f"set spec.nodePools[{index}].gpuProduct, or list the GPU under spec.kubevirt.pciDevices",
+    )
+
+
+def unknown_types(index: int, pool: NodePool) -> Finding:
+    """The finding that nothing tells the vGPU types of pool INDEX."""
+    return Finding(
+        "GPU081",
+        "error",
+        f"nothing says which vGPU types node pool {pool.name} has, so KubeVirt can't permit them",
+        path=f"spec.nodePools[{index}].vgpu.config",
+        why="KubeVirt permits a vGPU by the name of its type",
+        remedy=f"set spec.nodePools[{index}].vgpu.config to a set of the vGPU device manager's configuration, such as "
+        f"A10-24Q, or its gpuProduct where the default set is meant, or list the types under "
+        "spec.kubevirt.mediatedDevices",
+    )
+
+
+def nothing(spec: ClusterPolicySpec) -> Finding:
+    """The finding that no device would be permitted."""
+    why = "Kata containers get their GPUs without KubeVirt" if kata(spec) else "no node pool serves virtual machines"
+    return Finding(
+        "GPU082",
+        "error",
+        "there is no GPU that KubeVirt could permit",
+        path="spec.kubevirt",
+        why=why,
+        remedy="set sandboxWorkloads.enabled, and nodePools[].workload to vm-passthrough or vm-vgpu, or leave out "
+        "spec.kubevirt",
+    )
+
+
+GATES = Finding(
+    "GPU083",
+    "error",
+    "the HyperConverged operator sets KubeVirt's feature gates itself",
+    path="spec.kubevirt.featureGates",
+    why="it writes the whole KubeVirt object; HostDevices is always among its gates",
+    remedy="leave out spec.kubevirt.featureGates, or set spec.kubevirt.target: kubevirt",
+)

@@ -1,0 +1,100 @@
+"""The device plugins for virtual machines: what they have in common, and that for KubeVirt (operator.md 7.15).
+
+They offer each kind of GPU that is bound to vfio-pci, and each vGPU type, to the kubelet under a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cluster.workloads import Workload
+from ...model import Body
+from ..component import Component
+from ..parts.common_inputs import Common, OperandInputs
+from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset
+from ..parts.kube import PRIVILEGED_SCC, access
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.scc import scc
+from ..parts.validation import READY, validator
+from ..plugin.device_plugin import KUBELET_SOCKETS
+from .sandbox_device_plugin_inputs import SandboxDevicePluginInputs
+
+NAME = "nvidia-sandbox-device-plugin"
+
+
+class SandboxDevicePlugin(Component[SandboxDevicePluginInputs]):
+    """The plugin's DaemonSet and its identity: it talks to the kubelet alone, so it needs no rights in the cluster."""
+
+    def manifests(self, inputs: SandboxDevicePluginInputs) -> Iterator[Body]:
+        common = inputs.common
+        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], token=False)
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        main = plugin(inputs, NAME, VFIO)
+        if not common.traits.sandbox_plugin_writes_cdi:
+            main.command = ["nvidia-kubevirt-gpu-device-plugin"]
+        waits = [wait(common, "vm-passthrough", "vfio-pci"), wait(common, "vm-vgpu", "vgpu-devices")]
+        yield plugin_daemonset(inputs, NAME, main, waits, VFIO)
+
+
+VFIO = Volume.host("vfio", "/dev/vfio")
+
+
+def plugin(inputs: OperandInputs, name: str, *devices: Volume) -> Container:
+    """The container of the plugin NAME. It finds the devices in the node's /sys, which every container sees, and
+    hands out those of DEVICES, folders that are where they are on the node.
+    """
+    env = Env()
+    main = Container(
+        f"{name}-ctr",
+        inputs.image,
+        inputs.pull_policy,
+        args=inputs.args,
+        env=env.policy(inputs.env),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+    )
+    main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
+    for volume in devices:
+        main.mount(volume, volume.path)
+    if inputs.common.traits.sandbox_plugin_writes_cdi:
+        env.field("NODE_NAME", "spec.nodeName").field("POD_NAMESPACE", "metadata.namespace")
+        main.mount(CDI_ROOT, "/var/run/cdi")
+    return main
+
+
+def plugin_daemonset(
+    inputs: OperandInputs, name: str, main: Container, waits: list[Container], *devices: Volume
+) -> Body:
+    """The DaemonSet of the plugin NAME, which runs MAIN after WAITS; DEVICES as in `plugin`."""
+    common = inputs.common
+    cdi = [CDI_ROOT] if common.traits.sandbox_plugin_writes_cdi else []
+    pod = Pod(
+        name,
+        {},
+        [main],
+        init=waits,
+        declared=[KUBELET_SOCKETS, VALIDATIONS, *devices, *cdi],
+        host_network=inputs.host_network,
+        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+    deploy = name.removeprefix("nvidia-")
+    return daemonset(common, f"{name}-daemonset", pod, deploy=deploy, annotations={"openshift.io/scc": name})
+
+
+def wait(common: Common, workload: Workload, component: str) -> Container:
+    """`<COMPONENT>-validation`: a shell that polls for the file by which the sandbox validator says that COMPONENT is
+    ready, on nodes that serve WORKLOAD.
+    """
+    kind, ready = f"{READY}/workload-type", f"{READY}/{component}-ready"
+    container = validator(common, f"{component}-validation", Env({"NVIDIA_VISIBLE_DEVICES": "void"}))
+    container.args = [
+        "\n".join(
+            (
+                f"until [ -f {kind} ]; do echo waiting for the sandbox validator; sleep 5; done",
+                f'if [ "$(cat {kind})" != {workload} ]; then exit 0; fi',
+                f"until [ -f {ready} ]; do echo waiting for {component}; sleep 5; done",
+            )
+        )
+    ]
+    return container.mount(VALIDATIONS, READY, propagation="HostToContainer")

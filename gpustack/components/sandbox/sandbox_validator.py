@@ -1,0 +1,80 @@
+"""The sandbox validator: proves that a node is fit for virtual machines (operator.md 7.13, 14).
+
+Its init containers run on every such node; what does not fit the node's workload passes at once. They write the files
+that the device plugins and the vGPU device manager wait for. None of them asks who owns the vGPU manager's DaemonSet
+(the trap of the driver's check, validation.py): they look for its files and devices on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..parts.common_inputs import DEFAULT_DRIVER_DIR
+from ..parts.daemonset import VALIDATIONS, daemonset, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, Volume
+from ..parts.scc import scc
+from ..parts.validation import DRIVER_CHECK, READY, validator, verdict
+from ..validator.validator import PART_OF
+from .sandbox_validator_inputs import SandboxValidatorInputs
+
+NAME = "nvidia-sandbox-validator"
+
+
+class SandboxValidator(Component[SandboxValidatorInputs]):
+    """The validator's DaemonSet and its rights: it reads the workload from its node's label."""
+
+    def manifests(self, inputs: SandboxValidatorInputs) -> Iterator[Body]:
+        common = inputs.common
+        role = [PRIVILEGED_SCC] if common.openshift else []
+        yield from access(NAME, common.namespace, role=role, cluster=[rule("", "nodes", "get")])
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        yield daemonset(
+            common,
+            NAME,
+            pod(inputs),
+            deploy="sandbox-validator",
+            labels=PART_OF,
+            pod_labels=PART_OF,
+            selector=PART_OF,
+        )
+
+
+def pod(inputs: SandboxValidatorInputs) -> Pod:
+    """The checks, and the word that they passed. Whatever lies in the folder of results goes with the pod."""
+    found = verdict(inputs, NAME, "this node is fit for virtual machines", checks(inputs), leaves="*")
+    found.declared = [VALIDATIONS, DRIVER, host_root(inputs.common)]
+    return found
+
+
+# Not hostPaths.driverInstallDir: the vGPU manager installs nowhere else.
+DRIVER = Volume.host("driver-install-path", DEFAULT_DRIVER_DIR)
+
+
+def checks(inputs: SandboxValidatorInputs) -> Iterator[Container]:
+    """The checks. The first is there wherever `ccManager` is on, also where no such manager runs (operator.md 1.3)."""
+    root = host_root(inputs.common)
+    if inputs.cc_manager:
+        env = Env({"WITH_WAIT": "true", "COMPONENT": "cc-manager"}).field("NODE_NAME", "spec.nodeName")
+        check = validator(inputs.common, "cc-manager-validation", env, security=DRIVER_CHECK)
+        yield check.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    vfio = workload_check(inputs, "vfio-pci", inputs.vfio_env)
+    vfio.mount(root, "/host", read_only=True, propagation="HostToContainer")
+    yield vfio.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    manager = workload_check(inputs, "vgpu-manager", inputs.vgpu_manager_env)
+    manager.mount(root, "/host", read_only=True, propagation="HostToContainer")
+    manager.mount(DRIVER, DEFAULT_DRIVER_DIR, propagation="HostToContainer")
+    yield manager.mount(VALIDATIONS, READY, propagation="Bidirectional")
+    devices = workload_check(inputs, "vgpu-devices", inputs.vgpu_devices_env)
+    devices.security = PRIVILEGED_ROOT
+    yield devices.mount(VALIDATIONS, READY, propagation="Bidirectional")
+
+
+def workload_check(inputs: SandboxValidatorInputs, component: str, policy_env: Pairs) -> Container:
+    """A check that depends on what the node serves."""
+    env = Env({"WITH_WAIT": "true", "COMPONENT": component}).field("NODE_NAME", "spec.nodeName")
+    env.appended().set("DEFAULT_GPU_WORKLOAD_CONFIG", inputs.workload).policy(policy_env)
+    return validator(inputs.common, f"{component}-validation", env, security=DRIVER_CHECK)

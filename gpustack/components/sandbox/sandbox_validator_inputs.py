@@ -1,0 +1,37 @@
+"""Inputs of the sandbox validator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...cluster.workloads import Workload, default_workload, sandbox
+from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class SandboxValidatorInputs(OperandInputs):
+    """`workload` is what nodes without a label serve; `cc_manager` says whether the mode of GPUs for confidential
+    computing is checked."""
+
+    workload: Workload = "container"
+    cc_manager: bool = False
+    vfio_env: Pairs = ()
+    vgpu_manager_env: Pairs = ()
+    vgpu_devices_env: Pairs = ()
+
+
+def from_spec(spec: ClusterPolicySpec) -> SandboxValidatorInputs | None:
+    """None where no node serves virtual machines."""
+    if not sandbox(spec):
+        return None
+    section = spec.validator
+    return SandboxValidatorInputs(
+        **operand(spec, section, "validator"),
+        workload=default_workload(spec),
+        cc_manager=bool(spec.ccManager.enabled),
+        vfio_env=pairs(section.vfioPCI.env),
+        vgpu_manager_env=pairs(section.vgpuManager.env),
+        vgpu_devices_env=pairs(section.vgpuDevices.env),
+    )

@@ -1,0 +1,80 @@
+"""The vfio-manager: takes all GPUs of a node from their driver and binds them to vfio-pci, for passthrough
+(operator.md 7.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Body
+from ..component import Component
+from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
+from ..parts.daemonset import daemonset, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, config_map
+from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
+from ..parts.scc import scc
+from ..scripts import script
+from .vfio_manager_inputs import VfioManagerInputs
+
+NAME = "nvidia-vfio-manager"
+SLEEP = "while true; do sleep 86400; done"
+SCRIPT = "/bin/vfio-manage.sh"
+RESOURCES = {"limits": {"memory": "200Mi"}, "requests": {"cpu": "100m", "memory": "200Mi"}}
+
+
+class VfioManager(Component[VfioManagerInputs]):
+    """The vfio-manager's DaemonSet and its rights, which are those of the container that clears the node first."""
+
+    stage = "driver"
+
+    def manifests(self, inputs: VfioManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        role = [PRIVILEGED_SCC] if common.openshift else []
+        yield from access(NAME, common.namespace, role=role, cluster=rights(common, inputs.manager))
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        if not common.traits.vfio_manager_program:
+            yield config_map(NAME, common.namespace, {"vfio-manage.sh": script("vfio-manage")}, labels={"app": NAME})
+        yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="vfio-manager")
+
+
+def pod(inputs: VfioManagerInputs) -> Pod:
+    """The manager binds once and then waits to be ended, when it gives the GPUs back."""
+    common = inputs.common
+    program = "vfio-manage" if common.traits.vfio_manager_program else SCRIPT
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        command=["/bin/sh", "-c"],
+        args=inputs.args or [f"{program} bind --all && {SLEEP}"],
+        env=Env().policy(inputs.env),
+        security=PRIVILEGED_S0,
+        resources=inputs.resources or RESOURCES,
+        pre_stop=["/bin/sh", "-c", f"{program} unbind --all"],
+    )
+    declared = [HOST_SYS, RUN_NVIDIA, host_root(common)]
+    if common.traits.vfio_manager_program:
+        # The program looks for kernel modules in the image's /lib/modules, and for drivers below HOST_ROOT.
+        main.env.set("HOST_ROOT", "/host")
+        modules = Volume.host("host-lib-modules", "/lib/modules", "Directory")
+        main.mount(HOST_SYS, "/sys").mount(modules, "/lib/modules", read_only=True)
+        declared.insert(1, modules)
+        if not common.traits.vfio_manager_unbinds:
+            # One word with blanks, which no program is called: nothing is unbound, as with that release's operator.
+            main.pre_stop = [f"{program} unbind --all"]
+    else:
+        source = Volume.config_map(NAME, NAME, mode=0o700)
+        main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh").mount(HOST_SYS, "/sys")
+        declared.insert(0, source)
+    main.mount(host_root(common), "/host")
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[clear_node(common, inputs.manager, inputs.resources)],
+        declared=declared,
+        host_network=inputs.host_network,
+        pull_secrets=unique(inputs.pull_secrets),
+        grace_period=30,
+    )

@@ -1,0 +1,30 @@
+"""Inputs of the vfio-manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...cluster.workloads import sandbox
+from ..driver.driver_manager_inputs import driver_manager
+from ..driver.driver_settings_inputs import Manager
+from ..parts.common_inputs import OperandInputs, operand
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class VfioManagerInputs(OperandInputs):
+    """`manager` clears the node first."""
+
+    manager: Manager
+
+
+def from_spec(spec: ClusterPolicySpec) -> VfioManagerInputs | None:
+    """None where no node serves virtual machines, and where the nodes bind their GPUs themselves."""
+    section = spec.vfioManager
+    if not sandbox(spec) or not section.enabled:
+        return None
+    shared = operand(spec, section, "vfioManager")
+    secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
+    manager = driver_manager(spec, section.driverManager, "vfioManager.driverManager")
+    return VfioManagerInputs(**{**shared, "pull_secrets": secrets}, manager=manager)

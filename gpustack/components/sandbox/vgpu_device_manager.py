@@ -1,0 +1,88 @@
+"""The vGPU device manager: makes the vGPU devices of a node that its label nvidia.com/vgpu.config names
+(operator.md 7.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog import texts
+from ...cluster.workloads import DEFAULT_VGPU_CONFIG
+from ...model import Body
+from ..component import Component
+from ..driver.driver_manager import HOST_SYS
+from ..parts.common_inputs import Common
+from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_root
+from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.scc import scc
+from ..parts.validation import READY, validator
+from .vgpu_device_manager_inputs import VgpuDeviceManagerInputs
+
+NAME = "nvidia-vgpu-device-manager"
+CONFIG_DIR = "/vgpu-config"
+
+
+class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
+    """The manager's DaemonSet, the default sets of devices unless the policy replaces them, and its rights.
+
+    It watches and labels its node, and waits until the pods that hold devices there are gone.
+    """
+
+    def manifests(self, inputs: VgpuDeviceManagerInputs) -> Iterator[Body]:
+        common = inputs.common
+        cluster = [rule("", "nodes", "get list watch update")]
+        role = [*([PRIVILEGED_SCC] if common.openshift else []), rule("", "pods", "list")]
+        yield from access(NAME, common.namespace, role=role, cluster=cluster)
+        if common.openshift:
+            yield scc(NAME, common.namespace)
+        if inputs.release:
+            data = {"config.yaml": texts.vgpu_devices_config(inputs.release)}
+            yield config_map(DEFAULT_VGPU_CONFIG, common.namespace, data)
+        scc_of = {"openshift.io/scc": NAME}
+        yield daemonset(common, NAME, pod(inputs), deploy="vgpu-device-manager", annotations=scc_of)
+
+
+def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
+    """The manager, once the vGPU manager works."""
+    common = inputs.common
+    main = Container(
+        NAME,
+        inputs.image,
+        inputs.pull_policy,
+        args=inputs.args,
+        env=environment(inputs),
+        security=PRIVILEGED,
+        resources=inputs.resources,
+    )
+    config = Volume.config_map("vgpu-config", inputs.config or DEFAULT_VGPU_CONFIG)
+    main.mount(config, CONFIG_DIR).mount(HOST_SYS, "/sys")
+    main.mount(host_root(common), "/host", propagation="HostToContainer")
+    main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
+    return Pod(
+        NAME,
+        {},
+        [main],
+        init=[manager_wait(common)],
+        declared=[config, HOST_SYS, host_root(common), driver_install_dir(common), VALIDATIONS],
+        host_network=inputs.host_network,
+        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
+    )
+
+
+def environment(inputs: VgpuDeviceManagerInputs) -> Env:
+    """The manager's settings; `vgpuDeviceManager.config.default` wins over the policy's env (operator.md 5.2)."""
+    env = Env().field("NAMESPACE", "metadata.namespace").field("NODE_NAME", "spec.nodeName")
+    env.set("CONFIG_FILE", f"{CONFIG_DIR}/config.yaml").appended()
+    return env.update(inputs.env).set("DEFAULT_VGPU_CONFIG", inputs.default)
+
+
+def manager_wait(common: Common) -> Container:
+    """`vgpu-manager-validation`: polls for the file by which the sandbox validator says that the vGPU manager works,
+    that of a pod or, since v26.7.0, one that the node brings.
+    """
+    files = ["vgpu-manager-ready", *(["host-vgpu-manager-ready"] if common.traits.vgpu_manager_of_the_node else [])]
+    found = " || ".join(f"[ -f {READY}/{file} ]" for file in files)
+    container = validator(common, "vgpu-manager-validation", Env())
+    container.args = [f"until {found}; do echo waiting for the vGPU manager; sleep 5; done"]
+    return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -1,0 +1,1 @@
+"""The container toolkit, and the RuntimeClasses that lead to it."""

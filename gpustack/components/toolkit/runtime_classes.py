@@ -1,0 +1,29 @@
+"""RuntimeClasses: by their handlers the container runtime finds NVIDIA's runtime (operator.md 1.4, 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import metadata
+from .runtime_classes_inputs import RuntimeClassesInputs
+
+CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
+
+
+class RuntimeClasses(Component[RuntimeClassesInputs]):
+    """The default class, and with CDI the two that pick a mode explicitly; handlers are called like the classes."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: RuntimeClassesInputs) -> Iterator[Body]:
+        for name in dict.fromkeys((inputs.name, *(CDI_CLASSES if inputs.cdi else ()))):
+            labels = {"app.kubernetes.io/component": "gpu-operator"}
+            yield {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": metadata(name, labels=labels),
+                "handler": name,
+            }

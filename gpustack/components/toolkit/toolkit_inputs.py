@@ -1,0 +1,22 @@
+"""Inputs of the container toolkit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..parts.common_inputs import OperandInputs, operand
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+
+
+class ToolkitInputs(OperandInputs):
+    """Runtime, install folder, CDI and NRI are in `common`: other components depend on them too."""
+
+
+def from_spec(spec: ClusterPolicySpec) -> ToolkitInputs | None:
+    """None where the nodes bring the toolkit. It takes no arguments, whatever the policy says (operator.md 5.2)."""
+    section = spec.toolkit
+    if not section.enabled:
+        return None
+    return ToolkitInputs(**operand(spec, section, "toolkit") | {"args": ()})

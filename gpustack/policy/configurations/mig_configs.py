@@ -1,0 +1,228 @@
+"""The two files of the MIG manager, read from the text of a ConfigMap: named layouts (config.yaml) and GPU clients
+(clients.yaml).
+
+Solves: whoever misspells a key in these files learns it from a node that stays pending. What the manager accepts is in
+reconciler.md 3.4 and mig-profiles.yaml (mig_parted_config).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from gpustack.catalog import gpus
+from gpustack.catalog.mig import IllegalProfile, ProfileName
+from gpustack.policy.configurations.embedded import START, Place, Problem, Reader, place_of
+
+if TYPE_CHECKING:
+    from gpustack.catalog.gpus import Product
+
+LAYOUTS_KEY, CLIENTS_KEY = "config.yaml", "clients.yaml"
+"""The keys under which the manager looks for its files (operator.md 7.9)."""
+
+PROGRAM, VERSION, VENDOR = "the MIG manager", "v1", 0x10DE
+ELEMENT = ("device-filter", "devices", "mig-enabled", "mig-devices")
+
+_FILTER = re.compile(r"0[xX]([0-9a-fA-F]{4})([0-9a-fA-F]{4})")
+_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """What a named layout does to some GPUs of a node. `devices` is None for all, `filters` empty for any board.
+
+    `layout` has no profile with a count of 0. `at` and `places` (by profile) say where the text has it.
+    """
+
+    devices: tuple[int, ...] | None
+    enabled: bool
+    layout: Mapping[str, int]
+    filters: tuple[str, ...] = ()
+    at: Place | None = None
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+
+    def matches(self, product: Product | None) -> bool | None:
+        """Whether the filters let GPUs of PRODUCT through; None where only the node can tell."""
+        if not self.filters:
+            return True
+        return None if product is None else any(_lets_through(text, product) for text in self.filters)
+
+    @property
+    def effect(self) -> tuple[object, ...]:
+        """What it does, wherever it was written."""
+        return self.devices, self.enabled, tuple(sorted(self.layout.items())), tuple(sorted(self.filters))
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """Named layouts: elements by name, where each name stands, and what is wrong with the text.
+
+    An entry with a problem of its own has a place and no elements.
+    """
+
+    entries: Mapping[str, tuple[Element, ...]]
+    places: Mapping[str, Place] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@functools.lru_cache(maxsize=64)
+def read_layouts(text: str) -> Layouts:
+    """Read TEXT, a config.yaml of the MIG manager. Never raises: what is wrong is in `problems`."""
+    reader = _Layouts(PROGRAM)
+    root = reader.document(text)
+    top = reader.mapping(root, "the file", ("version", "mig-configs")) if root is not None else {}
+    if top:
+        reader.version(top, VERSION, required=True)
+    if top and "mig-configs" not in top and not reader.problems:  # it may only be misspelt
+        reader.problem(
+            START, "mig-configs is missing", "add mig-configs: the layouts by name", "the file has no layout"
+        )
+    named = reader.mapping(top["mig-configs"][1], "mig-configs") if "mig-configs" in top else {}
+    if "mig-configs" in top and not named and not reader.problems:
+        reader.problem(top["mig-configs"][1], "mig-configs is empty", "add a layout")
+    entries: dict[str, tuple[Element, ...]] = {}
+    for name, (key, node) in named.items():
+        before = len(reader.problems)
+        reader.label_value(name, key, "layout", "nvidia.com/mig.config")
+        found = [reader.element(item) for item in reader.items(node, f"the layout {name}")]
+        if len(reader.problems) == before:
+            entries[name] = tuple(element for element in found if element is not None)
+    places = {name: place_of(key) for name, (key, _) in named.items()}
+    return Layouts(entries, places, tuple(reader.problems))
+
+
+@functools.lru_cache(maxsize=64)
+def read_clients(text: str) -> tuple[Problem, ...]:
+    """What is wrong with TEXT, a clients.yaml of the MIG manager."""
+    reader = Reader(PROGRAM)
+    root = reader.document(text)
+    if root is None:
+        return tuple(reader.problems)
+    ignored = "the MIG manager ignores keys that it doesn't know"
+    top = reader.mapping(root, "the file", ("version", "systemd-services"), ignored)
+    reader.version(top, VERSION, required=False)
+    if "systemd-services" in top:
+        for item in reader.items(top["systemd-services"][1], "systemd-services", empty=True):
+            name = reader.text(item, "a service")
+            if name is not None and not _UNIT.fullmatch(name):
+                reader.problem(item, f"{name!r} is no systemd unit", "write a unit, such as nvidia-dcgm.service")
+    elif isinstance(root, yaml.MappingNode) and not reader.problems:  # what is missing may only be misspelt
+        why = "no service is stopped while a layout changes, and the change fails where one holds a GPU"
+        reader.problem(START, "systemd-services is missing", "add systemd-services, a list of units", why)
+    return tuple(reader.problems)
+
+
+@functools.cache
+def of_release(release: str) -> Mapping[str, tuple[Element, ...]]:
+    """The layouts of the ConfigMap that comes with RELEASE. UnknownRelease."""
+    found = gpus.default_mig_config(release)["mig-configs"]
+    return {name: tuple(_element(item) for item in items) for name, items in found.items()}
+
+
+def _element(item: Mapping[str, Any]) -> Element:
+    filters, devices = item.get("device-filter", ()), item["devices"]
+    return Element(
+        None if devices == "all" else tuple(devices),
+        bool(item["mig-enabled"]),
+        {name: count for name, count in item.get("mig-devices", {}).items() if count},
+        (filters,) if isinstance(filters, str) else tuple(filters),
+    )
+
+
+def _lets_through(text: str, product: Product) -> bool:
+    """Whether the filter TEXT is for PRODUCT. One for a subsystem is, where the product's are not known."""
+    board, _, subsystem = text.partition(":")
+    match, below = _FILTER.fullmatch(board), _FILTER.fullmatch(subsystem)
+    if match is None or int(match[2], 16) != VENDOR or match[1].upper() not in product.pci_ids:
+        return False
+    return below is None or not product.subsystem_ids or below[1].upper() in product.subsystem_ids
+
+
+class _Layouts(Reader):
+    """Reads the parts of a named layout."""
+
+    def element(self, node: Any) -> Element | None:
+        """An item of a named layout."""
+        before = len(self.problems)
+        found = self.mapping(node, "an item of a layout", ELEMENT)
+        complete = len(self.problems) == before  # what is missing may only be misspelt
+        for key, remedy in (
+            ("devices", "add devices: all, or a list of indices"),
+            ("mig-enabled", "add mig-enabled: true, or false for GPUs that stay whole"),
+        ):
+            if complete and key not in found:
+                self.problem(node, f"{key} is missing", remedy)
+        enabled = self.boolean(found["mig-enabled"][1], "mig-enabled") if "mig-enabled" in found else None
+        devices = self.devices(found["devices"][1]) if "devices" in found else None
+        filters = self.filters(found["device-filter"][1]) if "device-filter" in found else ()
+        layout, places = self.counts(found["mig-devices"][1]) if "mig-devices" in found else ({}, {})
+        if complete and enabled and "mig-devices" not in found:
+            remedy = "add mig-devices, such as {1g.10gb: 7}; {} for MIG without instances"
+            self.problem(found["mig-enabled"][0], "mig-enabled: true without mig-devices", remedy)
+        if enabled is False and layout:
+            remedy = "set mig-enabled: true, or leave out mig-devices"
+            self.problem(found["mig-devices"][0], "mig-devices beside mig-enabled: false", remedy)
+        if len(self.problems) > before or enabled is None:
+            return None
+        return Element(devices, enabled, layout, filters, place_of(node), places)
+
+    def devices(self, node: Any) -> tuple[int, ...] | None:
+        """Indices of GPUs, or None for all."""
+        if isinstance(node, yaml.ScalarNode):
+            if node.value != "all":
+                remedy = "write all, or a list of indices such as [0, 1]"
+                self.problem(node, f"devices is {node.value!r}", remedy)
+            return None
+        numbers: list[int] = []
+        for item in self.items(node, "devices", empty=True):
+            number = self.integer(item, "the index of a GPU")
+            if number is not None and number in numbers:
+                self.problem(item, f"GPU {number} is listed twice", "delete one of the two", "it has one layout")
+            elif number is not None:
+                numbers.append(number)
+        if isinstance(node, yaml.SequenceNode) and not node.value:
+            self.problem(node, "devices lists no GPU", "write all, or a list of indices", "the item changes nothing")
+        return tuple(numbers)
+
+    def filters(self, node: Any) -> tuple[str, ...]:
+        """PCI ids of boards."""
+        nodes = self.items(node, "device-filter") if isinstance(node, yaml.SequenceNode) else [node]
+        texts = [(item, self.text(item, "a device-filter")) for item in nodes]
+        for item, text in texts:
+            what = wrong_filter(text) if text is not None else ""
+            if what:
+                remedy = 'write device id and vendor, in quotes: "0x233010DE" is an H100'
+                self.problem(item, what, remedy, "the MIG manager takes such a filter as one that lets nothing through")
+        return tuple(text for _, text in texts if text is not None)
+
+    def counts(self, node: Any) -> tuple[dict[str, int], dict[str, Place]]:
+        """Instances by profile, without those of count 0, and where the profiles stand."""
+        counts: dict[str, int] = {}
+        before = len(self.problems)
+        found = self.mapping(node, "mig-devices")
+        for name, (key, value) in found.items():
+            try:
+                ProfileName.parse(name)
+            except IllegalProfile as error:
+                self.problem(key, str(error), "write a profile as `gpustack mig list PRODUCT` prints it")
+            counts[name] = self.integer(value, f"the number of {name}") or 0
+        if counts and not any(counts.values()) and len(self.problems) == before:
+            self.problem(node, "all counts are 0", "write mig-devices: {} for MIG without instances")
+        places = {name: place_of(key) for name, (key, _) in found.items()}
+        return {name: count for name, count in counts.items() if count}, places
+
+
+def wrong_filter(text: str) -> str:
+    """What is wrong with a device-filter, "" if nothing is."""
+    if not all(_FILTER.fullmatch(part) for part in text.split(":", 1)):
+        return f"{text!r} is no PCI id of a GPU"
+    board = _FILTER.fullmatch(text.partition(":")[0])
+    if board is not None and int(board[2], 16) != VENDOR:
+        swapped = int(board[1], 16) == VENDOR
+        return f"{text!r} is no GPU of NVIDIA" + (": the vendor comes last" if swapped else "")
+    return ""

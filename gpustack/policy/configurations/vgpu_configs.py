@@ -1,0 +1,93 @@
+"""The file of the vGPU device manager, read from the text of a ConfigMap: named sets of vGPU devices.
+
+Solves: the manager refuses the whole file for one key that it doesn't know, and what it says about that stands in the
+log of a pod. What it accepts is NVIDIA/vgpu-device-manager's api/spec/v1 and pkg/types.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import yaml
+
+from gpustack.policy.configurations.embedded import START, Problem, Reader
+from gpustack.policy.configurations.mig_configs import wrong_filter
+
+KEY, PROGRAM, VERSION = "config.yaml", "the vGPU device manager", "v1"
+ELEMENT = ("device-filter", "devices", "vgpu-devices")
+
+_IN_TIME = re.compile(r"[A-Z0-9]+(?:-[a-zA-Z]+)*-(?:0|[1-9][0-9]*)[ABCQ]")
+_BY_MIG = re.compile(r"[A-Z0-9]+-[1-9]-(?:0|[1-9][0-9]*)[ABCQ](?:ME|NOME|MEALL|GFX)?")
+
+
+@functools.lru_cache(maxsize=64)
+def read_vgpu_config(text: str) -> tuple[Problem, ...]:
+    """What is wrong with TEXT, a config.yaml of the vGPU device manager."""
+    reader = _Sets(PROGRAM)
+    root = reader.document(text)
+    top = reader.mapping(root, "the file", ("version", "vgpu-configs")) if root is not None else {}
+    if top:
+        reader.version(top, VERSION, required=True)
+    if top and "vgpu-configs" not in top:
+        what, why = "vgpu-configs is missing", "the file has no set of devices"
+        reader.problem(START, what, "add vgpu-configs: the sets by name", why)
+    sets = reader.mapping(top["vgpu-configs"][1], "vgpu-configs") if "vgpu-configs" in top else {}
+    if "vgpu-configs" in top and not sets and not reader.problems:
+        reader.problem(top["vgpu-configs"][1], "vgpu-configs is empty", "add a set of devices")
+    for name, (key, node) in sets.items():
+        reader.label_value(name, key, "set of vGPU devices", "nvidia.com/vgpu.config")
+        for item in reader.items(node, f"the set {name}"):
+            reader.element(item)
+    return tuple(reader.problems)
+
+
+class _Sets(Reader):
+    """Reads the parts of a set."""
+
+    def element(self, node: Any) -> None:
+        """What a set makes of some GPUs."""
+        before = len(self.problems)
+        found = self.mapping(node, "an item of a set", ELEMENT)
+        for key, remedy in (
+            ("devices", "add devices: all, or a list of indices"),
+            ("vgpu-devices", "add vgpu-devices, such as {A10-24Q: 1}"),
+        ):
+            if len(self.problems) == before and key not in found:
+                self.problem(node, f"{key} is missing", remedy)
+        if "devices" in found:
+            self.devices(found["devices"][1])
+        if "device-filter" in found:
+            value = found["device-filter"][1]
+            for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                text = self.text(item, "a device-filter")
+                what = wrong_filter(text) if text is not None else ""
+                if what:
+                    why = "the manager takes such a filter as one that lets nothing through"
+                    self.problem(item, what, 'write device id and vendor, in quotes: "0x223610DE" is an A10', why)
+        if "vgpu-devices" in found:
+            self.types(found["vgpu-devices"][1])
+
+    def devices(self, node: Any) -> None:
+        """Indices of GPUs, or all."""
+        if isinstance(node, yaml.ScalarNode):
+            if node.value != "all":
+                self.problem(node, f"devices is {node.value!r}", "write all, or a list of indices such as [0, 1]")
+            return
+        for item in self.items(node, "devices", empty=True):
+            self.integer(item, "the index of a GPU")
+
+    def types(self, node: Any) -> None:
+        """Devices of a GPU, by their types."""
+        kinds = set()
+        for name, (key, value) in self.mapping(node, "vgpu-devices").items():
+            if _IN_TIME.fullmatch(name) or _BY_MIG.fullmatch(name):
+                kinds.add("in time" if _IN_TIME.fullmatch(name) else "by MIG")
+            else:
+                self.problem(key, f"{name} is no type of vGPU", "write a type such as A10-24Q or A100-1-5C")
+            if self.integer(value, f"the number of {name}") == 0:
+                self.problem(value, f"the number of {name} is 0", "write 1 or more, or delete the line")
+        if len(kinds) > 1:
+            remedy = "put types of one kind into the set; A100-1-5C is one by MIG, A100-5C one in time"
+            self.problem(node, "types that share a GPU in time beside types by MIG", remedy)

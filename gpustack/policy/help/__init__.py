@@ -1,0 +1,1 @@
+"""What the language says of itself: schema, reference, and who wrote a value."""

@@ -1,0 +1,127 @@
+"""Who wrote a value of the effective spec: for `gpustack explain CLUSTER PATH`.
+
+Solves: what a cluster gets comes from up to five places, and `git grep` finds only three of them. A path is written as
+people say it: driver.version, spec.driver.version, nodePools[0].os or nodePools[training].os; "" is the whole spec.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gpustack.model import Finding, InputError, Location, Path, dotted, whole
+from gpustack.policy.loading.layers import Origin, has
+from gpustack.policy.loading.load import Loaded
+
+# A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first.
+_STEP = re.compile(
+    r"""(?:\A|(?<!\A)\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
+)
+
+
+class NotSetError(InputError):
+    """A field that the language has and that nobody gives a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is no file."""
+
+    path: Path
+    value: Any
+    origin: Origin
+    location: Location
+
+
+def explain(loaded: Loaded, path_text: str) -> list[Explained]:
+    """Return every value at and below PATH_TEXT, in the order of the effective spec.
+
+    Raises InputError (GPU019) for a path that can't be read, that the language does not have, or that is not set.
+    """
+    path = _resolve(loaded, _parse(path_text))
+    merged = loaded.merged
+    leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
+    return [Explained(leaf, _value(merged.spec, leaf), origin, _location(loaded, leaf)) for leaf, origin in leaves]
+
+
+def _parse(text: str) -> list[str | int]:
+    """Split TEXT into steps. What stands in brackets without quotes is an index if it is a number, else a name."""
+    text = text.strip()
+    steps: list[str | int] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None:
+            what = f"{text!r} is no path of a policy"
+            why = f"it can't be read from character {position + 1} on: {text[position:]!r}"
+            remedy = 'write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"]'
+            raise InputError(Finding("GPU019", "error", what, text, None, why, remedy))
+        bracket = match["bracket"]
+        if bracket is not None:
+            steps.append(bracket if (index := whole(bracket)) is None else index)
+        else:
+            steps.append(match["name"] or match["double"] or match["single"] or "")
+        position = match.end()
+    return steps[1:] if steps[:1] == ["spec"] else steps
+
+
+def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
+    """Return the path of the spec that STEPS mean: a name in a list stands for the item of that name."""
+    node: Any = loaded.merged.spec
+    path: Path = ()
+    for index, written in enumerate(steps):
+        step = written
+        if isinstance(node, list) and isinstance(written, str):
+            names = [item.get("name") if isinstance(item, dict) else None for item in node]
+            if written not in names:
+                raise _no_item(path, written, [name for name in names if isinstance(name, str)], len(node))
+            step = names.index(written)
+        if has(node, step):
+            node = node[step]
+            path = (*path, step)
+        elif isinstance(node, list):
+            raise _no_item(path, step, [], len(node))
+        else:
+            raise _unset(loaded, (*path, *steps[index:]))
+    return path
+
+
+def _no_item(path: Path, step: str | int, names: list[str], length: int) -> InputError:
+    name = dotted(("spec", *path))
+    remedy = f"there are {', '.join(names)}" if names else f"it has {length} items, numbered from 0"
+    what = f"{name} has no item {step}"
+    return InputError(Finding("GPU019", "error", what, f"{name}[{step}]", None, "", remedy))
+
+
+def _unset(loaded: Loaded, path: Path) -> InputError:
+    """PATH is not in the effective spec: it is either not set, or there is no such thing."""
+    from gpustack.policy.language.spec import ClusterPolicySpec
+    from gpustack.policy.loading.suggest import by_chart, keys_at, nearest_paths
+
+    shown = dotted(path)
+    if path and path[-1] in set(keys_at(ClusterPolicySpec, path[:-1])):
+        what = f"spec.{shown} is not set"
+        why = f"neither {loaded.file} nor its layers, platform and release give it a value"
+        return NotSetError(
+            Finding("GPU019", "error", what, f"spec.{shown}", None, why, "set it in the policy if you need it")
+        )
+    near = nearest_paths(ClusterPolicySpec, re.sub(r"\[[^\]]*\]", "[]", shown))
+    remedy = by_chart(path) or (
+        f"did you mean {' or '.join(near)}?" if near else "call it with a section, such as driver"
+    )
+    return InputError(Finding("GPU019", "error", f"there is no spec.{shown}", f"spec.{shown}", None, "", remedy))
+
+
+def _value(node: Any, path: Path) -> Any:
+    for step in path:
+        node = node[step]
+    return node
+
+
+def _location(loaded: Loaded, leaf: Path) -> Location:
+    found = loaded.merged.writer(leaf)
+    if found is None:  # every leaf has a writer: it was found the same way
+        return Location(loaded.file)
+    part, own = found
+    return part.locate(own)

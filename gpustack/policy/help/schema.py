@@ -1,0 +1,160 @@
+"""The JSON schema of policy files, for editors and for other people's tools: schemas/clusterpolicy.schema.json.
+
+It says what one file may hold, before layers and defaults are put together. So it differs from the models in three
+ways: only items of lists have required fields (maps are merged with those of layers), null is allowed wherever a
+field may be absent, and `extends` is there. One schema serves clusters and layers, because editors pick a schema by
+file name and explain the branches of a `oneOf` badly.
+
+Rules that look at several fields (MPS with MIG, names of pools) are the models' own: a file that this schema accepts
+may still be refused.
+
+Rejected: pydantic's own generator. It knows neither absence by null nor our descriptions, writes a model that is
+used once in place, and what it writes changes with its versions; the few kinds of annotation that we use are quickly
+read.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from annotated_types import Ge, Le, MinLen
+from pydantic.fields import FieldInfo
+
+from gpustack.model import INT32
+
+from ..language.base import Section
+from ..language.forms import Form, Number, TextAt
+from ..language.node_pools import Count
+from ..language.spec import API_VERSION, PolicyLayer, PolicySpec
+from .describe import descriptions, models, nested, summary
+
+FILE = "schemas/clusterpolicy.schema.json"
+"""Where the schema lies in the repository."""
+
+Schema = dict[str, Any]
+NULL = {"type": "null"}
+TYPES = {bool: "boolean", int: "integer", str: "string"}
+KINDS = ["ClusterPolicy", "PolicyLayer"]
+EXTENDS: Schema = {
+    "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",
+    "type": ["array", "null"],
+    "items": {"type": "string"},
+}
+
+
+def export() -> Schema:
+    """The schema as data; the same in every process."""
+    items = set(_items(PolicyLayer))
+    definitions = {model.__name__: _definition(model, model in items) for model in models(PolicyLayer)}
+    properties = definitions.pop(PolicyLayer.__name__)["properties"]
+    spec = definitions[PolicySpec.__name__]
+    spec["properties"] = {"extends": EXTENDS, **spec["properties"]}
+    properties["apiVersion"] = {"description": properties["apiVersion"]["description"], "const": API_VERSION}
+    properties["kind"] = {
+        "description": "ClusterPolicy for a cluster, PolicyLayer for what clusters share.",
+        "enum": KINDS,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "gpustack policy",
+        "description": "The GPU stack of a cluster, or a layer that clusters share.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiVersion", "kind"],
+        "properties": properties,
+        "if": {"properties": {"kind": {"const": "ClusterPolicy"}}},
+        "then": {"required": ["metadata", "spec"], "properties": {"metadata": {"required": ["name"]}}},
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def text() -> str:
+    """The schema as the text of its file."""
+    return json.dumps(export(), indent=1) + "\n"
+
+
+def shape(annotation: Any, metadata: Iterable[Any] = (), extra: Any = None) -> Schema:
+    """The schema of a value of type ANNOTATION with the METADATA of `Annotated`; EXTRA is what a `Field` adds."""
+    found = _plain(annotation)
+    for item in metadata:
+        match item:
+            case Form() | Number():
+                found = item.schema()
+            case TextAt():
+                found = {"anyOf": [{"type": "string"}, found]}
+            case Ge(ge=bound):
+                found["minimum"] = bound
+            case Le(le=bound):
+                found["maximum"] = bound
+            case MinLen(min_length=bound):
+                found["minItems" if found.get("type") == "array" else "minLength"] = bound
+            case FieldInfo():
+                found = {**found, **shape(annotation, item.metadata, item.json_schema_extra)}
+    return {**found, **(extra or {})}
+
+
+def nullable(found: Schema) -> Schema:
+    """FOUND, or null: in a policy null counts as absent."""
+    if "enum" in found:
+        return {"enum": [*found["enum"], None]}
+    if isinstance(found.get("type"), str):
+        return {**found, "type": [found["type"], "null"]}
+    options = found.get("anyOf", [found])
+    return {"anyOf": [*options, NULL]} if options != [{}] else {}
+
+
+def _items(root: type[Section]) -> Iterator[type[Section]]:
+    """The models below ROOT that are items of a list."""
+    for model in models(root):
+        for field in model.model_fields.values():
+            if typing.get_origin(field.annotation) is list:
+                yield from nested(field.annotation)
+
+
+def _definition(model: type[Section], item: bool) -> Schema:
+    """The schema of MODEL, each field with its description; where it is an ITEM of a list, with what is required."""
+    texts = descriptions(model)
+    found: Schema = {"type": "object", "additionalProperties": False}
+    for name, field in model.model_fields.items():
+        value = shape(field.annotation, field.metadata, field.json_schema_extra)
+        if item and field.is_required():
+            found.setdefault("required", []).append(name)
+        else:
+            value = nullable(value)
+        found.setdefault("properties", {})[name] = {"description": texts[name], **value}
+    if model is Count:
+        found = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32}, found]}
+    return {"description": summary(model), **found}
+
+
+def _plain(annotation: Any) -> Schema:
+    """The schema of ANNOTATION, without regard to what stands around it."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return shape(arguments[0], arguments[1:])
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin in (typing.Union, types.UnionType):
+        options = [shape(option) for option in arguments if option is not type(None)]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if origin is list:
+        return {"type": "array", "items": shape(arguments[0])}
+    if origin is dict:
+        return {"type": "object", **_keys(shape(arguments[0])), "additionalProperties": nullable(shape(arguments[1]))}
+    if annotation is Any:
+        return {}
+    if annotation in TYPES:
+        return {"type": TYPES[annotation]}
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return {"$ref": f"#/$defs/{annotation.__name__}"}
+    raise TypeError(f"no schema for {annotation!r}")
+
+
+def _keys(keys: Schema) -> Schema:
+    """The keyword about the KEYS of a map; they are text anyway."""
+    names = {key: value for key, value in keys.items() if key != "type"}
+    return {"propertyNames": names} if names else {}

@@ -1,0 +1,112 @@
+"""`extraObjects` and `references`: what a policy brings along, and what others bring."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from gpustack.catalog.kubernetes import CLUSTER_SCOPED
+from gpustack.model import DEEPEST, Path
+
+from .base import Section
+from .forms import Form, refuse, refuse_at
+from .types import DNS_LABEL, KIND, ConfigKey, DnsLabel, DnsSubdomain, Kind
+
+
+class Reference(Section):
+    """An object that others put into the cluster and that the policy counts on."""
+
+    kind: Kind
+    """Kind of the object: ConfigMap, Secret, PriorityClass, ..."""
+    name: DnsSubdomain
+    """Name of the object."""
+    namespace: DnsLabel | None = None
+    """Namespace of the object. Absent: `cluster.namespace`, for kinds that have one."""
+    keys: list[ConfigKey] | None = None
+    """Keys of a ConfigMap or Secret. Absent: not known, and then no key is checked."""
+
+
+_NAME = Form(
+    "object_name",
+    "name of a Kubernetes object",
+    "no '/' and no '%', and neither '.' nor '..'",
+    r"(?!\.\.?$)[^/%\x00-\x1f\x7f]+",
+    253,
+)
+"""What all kinds have in common: those of RBAC may have a colon. What a kind asks for besides, a rule over objects
+knows (checks/objects/api_server.py)."""
+
+
+def _manifest(body: dict[str, Any]) -> dict[str, Any]:
+    """Return BODY without its nulls, or say what it lacks to be a Kubernetes object."""
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    found = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
+    missing = [path for path, value in found.items() if not isinstance(value, str) or not value]
+    if missing:
+        raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
+    if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):
+        raise refuse("extra_object", f"{body['apiVersion']!r} is no apiVersion", "write v1, apps/v1 or the like")
+    _check(("kind",), KIND, body["kind"])
+    _check(("metadata", "name"), _NAME, body["metadata"]["name"])
+    _check_namespace(str(body["kind"]), body["metadata"].get("namespace"))
+    return {key: _without_nulls(value, (key,)) for key, value in body.items() if value is not None}
+
+
+def _check(place: Path, form: Form, value: str) -> None:
+    """Hold VALUE, which stands at PLACE of a manifest, to FORM."""
+    try:
+        form.check(value)
+    except PydanticCustomError as error:
+        raise refuse_at(place, error, value) from None
+
+
+def _check_namespace(kind: str, namespace: Any) -> None:
+    """Hold the namespace of an object of KIND to what its scope allows."""
+    place = ("metadata", "namespace")
+    if namespace is None or namespace == "":
+        return
+    if not isinstance(namespace, str):
+        raise refuse("extra_object", "metadata.namespace is no text", "write the name of a namespace, in quotes")
+    if kind in CLUSTER_SCOPED:
+        what = f"a {kind} is of the whole cluster and has no namespace: the API server refuses it"
+        raise refuse_at(place, refuse("extra_object", what, "leave out metadata.namespace"), namespace)
+    _check(place, DNS_LABEL, namespace)
+
+
+def _without_nulls(value: Any, place: Path) -> Any:
+    """VALUE without its nulls; PLACE says where it stands in the manifest."""
+    if len(place) >= DEEPEST and isinstance(value, dict | list):
+        what = f"a manifest that is nested more than {DEEPEST} levels deep"
+        raise refuse_at(place[:3], refuse("extra_object", what, "check the brackets and the indentation"), value)
+    if isinstance(value, dict):
+        return {key: _without_nulls(item, (*place, key)) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        if None in value:
+            raise refuse("extra_object", "a list of a manifest has an empty item", "fill it in or leave it out")
+        return [_without_nulls(item, (*place, index)) for index, item in enumerate(value)]
+    return value
+
+
+Manifest = Annotated[
+    dict[str, Any],
+    AfterValidator(_manifest),
+    Field(
+        json_schema_extra={
+            "required": ["apiVersion", "kind", "metadata"],
+            "properties": {
+                "apiVersion": {"type": "string", "minLength": 1},
+                "kind": {"type": "string", "minLength": 1},
+                "metadata": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": {"name": {"type": "string", "minLength": 1}},
+                },
+            },
+        }
+    ),
+]
+"""A Kubernetes object as plain data: never None in it, apiVersion, kind and metadata.name set."""

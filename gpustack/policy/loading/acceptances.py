@@ -1,0 +1,107 @@
+"""`acceptances.yaml`: findings of a review that somebody accepts: who, until when, and for which content.
+
+Solves: a red check that is waved through once is waved through always. An acceptance is bound to what the finding is
+about, before and after, by digests: whatever is pushed later is another finding. It ends by itself.
+
+The file is a list at the project's root; `gpustack accept` writes it:
+
+    - finding: IMP901-0a1b2c3d4e5f
+      before: sha256:...
+      after: sha256:...
+      by: gpu-platform
+      until: 2027-03-31          # the last day on which it counts
+      why: the node agent of the storage team, reviewed in their repository
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pathlib
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from gpustack.model import Finding, InputError
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.forms import Form
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.waiver import WORDS, day
+from gpustack.text.positions import locate
+from gpustack.text.read import value
+from gpustack.text.source import decode, load_bytes
+
+NAME = "acceptances.yaml"
+"""The file at the project's root."""
+FINDING = Form(
+    "finding_id", "id of a finding", "as `gpustack diff` prints it: IMP901-0a1b2c3d4e5f", r"IMP[0-9]{3}-[0-9a-f]{12}"
+)
+DIGEST = Form("digest", "digest", "sha256: and 64 digits and letters a to f", r"sha256:[0-9a-f]{64}")
+
+
+class AcceptanceSpec(Section):
+    """One finding that somebody accepts."""
+
+    finding: Annotated[str, FINDING]
+    """Id of the finding."""
+    before: Annotated[str, DIGEST]
+    """Digest of what it is about, as it is merged."""
+    after: Annotated[str, DIGEST]
+    """Digest of what it is about, as it is proposed."""
+    by: Annotated[str, WORDS]
+    """Who accepts it: a person or a team."""
+    until: Annotated[str, AfterValidator(day)]
+    """The last day on which it counts: YYYY-MM-DD."""
+    why: Annotated[str, WORDS]
+    """Why it is fine, for whoever reads it in a year."""
+
+    @property
+    def last(self) -> datetime.date:
+        """The last day on which it counts."""
+        return datetime.date.fromisoformat(self.until)
+
+    @property
+    def words(self) -> str:
+        """Who accepts it, until when and why."""
+        return f"{self.by}, until {self.until}: {' '.join(self.why.split())}"
+
+
+def acceptances(path: pathlib.Path, display: str) -> list[AcceptanceSpec]:
+    """What stands in the file PATH, nothing where there is none. Raises InputError with all that is wrong with it."""
+    return parsed(decode(load_bytes(path, display), display), display) if os.path.lexists(path) else []
+
+
+def parsed(text: str, display: str) -> list[AcceptanceSpec]:
+    """What the TEXT of the file called DISPLAY says. Raises InputError with all that is wrong with it."""
+    found = value(text, display)
+    items = found[1] if found is not None else []
+    if not isinstance(items, list):
+        remedy = "let `gpustack accept` write it, or start each with a dash: `- finding: IMP...`"
+        what = f"{display} is not a list of acceptances"
+        raise InputError(Finding("GPU047", "error", what, "", locate(text, display, ()), "", remedy))
+    wrong: list[Finding] = []
+    listed = [spec for index, item in enumerate(items) if (spec := _one(index, item, text, display, wrong))]
+    if wrong:
+        raise InputError(*wrong)
+    return listed
+
+
+def _one(index: int, item: object, text: str, display: str, wrong: list[Finding]) -> AcceptanceSpec | None:
+    """The acceptance ITEM at INDEX, or None after adding to WRONG what is wrong with it."""
+    from pydantic import ValidationError
+
+    from gpustack.policy.loading.diagnose import diagnose
+
+    if not isinstance(item, dict):
+        remedy = "write finding, before, after, by, until and why below its dash"
+        where = locate(text, display, (index,))
+        wrong.append(
+            Finding("GPU047", "error", "an acceptance is a mapping", f"acceptances[{index}]", where, "", remedy)
+        )
+        return None
+    merged = merge([Part("policy", display, item, (index,), text)])
+    try:
+        return AcceptanceSpec.model_validate(merged.spec)
+    except ValidationError as error:
+        wrong += diagnose(error, merged, AcceptanceSpec, ("acceptances", index))
+        return None

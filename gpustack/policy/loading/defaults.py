@@ -1,0 +1,190 @@
+"""Puts the defaults below what the user wrote: release < platform < derived < layers < policy.
+
+Which release and which platform is itself said in layers and policy, so these are merged first, looked at, and merged
+again with the defaults below them. What can't be looked up (no release, an unknown platform) is a finding and not an
+exception: the rest of the spec is still validated, and the reader gets all mistakes at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from gpustack.catalog import kubernetes, platforms, releases
+from gpustack.catalog._lookup import UnknownName
+from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.policy.language import images
+from gpustack.policy.loading.dra_defaults import gpu_cluster
+from gpustack.policy.loading.layers import Merged, Part, merge
+
+RELEASE: Path = ("release",)
+KUBERNETES: Path = ("cluster", "kubernetesVersion")
+PLATFORM: Path = ("cluster", "platform")
+OPENSHIFT: Path = ("cluster", "openshift")
+
+
+class Derived(NamedTuple):
+    """A default that follows from other values: where it goes, the value, and the path that it follows from."""
+
+    path: Path
+    value: Any
+    source: Path
+
+
+def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
+    """Merge USER (layers and policy, the lowest first) over the defaults that its release, platform and pools ask for.
+
+    The second value says what keeps defaults from being found (GPU014); what is merged then lacks these.
+    Raises InputError (GPU011) where parts can't be merged.
+    """
+    written = merge(user)
+    findings: list[Finding] = []
+    release = _release(written, findings)
+    minor = _kubernetes(written, findings)
+    platform = _platform(written, findings)
+    below = []
+    if release:
+        below.append(_release_part(release))
+    if release and minor and platform:
+        below.append(_platform_part(*platform, release, minor))
+    derived = [_derived_part(found) for rule in DERIVED for found in rule(written.spec)]
+    try:
+        beside = gpu_cluster(written.spec, [*below, *derived], user, release)
+        return merge([*below, *beside, *derived, *user]), findings
+    except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
+        return written, [*findings, *error.findings]
+
+
+def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
+    """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances.
+
+    Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
+    """
+    for index, entry in enumerate(_list(spec.get("nodePools"))):
+        pool = _dict(entry)
+        mig = _dict(_dict(pool.get("sharing")).get("mig"))
+        groups = [_dict(group) for group in _list(mig.get("devices"))]
+        shapes = {frozenset(_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
+        cut = sum(len(_list(group.get("indices"))) for group in groups)
+        per_node = pool.get("gpusPerNode")
+        if groups and isinstance(per_node, int) and per_node > cut:
+            shapes.add(frozenset())  # GPUs in no group stay whole
+        if len(shapes) > 1 or any(len(profiles) > 1 for profiles in shapes):
+            yield Derived(("mig", "strategy"), "mixed", ("nodePools", index, "sharing", "mig"))
+            return
+
+
+def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
+    """No repository and no version beside an image that is named whole: those of the release are of another image."""
+    for name in images.SECTIONS:
+        path, section = name.split("."), spec
+        for step in path:
+            section = _dict(section.get(step))
+        if images.stands_alone(section):
+            yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
+
+
+DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images)
+"""Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
+
+
+def _release(written: Merged, findings: list[Finding]) -> str | None:
+    value = written.spec.get("release")
+    if value is None:
+        findings.append(
+            _missing(
+                written,
+                RELEASE,
+                "a policy says of which release it takes component versions and defaults, so an update of gpustack "
+                "changes no cluster",
+                f"add `release: {releases.latest()}` to spec, or to a layer",
+            )
+        )
+    elif isinstance(value, str):
+        try:
+            return releases.release(value).name
+        except releases.UnknownRelease as error:
+            known = releases.names()
+            why = f"this version of gpustack knows {known[0]} to {known[-1]}"
+            findings.append(_unknown(written, RELEASE, error, known, why))
+    return None
+
+
+def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
+    value = _dict(written.spec.get("cluster")).get("kubernetesVersion")
+    if value is None:
+        findings.append(
+            _missing(
+                written,
+                KUBERNETES,
+                "manifests are validated against the API of the cluster's own version",
+                f'add `kubernetesVersion: "{kubernetes.MINORS[-1]}"` (what kubectl version prints) to spec.cluster',
+            )
+        )
+    elif isinstance(value, str):
+        try:
+            return kubernetes.minor(value)
+        except InputError as error:
+            where = _place(written, KUBERNETES)
+            findings += [dataclasses.replace(found, rule="GPU014", location=where) for found in error.findings]
+    return None
+
+
+def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | None:
+    """Return the platform and what names it, or None: nothing is known of the cluster, and nothing is changed."""
+    cluster = _dict(written.spec.get("cluster"))
+    value = cluster.get("platform")
+    if value is None and isinstance(cluster.get("openshift"), dict):
+        return "openshift", OPENSHIFT
+    if isinstance(value, str):
+        try:
+            return platforms.platform(value).name, PLATFORM
+        except platforms.UnknownPlatform as error:
+            findings.append(_unknown(written, PLATFORM, error, platforms.names()))
+    return None
+
+
+@functools.cache
+def _release_part(name: str) -> Part:
+    return Part("release", f"release {name}", dict(releases.release(name).defaults), because=RELEASE)
+
+
+@functools.cache
+def _platform_part(name: str, because: Path, release: str, minor: str) -> Part:
+    return Part("platform", f"platform {name}", platforms.defaults(name, release, minor), because=because)
+
+
+def _derived_part(derived: Derived) -> Part:
+    data: Any = derived.value
+    for step in reversed(derived.path):
+        data = {step: data}
+    return Part("derived", f"derived from {dotted(('spec', *derived.source))}", data, because=derived.source)
+
+
+def _missing(written: Merged, path: Path, why: str, remedy: str) -> Finding:
+    name = dotted(("spec", *path))
+    return Finding("GPU014", "error", f"{name} is missing", name, _place(written, path), why, remedy)
+
+
+def _unknown(written: Merged, path: Path, error: UnknownName, known: Sequence[str], why: str = "") -> Finding:
+    near = " or ".join(error.nearest)
+    remedy = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
+    what = f"there is no {error.what} {error.name}"
+    return Finding("GPU014", "error", what, dotted(("spec", *path)), _place(written, path), why, remedy)
+
+
+def _place(written: Merged, path: Path) -> Location:
+    """Return where PATH stands, or would: the policy is the last part, and what is missing is best added there."""
+    found = written.writer(path)
+    part, own = found or (written.parts[-1], path)
+    return part.locate(own)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

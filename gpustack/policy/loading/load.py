@@ -1,0 +1,221 @@
+"""From policy files to validated, fully defaulted specs.
+
+Solves: every verb needs the same few steps (read, find the layers, put defaults below, validate), and a thousand
+clusters need them fast. What clusters share is done once per `Memo`: a layer is read once, equal specs are validated
+once.
+
+All mistakes of a policy are reported together, in the order of its lines, then those of its layers.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpustack.model import Finding, InputError, Location
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.envelope import finding, open_policy, peek
+from gpustack.policy.loading.extends import Layers, is_layer_name
+from gpustack.policy.loading.layers import Merged, Part
+from gpustack.text.read import Document, read
+
+if TYPE_CHECKING:
+    from gpustack.policy.language.spec import ClusterPolicySpec
+
+LAYERS = "layers"
+"""The folder beside the policies that holds the layers."""
+WAIVERS = "waivers.yaml"
+"""The file beside the policies that is none: waivers.py reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One cluster's policy: the cluster's name, the policy's name in messages, and its layers in merge order."""
+
+    name: str
+    file: str
+    spec: ClusterPolicySpec = field(repr=False)
+    merged: Merged = field(repr=False)
+    documents: tuple[Document, ...] = field(repr=False)
+    layers: tuple[str, ...]
+
+
+@dataclass
+class Memo:
+    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON."""
+
+    documents: dict[pathlib.Path, Document] = field(default_factory=dict)
+    layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
+    specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def load(
+    path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None, overrides: dict[str, Any] | None = None
+) -> Loaded:
+    """Load the policy file PATH. Files below ROOT are called by their path from there, others by their name.
+
+    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. Raises InputError with
+    everything that is wrong, where reading can go on after a mistake.
+    """
+    memo = memo if memo is not None else Memo()
+    policy = open_policy(_document(path, root, memo))
+    folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
+    if folder not in memo.layers:
+        memo.layers[folder] = Layers(folder, lambda file: display(file, root))
+    layers = memo.layers[folder].of(policy)
+    own = Part("policy", policy.document.file, policy.spec, ("spec",), policy.document.text)
+    asked = [Part("policy", "the command line", overrides)] if overrides else []
+    merged, findings = assemble([*(layer.part for layer in layers), own, *asked])
+    for envelope in (policy, *(layer.envelope for layer in layers)):
+        findings += envelope.findings
+    spec = _validated(merged, memo, findings)
+    documents = (policy.document, *(layer.envelope.document for layer in layers))
+    if findings or spec is None:
+        raise InputError(*in_file_order(findings, [document.file for document in documents]))
+    return Loaded(
+        str(policy.name), policy.document.file, spec, merged, documents, tuple(layer.name for layer in layers)
+    )
+
+
+def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
+    """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
+
+    Raises InputError where two files are about the same cluster (GPU020), or a layer lies among the policies
+    (GPU015). A file that can't be read is returned too: whoever loads it learns why.
+    """
+    memo = memo if memo is not None else Memo()
+    root = root if root is not None else folder.parent
+    paths = policy_files(folder, display(folder, root))
+    findings = []
+    seen: dict[str, Document] = {}
+    for path in paths:
+        try:
+            document = _document(path, root, memo)
+        except InputError:
+            continue
+        kind, name = peek(document)
+        if kind == "PolicyLayer":
+            findings.append(_stray_layer(document, path))
+        elif name is not None:
+            other = seen.setdefault(name, document)
+            if other is not document:
+                findings.append(_same_name(name, other, document))
+    if findings:
+        raise InputError(*findings)
+    return paths
+
+
+def spec_key(merged: Merged) -> str:
+    """Return the digest of the merged spec: equal for equal specs, whoever wrote which value, in any order of keys."""
+    return merged.key
+
+
+def display(path: pathlib.Path, root: pathlib.Path) -> str:
+    """Return the name of PATH in messages: relative to ROOT, with slashes; only the last part for what lies outside."""
+    absolute = pathlib.Path(os.path.abspath(path))
+    try:
+        return absolute.relative_to(os.path.abspath(root)).as_posix()
+    except ValueError:
+        return f"{LAYERS}/{absolute.name}" if absolute.parent.name == LAYERS else absolute.name
+
+
+def in_file_order(findings: Sequence[Finding], files: Sequence[str]) -> list[Finding]:
+    """Return FINDINGS without repetitions: those of the first of FILES first, within a file by line."""
+    order = {file: index for index, file in enumerate(files)}
+
+    def key(finding: Finding) -> tuple[int, int, int]:
+        where = finding.location or Location("")
+        return order.get(where.file, len(order)), where.line or 0, where.column or 0
+
+    return sorted(dict.fromkeys(findings), key=key)
+
+
+def _document(path: pathlib.Path, root: pathlib.Path, memo: Memo) -> Document:
+    if path not in memo.documents:
+        memo.documents[path] = read(path, display(path, root))
+    return memo.documents[path]
+
+
+def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPolicySpec | None:
+    """Return the spec, or None after adding to FINDINGS what is wrong with it."""
+    key = spec_key(merged)
+    if key in memo.specs:
+        return memo.specs[key]
+    from pydantic import ValidationError
+
+    from gpustack.policy.language.spec import ClusterPolicySpec
+
+    try:
+        spec = ClusterPolicySpec.model_validate(merged.spec)
+    except ValidationError as error:
+        from gpustack.policy.loading.diagnose import diagnose
+
+        known = {finding.path for finding in findings}
+        findings += [found for found in diagnose(error, merged) if found.path not in known]
+        return None
+    memo.specs[key] = spec
+    return spec
+
+
+def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of the layers that the policy PATH extends, directly or not, also those that do not exist.
+
+    Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
+    """
+    folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
+    found: dict[pathlib.Path, None] = {}
+    waiting = [path]
+    while waiting:
+        try:
+            spec = read(waiting.pop(), "").data.get("spec")
+        except InputError:
+            continue
+        extends = spec.get("extends") if isinstance(spec, dict) else None
+        for name in extends if isinstance(extends, list) else []:
+            file = folder / f"{name}.yaml"
+            if isinstance(name, str) and is_layer_name(name) and file not in found:
+                found[file] = None
+                waiting.append(file)
+    return list(found)
+
+
+def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """Return the files in FOLDER that are policies by their name, sorted. NAME is what messages call the folder."""
+    try:
+        entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    except OSError as error:
+        reason = error.strerror or str(error)
+        what = f"the folder {name} can't be read"
+        remedy = "create it, put a policy file per cluster into it, or name the files"
+        raise InputError(
+            Finding("GPU001", "error", what, "", Location(name), f"the system says: {reason}", remedy)
+        ) from None
+    named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
+    return [folder / file for file in sorted(named) if file != WAIVERS]
+
+
+def _stray_layer(document: Document, path: pathlib.Path) -> Finding:
+    return finding(
+        document,
+        ("kind",),
+        "GPU015",
+        f"{document.file} is a layer among the policies of clusters",
+        f"move it to {LAYERS}/{path.stem}.yaml; to make it a cluster, write `kind: ClusterPolicy`",
+        why="a layer is rendered through the policies that extend it",
+    )
+
+
+def _same_name(name: str, first: Document, second: Document) -> Finding:
+    other = finding(first, ("metadata", "name"), "", "", "").location
+    return finding(
+        second,
+        ("metadata", "name"),
+        "GPU020",
+        f"{first.file} and {second.file} are both about the cluster {name}",
+        "give one of them another metadata.name, or delete the file that is not used",
+        why=f"they would be rendered into the same folder; the other name is at {other}",
+    )

@@ -1,0 +1,139 @@
+"""`waivers.yaml`: what a team decided to live with, why, who answers for it, and until when.
+
+Solves: a rule that is right for most clusters is wrong for one, and a switch that turns the rule off would turn it off
+for all of them and for ever. A waiver names the rule and the clusters, says a reason, and ends by itself.
+
+The file is a list and lies beside the policies that it is about:
+
+    - rule: GPU130
+      clusters: [lab-*]        # names, with * and ?; a text is a list of one
+      path: spec.drivers*      # optional: of the policy, with * and ?
+      reason: both drivers are the same build, until the new nodes are here
+      owner: gpu-platform
+      expires: 2027-03-31      # the last day on which it counts
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import functools
+import pathlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gpustack.model import Finding, InputError, Location
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.load import LAYERS, WAIVERS
+from gpustack.text.positions import locate
+from gpustack.text.read import value
+from gpustack.text.source import decode, load_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """One decision. `location` is where it stands; `expires` the last day on which it counts."""
+
+    rule: str
+    clusters: tuple[str, ...]
+    path: str
+    reason: str
+    owner: str
+    expires: datetime.date
+    location: Location = field(repr=False)
+
+    def covers(self, cluster: str, finding: Finding) -> bool:
+        """Whether the waiver is about FINDING of CLUSTER. Dates are the caller's business."""
+        return self.rule == finding.rule and self.names(cluster) and bool(_glob(self.path).match(finding.path))
+
+    def names(self, cluster: str) -> bool:
+        """Whether the waiver is about CLUSTER."""
+        return any(fnmatch.fnmatchcase(cluster, glob) for glob in self.clusters)
+
+    @property
+    def words(self) -> str:
+        """Who waived it, until when and why."""
+        return f"{self.owner}, until {self.expires}: {self.reason}"
+
+
+def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
+    """The waivers for the policies in FOLDER, none where it has no such file, which messages call DISPLAY.
+
+    Raises InputError with everything that is wrong with the file.
+    """
+    _refuse_in_layers(folder, display)
+    path = folder / WAIVERS
+    if not path.exists() and not path.is_symlink():
+        return ()
+    text = decode(load_bytes(path, display), display)
+    found = value(text, display)
+    if found is None:
+        return ()
+    items = found[1]
+    if not isinstance(items, list):
+        where = locate(text, display, ())
+        remedy = "start each waiver with a dash: `- rule: GPU130`"
+        raise InputError(Finding("GPU030", "error", f"{display} is not a list of waivers", "", where, "", remedy))
+    findings: list[Finding] = []
+    waivers = [waiver for index, item in enumerate(items) if (waiver := _waiver(index, item, text, display, findings))]
+    findings += _twice(waivers)
+    if findings:
+        raise InputError(*findings)
+    return tuple(waivers)
+
+
+def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
+    """Refuse waivers among the layers of FOLDER, which nobody reads. A layer may have their name."""
+    path, name = folder / LAYERS / WAIVERS, f"{display.removesuffix(WAIVERS)}{LAYERS}/{WAIVERS}"
+    if not path.is_file():
+        return
+    found = value(decode(load_bytes(path, name), name), name)
+    if found is not None and isinstance(found[1], list):
+        what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
+        remedy = f"move it to {display}, and name the clusters there"
+        raise InputError(Finding("GPU030", "error", what, location=Location(name), why=why, remedy=remedy))
+
+
+def _waiver(index: int, item: object, text: str, display: str, findings: list[Finding]) -> Waiver | None:
+    """The waiver ITEM at INDEX of the file, or None after adding to FINDINGS what is wrong with it."""
+    if not isinstance(item, dict):
+        where = locate(text, display, (index,))
+        remedy = "write rule, clusters, reason, owner and expires below its dash"
+        findings.append(Finding("GPU030", "error", "a waiver is a mapping", f"waivers[{index}]", where, "", remedy))
+        return None
+    from pydantic import ValidationError
+
+    from gpustack.policy.loading.diagnose import diagnose
+    from gpustack.policy.loading.waiver import WaiverSpec
+
+    merged = merge([Part("policy", display, item, (index,), text)])
+    try:
+        spec = WaiverSpec.model_validate(merged.spec)
+    except ValidationError as error:
+        findings += diagnose(error, merged, WaiverSpec, ("waivers", index))
+        return None
+    clusters = (spec.clusters,) if isinstance(spec.clusters, str) else tuple(spec.clusters)
+    expires = datetime.date.fromisoformat(spec.expires)
+    where = locate(text, display, (index, "rule"), key=True)
+    return Waiver(spec.rule, clusters, spec.path, " ".join(spec.reason.split()), spec.owner, expires, where)
+
+
+def _twice(waivers: list[Waiver]) -> Iterator[Finding]:
+    """What is wrong with WAIVERS of which two are about the same: only one of the two reasons would ever be shown."""
+    first: dict[object, Waiver] = {}
+    for waiver in waivers:
+        other = first.setdefault((waiver.rule, frozenset(waiver.clusters), waiver.path), waiver)
+        if other is not waiver:
+            what = f"{waiver.rule} is waived twice for the same clusters and path"
+            why = f"the other one is at {other.location}, and only one of the two would count"
+            remedy = "keep the one that is right, and delete the other"
+            yield Finding("GPU030", "error", what, location=waiver.location, why=why, remedy=remedy)
+
+
+@functools.lru_cache(maxsize=256)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """PATTERN with * and ? as an expression. Brackets are what they are in paths: nodePools[0]. The expression is
+    fnmatch's, which never goes back to an earlier star: a pattern of many stars takes no longer than one.
+    """
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))

@@ -1,0 +1,319 @@
+"""What is done to a node, act by act, and how each is seen to be done: driver, repair, MIG, mode, install.
+
+An act begins with one write that says so (`enter`); labels that the act consists of go with it, so that no command was
+ever given by nobody. What must be deleted is told by time: pods that are older than the act. So a repeated act, after a
+crash, does not hit what replaced them (reconciler.md I11).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...api import keys
+from ...api.objects import Pod
+from . import labeller
+from .actions import DeletePod, PatchNode
+from .due import is_broken
+from .images import crashed, had_by_another, pulls, unanswered
+from .moves import move
+from .record import Act, Operation
+from .snapshot import Snapshot
+from .view import View, digest, mig_capable, outdated
+
+MIG_RESTARTS = 2
+"""How often the MIG manager's pod is restarted within one operation, to make it try again (reconciler.md M13, M14)."""
+MIG_SILENT_FOR = timedelta(minutes=10)
+"""How long the MIG manager may say nothing new before it counts as stuck."""
+DEVICE_PLUGIN = f"{keys.DEPLOY}device-plugin"
+DISABLED = "all-disabled"
+"""The layout in which no GPU is cut (reconciler.md L30): the one with which a node offers what its policy names, where
+that names no layout."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an act is: done, failed, or what is missing; `deletions` and `patch` bring it on."""
+
+    done: bool = False
+    failed: bool = False
+    reason: str = ""
+    deletions: Sequence[DeletePod] = ()
+    patch: PatchNode | None = None
+    again: float = 30.0
+    unanswered: bool = False
+    """Whether it waits for a registry that gives no answer: that is no failure, however long it takes."""
+
+
+DONE = Progress(done=True)
+
+
+def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchNode:
+    """Write that ACT begins, with the labels that it consists of."""
+    labels: dict[str, str | None] = {}
+    changes: dict[str, Any] = {"phase": "Acting", "step": act}
+    seconds = operation.finish.driverSeconds
+    if act == "mig":
+        seconds = operation.finish.migSeconds
+        labels, changes["restarted"] = _command(known, view, operation)
+        changes |= {"heard": "", "heardAt": known.now}
+    elif act == "mode":
+        labels = _swap(view, operation)
+    elif act == "install":
+        labels = _first_labels(view, operation)
+        if operation.target.mig:
+            command, changes["restarted"] = _command(known, view, operation)
+            changes |= {"heard": "", "heardAt": known.now}
+            labels |= command
+            seconds += operation.finish.migSeconds
+    if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
+        changes["acted"] = known.now
+    admits = operation.id if operation.install and view.operation is None else ""
+    patch = move(
+        known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
+    )
+    if act == "install" and view.policy:  # the first driver must find it: it would evict by itself
+        return dataclasses.replace(
+            patch, annotations={**patch.annotations, **labeller.upgrade_annotation(view, view.policy)}
+        )
+    return patch
+
+
+def following(operation: Operation) -> Act | None:
+    """The act after the one that OPERATION is at."""
+    acts = list(operation.acts)
+    if operation.step not in acts:
+        return None  # a part of an install
+    position = acts.index(operation.step)
+    return acts[position + 1] if position + 1 < len(acts) else None
+
+
+def act(known: Snapshot, view: View, operation: Operation) -> Progress:
+    """How far the present act is, and what brings it on."""
+    if operation.step == "mig":
+        return _mig(known, view, operation)
+    if operation.step == "mode":
+        return DONE
+    if operation.step == "install":
+        return _install(known, view, operation)
+    return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
+
+
+def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
+    """Put back deploy labels that somebody took away, or paused and forgot: without them the pods that are waited for
+    never come.
+
+    An install and a change of mode have labels of their own, and put them back when they are tried again.
+    """
+    policy, own = view.policy, {"install", "mode"} & set(operation.acts)
+    lost: dict[str, str | None] = dict.fromkeys(labeller.paused_and_forgotten(known, view), "true")
+    if policy and policy.uid == operation.policy and view.gpu and not own:
+        lost |= labeller.missing(view, policy)
+    metadata = view.node.metadata
+    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
+
+
+def settled(known: Snapshot, view: View, operation: Operation) -> bool:
+    """Whether what the operation was for has come about after all."""
+    target = operation.target
+    pods = known.driver_pods.get(view.name, ())
+    if operation.finish.daemonSet and (outdated(view, pods) or not any(pod.ready for pod in pods)):
+        return False
+    return not target.mig or (
+        view.labels.get(keys.MIG_CONFIG) == target.mig and view.labels.get(keys.MIG_STATE) == "success"
+    )
+
+
+def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
+    """The last part of an install where no MIG layout is wanted: tell the MIG manager what it begins with, as the
+    operator does (L30). Where others label nodes, that is theirs too."""
+    policy = view.policy
+    if not operation.install or policy is None or policy.spec.mig or not policy.spec.migManager:
+        return None
+    if not (policy.spec.labelling and policy.spec.migDefault):
+        return None
+    if not mig_capable(view) or view.labels.get(keys.MIG_CONFIG):
+        return None
+    return move(
+        known,
+        view,
+        operation,
+        f"mig: begins with {policy.spec.migDefault}",
+        phase="Acting",
+        step="install",
+        seconds=operation.finish.migSeconds,
+        labels={keys.MIG_CONFIG: policy.spec.migDefault, **dict.fromkeys(_mig_manager(view), "true")},
+    )
+
+
+def _mig_manager(view: View) -> list[str]:
+    key = f"{keys.DEPLOY}mig-manager"
+    return (
+        [key]
+        if view.policy and not view.labels.get(key) and "mig-manager" in labeller.components(view, view.policy)
+        else []
+    )
+
+
+# --- driver and repair ------------------------------------------------------------------------------------------------
+
+
+def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) -> Progress:
+    """Delete the outdated driver pod, and in a repair the broken one, and wait for a current one that is ready."""
+    pods = known.driver_pods.get(view.name, ())
+    if view.barred("driver"):
+        return DONE  # somebody has opted it out meanwhile
+    if view.driver is None:
+        return Progress(reason=f"DaemonSet {operation.finish.daemonSet or 'of the driver'} is not there")
+    if not view.driver.newest:
+        return Progress(reason=f"the DaemonSet controller has not seen {view.driver.object.name} yet")
+    old = [pod for pod in outdated(view, pods) if not pod.terminating]
+    if repair:
+        old += [
+            pod
+            for pod in pods
+            if pod not in old and not pod.terminating and is_broken(pod) and _older(pod, operation.since)
+        ]
+    if operation.restartOnly and any(digest(pod) != digest(view.driver.object) for pod in old):
+        why = "what is rendered now would be installed anew: it needs the GPUs free"
+        seconds = operation.finish.wait.timeoutSeconds
+        return Progress(
+            patch=move(known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False)
+        )
+    deletions = [_delete(view, pod, "made from an older template, or broken") for pod in old]
+    current = [pod for pod in pods if pod not in old and not pod.terminating]
+    if not deletions and any(pod.ready for pod in current) and len(current) == len(pods):
+        return DONE
+    if not deletions and (why := next((text for pod in current if (text := crashed(pod))), "")):
+        return Progress(failed=True, reason=why)
+    return Progress(
+        deletions=deletions, reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current)
+    )
+
+
+def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
+    """Whether a registry gives no answer, to this node or any other."""
+    newest = view.driver.newest if view.driver else ""
+    return unanswered(current) and not had_by_another(known, newest, view.name)
+
+
+def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
+    ending = [pod for pod in pods if pod.terminating]
+    if ending:
+        return f"waits for {ending[0].key} to end"
+    if not current:
+        return "waits for the new driver pod"
+    if why := pulls(current[0]):
+        return why
+    for status in (*current[0].status.initContainerStatuses, *current[0].status.containerStatuses):
+        if status.state.waiting and status.state.waiting.reason not in {"", "PodInitializing", "ContainerCreating"}:
+            return f"{current[0].key}: {status.name} is in {status.state.waiting.reason}"
+    return f"waits for {current[0].key} to be ready"
+
+
+def _delete(view: View, pod: Pod, why: str) -> DeletePod:
+    return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, why, pod.metadata.resourceVersion)
+
+
+def _older(pod: Pod, moment: datetime | None) -> bool:
+    made = pod.metadata.creationTimestamp
+    return made is not None and moment is not None and made < moment
+
+
+# --- MIG --------------------------------------------------------------------------------------------------------------
+
+
+def _command(known: Snapshot, view: View, operation: Operation) -> tuple[dict[str, str | None], datetime | None]:
+    """The labels that command a layout, and whether the manager must be restarted to notice.
+
+    The state is removed with the command, so that a success that is seen later answers this command and no earlier one
+    (reconciler.md M3, I17). The manager acts on a change of the label and at its start, never on changed content (M4).
+    """
+    labels: dict[str, str | None] = {}
+    if keys.MIG_STATE in view.labels:
+        labels[keys.MIG_STATE] = None
+    if view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
+        labels[keys.MIG_CONFIG] = operation.target.mig
+        return labels, operation.restarted
+    return labels, known.now
+
+
+def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
+    """Wait for a fresh success; restart a manager that failed or fell silent, a bounded number of times."""
+    managers = known.mig_managers.get(view.name, ())
+    stale = [pod for pod in managers if not pod.terminating and _older(pod, operation.restarted)]
+    if stale:
+        return Progress(
+            deletions=[_delete(view, pod, "to make it try again") for pod in stale], reason="restarts the MIG manager"
+        )
+    if view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
+        return Progress(failed=True, reason=f"somebody set mig.config={view.labels.get(keys.MIG_CONFIG, '')} meanwhile")
+    state = view.labels.get(keys.MIG_STATE, "")
+    if state == "success":
+        return DONE
+    if state != operation.heard or operation.heardAt is None:
+        why = f"the MIG manager says {state or 'nothing yet'}"
+        return Progress(patch=move(known, view, operation, why, heard=state, heardAt=known.now))
+    silent = known.now - operation.heardAt
+    if state == "failed" or (state != "rebooting" and silent >= MIG_SILENT_FOR):
+        if operation.restarts >= MIG_RESTARTS:
+            return Progress(
+                failed=True, reason=f"the MIG manager says {state or 'nothing'}, after {MIG_RESTARTS} restarts"
+            )
+        labels: dict[str, str | None] = {keys.MIG_STATE: None} if state else {}
+        why = f"the MIG manager says {state or 'nothing'}; it is restarted"
+        changes: dict[str, Any] = {"restarts": operation.restarts + 1, "restarted": known.now}
+        changes |= {"heard": "", "heardAt": known.now}
+        return Progress(patch=move(known, view, operation, why, labels=labels, **changes))
+    if not managers:
+        return Progress(reason="waits for a MIG manager on the node")
+    return Progress(reason=f"the MIG manager says {state or 'nothing yet'}")
+
+
+# --- mode and install -------------------------------------------------------------------------------------------------
+
+
+def _swap(view: View, operation: Operation) -> dict[str, str | None]:
+    """The labels of another mode: values that are ours go and come, foreign ones stay."""
+    wanted = {f"{keys.DEPLOY}{name}" for name in operation.target.deploy}
+    labels: dict[str, str | None] = dict(operation.target.labels)
+    for key, value in view.labels.items():
+        if key.startswith(keys.DEPLOY) and key != keys.OPERANDS and value == "true" and key not in wanted:
+            labels[key] = None
+    labels.update({key: "true" for key in sorted(wanted) if not view.labels.get(key)})
+    return labels
+
+
+def _first_labels(view: View, operation: Operation) -> dict[str, str | None]:
+    """The labels of a new node. With a MIG layout the device plugin waits, or pods would get whole GPUs (P42)."""
+    ours = view.policy is None or view.policy.spec.labelling
+    labels: dict[str, str | None] = {**({keys.PRESENT: "true"} if ours else {}), **operation.target.labels}
+    for name in operation.target.deploy:
+        key = f"{keys.DEPLOY}{name}"
+        if not view.labels.get(key) and not (operation.target.mig and key == DEVICE_PLUGIN):
+            labels[key] = "true"
+    return {key: value for key, value in labels.items() if view.labels.get(key) != value}
+
+
+def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
+    """Wait for the driver, then for the MIG layout, then let the device plugin start."""
+    if operation.finish.daemonSet:
+        pods = known.driver_pods.get(view.name, ())
+        if view.driver is None:
+            return Progress(reason=f"DaemonSet {operation.finish.daemonSet} is not there")
+        if not any(pod.ready and not pod.terminating for pod in pods):
+            current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
+            if why := next((text for pod in current if (text := crashed(pod))), ""):
+                return Progress(failed=True, reason=why)
+            return Progress(reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current))
+    if operation.target.mig:
+        made = _mig(known, view, operation)
+        if not made.done:
+            return made
+        if "device-plugin" in operation.target.deploy and not view.labels.get(DEVICE_PLUGIN):
+            patch = move(known, view, operation, "the layout is there: offer it", labels={DEVICE_PLUGIN: "true"})
+            return Progress(patch=patch)
+    return DONE

@@ -1,0 +1,111 @@
+"""What a pass decides to do: data that the shell carries out, and that `--plan` prints.
+
+An action on a node carries the resource version that it was decided on, an action on a pod its UID: whoever was faster
+wins and the next pass decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ...api.node_policy import NodePolicy, Status
+from ...api.objects import NodeTaint
+
+
+@dataclass(frozen=True)
+class PatchNode:
+    """Change a node in one write. None removes a label or annotation; `admits` is the operation that it begins."""
+
+    node: str
+    uid: str
+    resource_version: str
+    why: str
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    unschedulable: bool | None = None
+    taints: Sequence[NodeTaint] | None = None
+    admits: str = ""
+    install: bool = False
+    """Whether it admits a new node, which no budget counts."""
+
+    def body(self) -> dict[str, Any]:
+        """The merge patch."""
+        metadata: dict[str, Any] = {"resourceVersion": self.resource_version, "uid": self.uid}
+        if self.labels:
+            metadata["labels"] = dict(self.labels)
+        if self.annotations:
+            metadata["annotations"] = dict(self.annotations)
+        spec: dict[str, Any] = {}
+        if self.unschedulable is not None:
+            spec["unschedulable"] = self.unschedulable or None
+        if self.taints is not None:
+            spec["taints"] = msgspec.to_builtins(list(self.taints)) or None
+        return {"metadata": metadata, **({"spec": spec} if spec else {})}
+
+
+@dataclass(frozen=True)
+class Evict:
+    """Ask for a pod to be evicted."""
+
+    node: str
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True)
+class DeletePod:
+    """Delete a pod of our own: a driver's or a MIG manager's, as it was when that was decided."""
+
+    node: str
+    namespace: str
+    name: str
+    uid: str
+    why: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class PatchStatus:
+    """Write what a policy has come to."""
+
+    policy: NodePolicy
+    status: Status
+
+
+Action = PatchNode | Evict | DeletePod | PatchStatus
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Something that people should see as an Event on a node."""
+
+    node: str
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why nothing happens on a node that is not as its policy says. `kind` groups, `message` explains."""
+
+    node: str
+    policy: str
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """All that a pass decided. `again` is the number of seconds after which to look again though nothing changed."""
+
+    actions: tuple[Action, ...] = ()
+    tells: tuple[Tell, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    again: float = 300.0

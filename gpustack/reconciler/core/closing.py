@@ -1,0 +1,125 @@
+"""How an operation ends: done, released before it began, or in quarantine. One write each.
+
+What is ours goes with the record: cordon, marks, annotations for autoscalers. A cordon that is not ours, or is no
+longer, stays (reconciler.md I3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Literal
+
+from ...api import keys
+from ...api.objects import NodeTaint, Taint
+from .actions import PatchNode
+from .moves import move
+from .record import Last, Memory, Operation, write
+from .snapshot import Snapshot
+from .view import View
+
+FIRST_RETRY = timedelta(minutes=5)
+LAST_RETRY = timedelta(hours=6)
+
+
+def pause_before(attempt: int) -> timedelta:
+    """How long to wait after failed attempt number ATTEMPT: five minutes, doubled each time, up to six hours."""
+    doubled: int = 2 ** min(max(attempt - 1, 0), 16)
+    return min(FIRST_RETRY * doubled, LAST_RETRY)
+
+
+def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
+    """The operation is done: give the node back, and remember what was proved."""
+    memory = Memory(
+        policy=view.policy.uid if view.policy else operation.policy,
+        name=view.policy.name if view.policy else view.memory.name,
+        uid=view.node.uid,
+        machine=view.node.status.nodeInfo.machineID,
+        mig=operation.target.mig or view.memory.mig,
+        mig_digest=operation.target.mig_digest if operation.target.mig else view.memory.mig_digest,
+    )
+    last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
+    return _end(
+        view,
+        operation,
+        last,
+        {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))},
+        untainted(view, view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints),
+    )
+
+
+def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | None:
+    """The taints that stay on a node whose GPUs are proved; None where none is to go.
+
+    A taint is one of STARTUP by key and effect, as the admission policy has it, which lets no other go: a write that
+    takes one more away would be refused for ever. For the same reason what the policy says now counts, and the record
+    only where there is no policy any more.
+    """
+    names = {str(taint) for taint in startup}
+    left = [taint for taint in view.node.spec.taints if str(taint) not in names]
+    return left if len(left) < len(view.node.spec.taints) else None
+
+
+def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
+    """Give up before the point of no return.
+
+    A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
+    """
+    if operation.acted is not None and not operation.install:
+        return quarantine(known, view, operation, why, again=True)
+    return release(known, view, operation, why, failed=failed, whose=whose)
+
+
+def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
+    """Give the node back as it was; after a FAILED attempt the next waits. WHOSE pod was in the way."""
+    attempt = operation.attempt if failed else operation.attempt - 1
+    last = Last(
+        id=operation.id,
+        kind=operation.kind,
+        target=str(operation.target),
+        outcome="released",
+        at=known.now,
+        attempt=attempt,
+        notBefore=known.now + pause_before(attempt) if failed else None,
+        reason=why,
+        inTheWay=whose,
+    )
+    return _end(view, operation, last, {}, None)
+
+
+def quarantine(known: Snapshot, view: View, operation: Operation, why: str, *, again: bool = False) -> PatchNode:
+    """The operation failed past the point of no return: the node stays cordoned, and its slot goes back. AGAIN: it had
+    failed before, and another attempt was given up before it did anything."""
+    more = operation.attempt < operation.finish.maxAttempts
+    return move(
+        known,
+        view,
+        operation,
+        why,
+        phase="Quarantine",
+        step=operation.step,
+        failures=operation.failures if again else operation.failures + 1,
+        notBefore=known.now + pause_before(operation.attempt) if more else None,
+    )
+
+
+def _end(
+    view: View, operation: Operation, last: Last, annotations: dict[str, str | None], taints: list[NodeTaint] | None
+) -> PatchNode:
+    removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
+    removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()
+    outcome: Literal["done", "released", "adopted", ""] = last.outcome
+    return PatchNode(
+        view.name,
+        view.node.uid,
+        view.node.metadata.resourceVersion,
+        f"{operation.kind} {outcome}" + (f": {last.reason}" if last.reason else ""),
+        labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
+        annotations={
+            **dict.fromkeys(key for key in sorted(removed) if key in view.annotations),
+            keys.LAST: write(last, view.annotations.get(keys.LAST)),
+            **annotations,
+        },
+        unschedulable=False if view.owns_cordon and view.node.spec.unschedulable else None,
+        taints=taints,
+    )

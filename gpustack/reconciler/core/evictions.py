@@ -1,0 +1,92 @@
+"""Evicting what uses a node's GPUs: who goes when, when it is given up, and what is not tried again.
+
+Solves: an eviction that can't succeed costs a cordon and whoever was evicted beside it, again and again. So a pod's own
+time to end is waited for, whoever takes longest goes first and alone, and a node on which it was given up several times
+is left alone until other pods run there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from ...api.objects import Pod
+from . import pods, windows
+from .record import Operation
+from .snapshot import Snapshot
+from .view import View
+
+IN_VAIN = 3
+"""So many attempts that evicted in vain are enough."""
+
+
+def too_long(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> str:
+    """Why evicting USING would not be over before the window closes; "" where it would. The point of no return may lie
+    outside, since nobody gets back what was evicted; so it is asked before anybody is."""
+    until = windows.closes(policy.spec.upgrade.windows, known.now)
+    if until is None or not using:
+        return ""
+    longest = max(using, key=pods.grace)
+    if known.now + pods.grace(longest) <= until:
+        return ""
+    seconds = int(pods.grace(longest).total_seconds())
+    return f"{longest.key} may take {seconds} s to end, and the window closes at {until:%Y-%m-%dT%H:%MZ}"
+
+
+def maker(pod: Pod) -> str:
+    """Names whose pod POD is: pods come again under other names, and are as much in the way."""
+    owner = pod.metadata.controller
+    return f"{pod.metadata.namespace}/{owner.uid if owner else pod.uid}"
+
+
+def in_the_way(known: Snapshot, left: Sequence[Pod]) -> str:
+    """Whose pod it was for which an attempt is given up."""
+    found = next((pod for pod in left if pod.uid in known.refusals or pod.terminating), left[0])
+    return maker(found)
+
+
+def in_vain(view: View, using: Sequence[Pod]) -> str:
+    """Why evicting USING is not tried once more: it was given up several times, and who was in the way still is."""
+    last = view.last
+    if keys.RETRY in view.annotations or last.outcome != "released" or last.attempt < IN_VAIN or not last.inTheWay:
+        return ""
+    if last.inTheWay not in {maker(pod) for pod in using}:
+        return ""
+    return (
+        f"given up {last.attempt} times: {last.reason}; tried again once that pod's like is gone from the node, or "
+        f"after `gpustack rollout retry {view.name}`"
+    )
+
+
+def now_due(known: Snapshot, left: Sequence[Pod]) -> list[Pod]:
+    """Those of LEFT whose eviction is to be asked for now."""
+    return [
+        pod
+        for pod in pods.longest_first(left)
+        if not pod.terminating and known.backoff.get(pod.uid, known.now) <= known.now
+    ]
+
+
+def over(known: Snapshot, operation: Operation, left: Sequence[Pod]) -> bool:
+    """Whether evicting LEFT has taken too long: the policy's time is over, and nobody is within his own to end."""
+    if operation.deadline is None:
+        return any((until := pods.ends(pod)) is not None and known.now > until + pods.LATE for pod in left)
+    if known.now < operation.deadline:
+        return False
+    if any(not pod.terminating and pod.uid not in known.refusals for pod in left):
+        return False  # who had to wait for somebody who takes longer has not been asked yet
+    own = [until for pod in left if (until := pods.ends(pod)) is not None]
+    return not any(known.now <= until + timedelta(seconds=30) for until in own)
+
+
+def leaves(known: Snapshot, left: Sequence[Pod]) -> str:
+    """Why the pods LEFT are still there: a disruption budget that refuses, or that one does not end."""
+    for pod in left:
+        if refusal := known.refusals.get(pod.uid):
+            return f"{pod.key}: {refusal}"
+    if text := pods.ending(left, known.now):
+        return text
+    first = pods.longest_first(left)[0]
+    return f"{len(left)} pods still use its GPUs, the first is {first.key}"

@@ -1,0 +1,158 @@
+"""Which pods use a node's GPUs, and which of them may be evicted.
+
+Solves: the operator looks at requests of regular containers only, so init containers, renamed resources and pods that
+get GPUs by their RuntimeClass pin the driver and the upgrade fails half-way (reconciler.md U18, P16). Here the match is
+wide, and what can't be evicted is known before a node is cordoned (R2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ...api import keys
+from ...api.node_policy import Drain, PodDeletion
+from ...api.objects import Pod
+from . import selectors
+from .record import Finish
+from .spans import span
+
+RESOURCES = "nvidia.com/"
+CLIENT = f"{keys.DEPLOY}client"
+"""A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves.
+Believed of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
+OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
+"""Pods that the validator starts (label `app`): it removes them itself."""
+SYSTEM = "kube-system"
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What makes a pod one that uses GPUs: where the operands are, names of resources and RuntimeClasses, held
+    claims; `clients` are the namespaces whose DaemonSets are taken off a node by others."""
+
+    namespace: str
+    resources: Collection[str] = ()
+    runtime_classes: Collection[str] = ()
+    claims: Collection[str] = ()
+    clients: Collection[str] = ()
+
+    def gpu(self, pod: Pod) -> bool:
+        """Whether POD uses a GPU of its node, or still may. Operands do not count: they are what is changed."""
+        if pod.finished or self.operand(pod) or self._client(pod):
+            return False
+        return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
+
+    def operand(self, pod: Pod) -> bool:
+        """Whether POD belongs to the stack itself."""
+        return pod.metadata.namespace == self.namespace and (daemon(pod) or pod.labels.get("app") in OURS)
+
+    def _client(self, pod: Pod) -> bool:
+        """Whether others take POD off the node before they touch its GPUs."""
+        selected = pod.spec.nodeSelector.get(CLIENT) == "true"
+        return selected and daemon(pod) and pod.metadata.namespace in self.clients
+
+    def _asks(self, pod: Pod) -> bool:
+        for container in (*pod.spec.containers, *pod.spec.initContainers):
+            for wanted in (container.resources.limits, container.resources.requests):
+                if any(name.startswith(RESOURCES) or name in self.resources for name in wanted):
+                    return True
+        return False
+
+    def _claims(self, pod: Pod) -> bool:
+        return any(f"{pod.metadata.namespace}/{name}" in self.claims for name in pod.claims)
+
+
+def daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made POD: it would come back at once, on a cordoned node too."""
+    return bool(pod.metadata.controller and pod.metadata.controller.kind == "DaemonSet")
+
+
+def obstacle(pod: Pod, how: PodDeletion | Drain) -> str:
+    """Why POD can't be evicted under the options HOW; "" where it can."""
+    if pod.mirror:
+        return f"{pod.key} is a static pod: remove it on the node"
+    if daemon(pod):
+        asks = f'give it the nodeSelector {CLIENT}: "true", and ' if CLIENT not in pod.spec.nodeSelector else ""
+        return (
+            f"{pod.key} belongs to a DaemonSet that uses GPUs: {asks}name its namespace in "
+            "spec.reconciler.clientNamespaces of the cluster's policy"
+        )
+    if pod.metadata.controller is None and not how.force:
+        return f"{pod.key} has no controller and would not come back: delete it, or set force"
+    if any(volume.emptyDir is not None for volume in pod.spec.volumes) and not how.deleteEmptyDir:
+        return f"{pod.key} has data in an emptyDir: delete it, or set deleteEmptyDir"
+    return ""
+
+
+def to_evict(pods: Iterable[Pod], uses: Uses) -> list[Pod]:
+    """The pods that use GPUs."""
+    return [pod for pod in pods if uses.gpu(pod)]
+
+
+def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
+    """The pods that a drain removes: those that use GPUs, and whatever else its selector names.
+
+    Never pods of DaemonSets, static pods, pods with the skip label or of kube-system (reconciler.md U23, U24, I9).
+    """
+    found = []
+    for pod in pods:
+        gpu = uses.gpu(pod)
+        spared = (
+            pod.finished
+            or daemon(pod)
+            or pod.mirror
+            or pod.metadata.namespace == SYSTEM
+            or pod.labels.get(keys.DRAIN_SKIP) == "true"
+        )
+        if gpu or (not spared and selectors.matches(drain.podSelector, pod.labels)):
+            found.append(pod)
+    return found
+
+
+def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
+    """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
+    found = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion))]
+    if found and finish.drain.enable:
+        return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain))]
+    return found
+
+
+DEFAULT_GRACE = timedelta(seconds=30)
+TOGETHER = timedelta(seconds=60)
+"""Pods whose times to end differ by no more are evicted together."""
+LATE = timedelta(minutes=5)
+"""How much longer than its own time a pod is waited for that was told to end."""
+
+
+def grace(pod: Pod) -> timedelta:
+    """How long POD may take to end once it is told to."""
+    seconds = pod.spec.terminationGracePeriodSeconds
+    return DEFAULT_GRACE if seconds is None else span(seconds)
+
+
+def ends(pod: Pod) -> datetime | None:
+    """When POD, which was told to end, has to have ended; None for one that was not told."""
+    return pod.metadata.deletionTimestamp
+
+
+def longest_first(pods: Sequence[Pod]) -> list[Pod]:
+    """Those of PODS that are to be evicted now: who takes longest to end goes first and alone, so that nobody else is
+    evicted before it is known that all can go."""
+    longest = max((grace(pod) for pod in pods), default=DEFAULT_GRACE)
+    return [pod for pod in pods if longest - grace(pod) <= TOGETHER]
+
+
+def ending(pods: Iterable[Pod], now: datetime) -> str:
+    """Which of PODS was told to end and has not, and what that means; "" where there is none."""
+    for pod in pods:
+        if (until := ends(pod)) is not None:
+            late = f"since {until:%Y-%m-%dT%H:%MZ} it should have: see why on the node" if now > until + LATE else ""
+            return f"{pod.key} was told to end and still runs; {late or f'it may take until {until:%Y-%m-%dT%H:%MZ}'}"
+    return ""
+
+
+def awaited(pods: Iterable[Pod], selector: str) -> list[Pod]:
+    """The pods that SELECTOR says to wait for."""
+    return [pod for pod in pods if not pod.finished and selectors.matches(selector, pod.labels)] if selector else []

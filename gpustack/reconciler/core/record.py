@@ -1,0 +1,231 @@
+"""What is remembered on a node: the open operation, how the last one ended, and whom the node belongs to.
+
+Solves: a program that may be killed between any two writes must find everything on the object that it changes. Each of
+the three is one annotation, so that a transition is one write. Fields that a newer version wrote are kept. A record
+that can't be read is never guessed at: `Unreadable`, and nothing is done on that node but saying so (reconciler.md I21,
+A16).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from ...api import keys
+from ...api.node_policy import Drain, PodDeletion, WaitForCompletion
+from ...api.objects import Slim, Time
+from .words import brief
+
+SHARED = "nvidia.com/"
+"""What the labels of a target begin with: a record is an annotation, which whoever owns the node may write."""
+COMPONENT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+MOST = 10_000
+"""Attempts."""
+FORMAT = 1
+"""Version of the records that are written, and the newest that can be read."""
+
+Phase = Literal["Held", "Evicting", "Acting", "Verifying", "Quarantine"]
+"""Queued is derived and Releasing is one write: neither is ever stored."""
+
+Act = Literal["driver", "mig", "repair", "mode", "install"]
+"""One thing to do on a node; an operation is one or several of them, in this order of precedence."""
+
+
+class Target(Slim, kw_only=True):
+    """What an operation brings a node to."""
+
+    revision: str = ""
+    """The driver DaemonSet's revision hash."""
+    mig: str = ""
+    """The MIG configuration."""
+    mig_digest: str = ""
+    labels: dict[str, str] = {}
+    """The labels that a change of mode swaps in."""
+    deploy: list[str] = []
+    """The components whose deploy labels a change of mode leaves."""
+
+    def __str__(self) -> str:
+        parts = [self.revision and f"driver {self.revision}", self.mig and f"mig {self.mig}@{self.mig_digest}"]
+        parts += [f"{key}={value}" for key, value in sorted(self.labels.items())]
+        return ", ".join(part for part in parts if part) or "-"
+
+
+class Finish(Slim, kw_only=True):
+    """All that finishing needs, so that an operation survives the policy that started it (A2)."""
+
+    daemonSet: str = ""
+    resources: dict[str, int] = {}
+    layout: str = ""
+    """The MIG layout with which a node offers them."""
+    runtimeClasses: list[str] = []
+    startupTaints: list[str] = []
+    """As kubectl writes them, key:effect."""
+    podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
+    drain: Drain = msgspec.field(default_factory=Drain)
+    wait: WaitForCompletion = msgspec.field(default_factory=WaitForCompletion)
+    driverSeconds: int = 5400
+    migSeconds: int = 1800
+    verifySeconds: int = 900
+    maxAttempts: int = 3
+    validator: bool = True
+
+
+class Operation(Slim, kw_only=True):
+    """The open operation of a node. Times are the API server's."""
+
+    v: int = FORMAT
+    id: str
+    acts: list[Act]
+    phase: Phase
+    step: str = ""
+    """Where a phase has parts: the act of Acting, "drain" of Evicting."""
+    target: Target = msgspec.field(default_factory=Target)
+    policy: str = ""
+    """UID of the NodePolicy that started it."""
+    since: Time
+    """When the phase began."""
+    started: Time
+    acted: Time | None = None
+    """When the node was first touched beyond a cordon: validators must have started later."""
+    deadline: Time | None = None
+    attempt: int = 1
+    failures: int = 0
+    """How often it has failed at its target past the point of no return."""
+    notBefore: Time | None = None
+    cordon: bool = False
+    """Whether the cordon is ours."""
+    restartOnly: bool = False
+    restarts: int = 0
+    """How often the MIG manager's pod was restarted to make it try again."""
+    restarted: Time | None = None
+    """When it was last decided: pods of the MIG manager that are older are deleted."""
+    emptySince: Time | None = None
+    """Since when nothing uses the GPUs of a node that is emptied."""
+    heard: str = ""
+    heardAt: Time | None = None
+    """What the MIG manager last said, and when that was first seen."""
+    recordons: int = 0
+    """How often somebody took the cordon away."""
+    annotated: list[str] = []
+    """Annotations for autoscalers that are ours to remove."""
+    reason: str = ""
+    finish: Finish = msgspec.field(default_factory=Finish)
+
+    @property
+    def kind(self) -> str:
+        """As people call it: "driver", "mig", "driver+mig"."""
+        return "+".join(self.acts)
+
+    @property
+    def install(self) -> bool:
+        """Whether it sets up a new node: no cordon, outside the budget."""
+        return "install" in self.acts
+
+    @property
+    def disruptive(self) -> bool:
+        """Whether it holds a slot: everything but an install, until quarantine gives the slot back."""
+        return not self.install and self.phase != "Quarantine"
+
+    @property
+    def returnable(self) -> bool:
+        """Whether the node has not been touched yet beyond its cordon."""
+        return self.phase in {"Held", "Evicting"}
+
+
+class Last(Slim, kw_only=True):
+    """How the last operation ended."""
+
+    id: str = ""
+    kind: str = ""
+    target: str = ""
+    outcome: Literal["done", "released", "adopted", ""] = ""
+    at: Time | None = None
+    attempt: int = 0
+    """Failed attempts at this target so far."""
+    notBefore: Time | None = None
+    reason: str = ""
+    inTheWay: str = ""
+    """Names whose pod it was that could not be evicted."""
+
+
+class Memory(Slim, kw_only=True):
+    """Whom the node belongs to, and what was proved about it."""
+
+    policy: str = ""
+    """UID of its NodePolicy."""
+    name: str = ""
+    uid: str = ""
+    """The Node object under which the stack was last proved: a new object of the same name is a new node."""
+    machine: str = ""
+    """The kubelet's machineID then."""
+    mig: str = ""
+    """The MIG configuration that was last proved."""
+    mig_digest: str = ""
+
+
+class Unreadable(Exception):  # noqa: N818 - what it is, not that it failed
+    """A record that this version can't read; the text says why."""
+
+
+R = TypeVar("R", Operation, Last, Memory)
+
+
+def read(of: type[R], text: str | None) -> R | None:
+    """The record in TEXT, None for no text. Raises `Unreadable`."""
+    if not text:
+        return None
+    try:
+        found = msgspec.json.decode(text, type=of)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unreadable(f"it is no {of.__name__.lower()} record: {error}") from None
+    if isinstance(found, Operation) and not 1 <= found.v <= FORMAT:
+        raise Unreadable(f"its format is {found.v}; this version reads up to {FORMAT}")
+    if isinstance(found, Operation):
+        _sound(found)
+    return found
+
+
+def _sound(found: Operation) -> None:
+    """Refuse what no version writes: it would be done for ever, or something of somebody else's be removed."""
+    if not found.acts:
+        raise Unreadable("it names nothing to do")
+    if len(set(found.acts)) < len(found.acts):
+        raise Unreadable("it names something to do twice")
+    if label := next((key for key in found.target.labels if not key.startswith(SHARED)), ""):
+        raise Unreadable(f"it would set the label {label!r}, which is none of {SHARED}")
+    if odd := next((name for name in found.target.deploy if not COMPONENT.fullmatch(name)), ""):
+        raise Unreadable(f"{odd!r} is no component")
+    if found.attempt > MOST or found.failures > MOST:
+        raise Unreadable(f"it was tried {max(found.attempt, found.failures)} times")
+    if foreign := set(found.annotated) - set(keys.AUTOSCALERS):
+        raise Unreadable(f"it calls the annotation {min(foreign)!r} its own")
+
+
+def write(record: Operation | Last | Memory, before: str | None = None) -> str:
+    """RECORD as the text of an annotation, with the fields of BEFORE that this version does not know."""
+    made: dict[str, Any] = msgspec.to_builtins(record)
+    if "reason" in made:
+        made["reason"] = brief(made["reason"])
+    if isinstance(record, Operation):
+        made["v"] = record.v  # a default is left out, and the next version's default will be another
+    for key, value in _unknown(type(record), before).items():
+        made.setdefault(key, value)
+    return msgspec.json.encode(made, order="sorted").decode()
+
+
+def _unknown(of: type[Slim], before: str | None) -> Mapping[str, Any]:
+    try:
+        data = msgspec.json.decode(before) if before else {}
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    known = _names(of)
+    return {key: value for key, value in data.items() if key not in known} if isinstance(data, dict) else {}
+
+
+@lru_cache
+def _names(of: type[Slim]) -> frozenset[str]:
+    return frozenset(each.encode_name for each in msgspec.structs.fields(of))

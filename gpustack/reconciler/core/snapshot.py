@@ -1,0 +1,102 @@
+"""What a pass knows: the cluster at one moment, as plain data. `engine.decide` is a function of this and of nothing
+else.
+
+Times that need no surviving (how long a label has been gone) are in `Seen`: after a restart they begin anew, which
+makes a wait longer and never shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ...api.node_policy import NodePolicy
+from ...api.objects import DaemonSet, Node, Pod
+
+
+@dataclass
+class Seen:
+    """Since when something has been the case, by (node UID, what). What a pass does not ask for is not the case."""
+
+    first: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    asked: set[tuple[str, str]] = field(default_factory=set)
+
+    def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
+        """How long WHAT has been so of the object UID; zero, and forgotten, where it does not hold."""
+        key = (uid, what)
+        if not holds:
+            self.first.pop(key, None)
+            return timedelta(0)
+        self.asked.add(key)
+        return max(now - self.first.setdefault(key, now), timedelta(0))
+
+    def forget(self) -> None:
+        """The pass is over: forget what it did not ask for."""
+        self.first = {key: since for key, since in self.first.items() if key in self.asked}
+        self.asked.clear()
+
+
+@dataclass(frozen=True)
+class DriverSet:
+    """A driver DaemonSet, and the hash that its newest pods have; "" until the DaemonSet controller has made one."""
+
+    object: DaemonSet
+    newest: str = ""
+
+
+@dataclass(frozen=True)
+class Precheck:
+    """What stands against evicting the pods of a candidate: empty where nothing does."""
+
+    blockers: tuple[str, ...] = ()
+    unknown: str = ""
+    """Why it could not be found out; such a node makes room for others."""
+
+
+@dataclass(frozen=True)
+class Announced:
+    """An admission that stands in the Lease, and perhaps not on the node yet."""
+
+    install: bool = False
+    trouble: str = ""
+    """Why it can't be settled."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster as a pass sees it."""
+
+    now: datetime
+    namespace: str
+    nodes: Sequence[Node] = ()
+    policies: Sequence[NodePolicy] = ()
+    driver_sets: Sequence[DriverSet] = ()
+    driver_pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """Driver pods by node."""
+    validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    sandbox_validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """Of nodes for virtual machines, by node."""
+    mig_managers: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """All pods of the nodes that `survey` asked for."""
+    claims: frozenset[str] = frozenset()
+    """namespace/name of ResourceClaims that hold a GPU; claims that couldn't be read count as held."""
+    prechecks: Mapping[str, Precheck] = field(default_factory=dict)
+    admitting: Mapping[str, Announced] = field(default_factory=dict)
+    """By UID, nodes whose admission is announced in the Lease and perhaps not seen on the node yet."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why the pods of a node could not be read."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """By UID, nodes that the API server does not let us change, in its words, while they are left alone for that."""
+    setbacks: Mapping[str, int] = field(default_factory=dict)
+    """By UID, how often in a row changes of a node have failed: those without have their turn first."""
+    paused: str = ""
+    """Why the whole fleet is paused; "" where it is not."""
+    foreign: str = ""
+    """The operator that still runs; "" where none does."""
+    seen: Seen = field(default_factory=Seen)
+    backoff: Mapping[str, datetime] = field(default_factory=dict)
+    """Pods, by UID, that are not to be evicted again before that time."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Why the last eviction of a pod, by UID, was refused."""

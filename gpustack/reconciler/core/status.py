@@ -1,0 +1,147 @@
+"""What a NodePolicy has come to: counts, reasons, and conditions that deployment tools can gate on.
+
+Ready means that the policy was accepted and is acted on. A rollout that waits (paused, window closed, one node of 500
+down) stays Ready, or Flux and Argo CD would hold back the next commit; RolledOut says whether every node is as the
+policy wants, for those who want to wait for it. Stalled says that nothing will happen before somebody acts
+(reconciler.md A7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ...api.node_policy import Breaker, NodePolicy, Status, Waiting
+from ...api.objects import Condition
+from .actions import Wait
+from .snapshot import Snapshot
+from .words import brief
+
+NAMES = 20
+"""How many nodes a reason names."""
+SUSPENDED = {"paused": "Paused", "hold": "Held", "window": "WindowClosed", "breaker": "BreakerOpen"}
+"""Kinds of waiting that somebody chose, as reasons of RolledOut; the others are "Waiting"."""
+
+
+@dataclass
+class Tally:
+    """What a pass saw of a policy's nodes."""
+
+    nodes: int = 0
+    current: int = 0
+    operating: int = 0
+    quarantined: int = 0
+    uncovered: int = 0
+    overlapping: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Nodes that belonged to the policy and match none any more: their labels are gone."""
+    waits: list[Wait] = field(default_factory=list)
+
+
+def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
+    """The status of POLICY."""
+    grouped: dict[str, list[Wait]] = {}
+    for wait in tally.waits:
+        grouped.setdefault(wait.kind, []).append(wait)
+    waiting = [_waiting(kind, waits) for kind, waits in sorted(grouped.items())]
+    made = Status(
+        observedGeneration=policy.metadata.generation,
+        nodes=tally.nodes,
+        current=tally.current,
+        operating=tally.operating,
+        quarantined=tally.quarantined,
+        waiting=waiting,
+        breaker=switch,
+    )
+    made.conditions = [
+        _kept(policy, known.now, condition) for condition in _conditions(known, policy, tally, switch, waiting)
+    ]
+    return made
+
+
+def _waiting(kind: str, waits: Sequence[Wait]) -> Waiting:
+    """What nodes wait for that wait for the same kind of thing; in the words of the first by name."""
+    ordered = sorted(waits, key=lambda wait: wait.node)
+    names = [wait.node for wait in ordered]
+    return Waiting(reason=kind, count=len(names), nodes=names[:NAMES], message=brief(ordered[0].message))
+
+
+def _conditions(
+    known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, waiting: Sequence[Waiting]
+) -> list[Condition]:
+    stalled = _stalled(known, tally)
+    stopped = stalled or (switch.message if switch.open else "")
+    missing = _missing(policy, tally)
+    done = tally.current == tally.nodes and not missing
+    reason, message = ("NoNodes", missing) if missing else _rollout(tally, switch, waiting)
+    generation = policy.metadata.generation
+    uncovered = f"{tally.uncovered} nodes have a system or kernel that no driver DaemonSet is rendered for"
+    return [
+        _condition("Ready", not stalled, "Stalled" if stalled else "Accepted", stalled or message, generation),
+        _condition(
+            "Stalled",
+            bool(stopped),
+            "Stalled" if stalled else "BreakerOpen" if switch.open else "Working",
+            stopped or "nothing is in the way",
+            generation,
+        ),
+        _condition("RolledOut", done and not stalled, reason, message, generation),
+        _condition(
+            "NodeNotCovered",
+            tally.uncovered > 0,
+            "NoDriver" if tally.uncovered else "NoNodes" if not tally.nodes else "AllCovered",
+            uncovered,
+            generation,
+        ),
+    ]
+
+
+def _stalled(known: Snapshot, tally: Tally) -> str:
+    if known.foreign:
+        return f"{known.foreign} runs and sets the same labels: scale it to 0"
+    if tally.overlapping:
+        return f"{tally.overlapping[0]} and {len(tally.overlapping) - 1} more nodes match several NodePolicies"
+    return ""
+
+
+def _missing(policy: NodePolicy, tally: Tally) -> str:
+    """Why it can't be said that all is done, though nothing is left to do: nodes are gone that should be there."""
+    if tally.lost:
+        more = f" and {len(tally.lost) - 1} more" if len(tally.lost) > 1 else ""
+        names = f"{tally.lost[0]}{more}"
+        return f"{names} belonged to it and match no NodePolicy any more: see whether node feature discovery works"
+    if not tally.nodes and policy.spec.minNodes:
+        return f"no node matches it, and its pools have {policy.spec.minNodes} at least"
+    return ""
+
+
+def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple[str, str]:
+    counts = f"{tally.current} of {tally.nodes} nodes are as wanted"
+    if not tally.nodes:
+        return "NoNodes", "no node matches it"
+    if tally.current == tally.nodes:
+        return "Done", counts
+    if switch.open:
+        return "BreakerOpen", f"{counts}; {switch.message}"
+    if tally.operating:
+        return "RollingOut", f"{counts}, {tally.operating} are worked on"
+    chosen = [SUSPENDED[each.reason] for each in waiting if each.reason in SUSPENDED]
+    others = [each for each in waiting if each.reason not in SUSPENDED]
+    if chosen and not others:
+        return chosen[0], counts
+    return "Waiting", counts + "".join(f"; {each.count} wait: {each.reason}" for each in waiting)
+
+
+def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> Condition:
+    made = Condition(type=kind, status="True" if holds else "False", reason=reason, observedGeneration=generation)
+    made.message = brief(message)
+    return made
+
+
+def _kept(policy: NodePolicy, now: datetime, condition: Condition) -> Condition:
+    """CONDITION with the time of its last change of status."""
+    before = next((each for each in policy.status.conditions if each.type == condition.type), None)
+    same = before is not None and before.status == condition.status
+    condition.lastTransitionTime = before.lastTransitionTime if before and same and before.lastTransitionTime else now
+    return condition

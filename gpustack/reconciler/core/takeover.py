@@ -1,0 +1,96 @@
+"""Going on where the operator's own upgrade was when its operator was switched off (reconciler.md A6, U8, U10).
+
+One write owns the cordon, unless the operator had noted that it was the user's, maps the state to a phase and drops the
+operator's keys. Nothing is written while an operator still runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Any
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from .actions import PatchNode
+from .admission import operation_for
+from .due import Due
+from .moves import move
+from .record import Phase, Target
+from .snapshot import Snapshot
+from .view import View, outdated
+
+PHASES: dict[str, Phase] = {
+    "cordon-required": "Held",
+    "wait-for-jobs-required": "Held",
+    "node-maintenance-required": "Held",
+    "pod-deletion-required": "Evicting",
+    "drain-required": "Evicting",
+    "pod-restart-required": "Evicting",
+    "post-maintenance-required": "Evicting",
+    "validation-required": "Verifying",
+    "uncordon-required": "Verifying",
+    "upgrade-failed": "Quarantine",
+}
+"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet.
+
+Its own pods may be back on a node whose driver it was about to restart, so that one is looked at first.
+"""
+TOUCHED = {"pod-restart-required", "post-maintenance-required"}
+"""States in which the driver may have been restarted: such a node must be seen to work before it is given back."""
+
+
+def left_behind(view: View) -> bool:
+    """Whether the operator's upgrade controller left something on the node."""
+    return keys.UPGRADE_STATE in view.labels or any(key in view.annotations for key in keys.UPSTREAM_ANNOTATIONS)
+
+
+def in_hand(view: View) -> bool:
+    """Whether the operator has begun with the node, so that an operation of ours goes on with it."""
+    return PHASES.get(view.labels.get(keys.UPGRADE_STATE, "")) not in {None, "Quarantine"}
+
+
+def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
+    """The write that makes the operator's upgrade ours, or that drops what is left of it."""
+    state = view.labels.get(keys.UPGRADE_STATE, "")
+    drop: dict[str, str | None] = dict.fromkeys(key for key in keys.UPSTREAM_ANNOTATIONS if key in view.annotations)
+    labels: dict[str, str | None] = {keys.UPGRADE_STATE: None} if state else {}
+    phase = PHASES.get(state)
+    if phase is None or not view.node.spec.unschedulable:  # somebody gave the node back, or it was not taken yet
+        metadata = view.node.metadata
+        return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "the operator's keys", labels, drop)
+    target = Target(revision=view.driver.newest if view.driver else "")
+    operation = operation_for(known, view, policy, Due(("driver",), target))
+    theirs = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) == "true"
+    operation.cordon = not theirs
+    finish = operation.finish
+    seconds = {
+        "Evicting": finish.podDeletion.timeoutSeconds,
+        "Verifying": finish.verifySeconds,
+        "Held": finish.wait.timeoutSeconds,
+        "Quarantine": 0,
+    }
+    changes: dict[str, Any] = {"step": "driver"} if phase == "Quarantine" else {}
+    patch = move(
+        known,
+        view,
+        operation,
+        f"taken over from the operator in {state}",
+        phase=phase,
+        seconds=seconds[phase],
+        labels=labels,
+        acted=_touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
+        notBefore=known.now if phase == "Quarantine" else None,
+        **changes,
+    )
+    return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
+
+
+def _touched(known: Snapshot, view: View) -> datetime:
+    """Since when the node's driver is what it is: a validator that has started since has validated it, whoever started
+    it. That was when the driver pod became ready, where it is the newest and is ready; else nobody can say."""
+    pods = known.driver_pods.get(view.name, ())
+    if len(pods) != 1 or not pods[0].ready or outdated(view, pods):
+        return known.now
+    since = [each.lastTransitionTime for each in pods[0].status.conditions if each.type == "Ready"]
+    return min(since[0], known.now) if since and since[0] else known.now

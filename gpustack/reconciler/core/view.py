@@ -1,0 +1,269 @@
+"""A node as the rules see it: whom it belongs to, what is recorded on it, which driver it should have.
+
+A node belongs to the one NodePolicy whose selector it matches. None or several, and its labels freeze and nothing
+starts there: a label that is removed by mistake kills a driver (reconciler.md A2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from ...api.objects import DaemonSet, Node, Pod, Taint, count
+from .pods import RESOURCES, Uses
+from .record import Last, Memory, Operation, Unreadable, read
+from .snapshot import DriverSet, Snapshot
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known of a node with a GPU, or with labels of one."""
+
+    node: Node
+    policies: tuple[NodePolicy, ...]
+    operation: Operation | None = None
+    last: Last = Last()  # noqa: RUF009 - never changed
+    memory: Memory = Memory()  # noqa: RUF009 - never changed
+    unreadable: str = ""
+    """Why a record can't be read; nothing is done then."""
+    drivers: tuple[DriverSet, ...] = ()
+    """The driver DaemonSets of the policy that run on this node: one, if all is well. No policy: the record's."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.node.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The node's annotations."""
+        return self.node.metadata.annotations
+
+    @property
+    def policy(self) -> NodePolicy | None:
+        """The policy that the node belongs to; None where it is not exactly one."""
+        return self.policies[0] if len(self.policies) == 1 else None
+
+    @property
+    def gpu(self) -> bool:
+        """Whether NFD says that the node has an NVIDIA GPU."""
+        return has_gpu(self.node)
+
+    @property
+    def driver(self) -> DriverSet | None:
+        """The DaemonSet that installs the node's driver."""
+        return self.drivers[0] if self.drivers else None
+
+    @property
+    def uncovered(self) -> bool:
+        """Whether the node is to have a driver of the policy's, and none of its DaemonSets is for the node."""
+        return bool(self.policy and self.policy.spec.driver and not self.barred("driver") and self.driver is None)
+
+    def barred(self, component: str) -> bool:
+        """Whether somebody keeps COMPONENT off the node for good: by an opt-out, or by a value of its label that isn't
+        ours: "false", or "pre-installed" as the driver manager writes where it finds a driver (reconciler.md L23)."""
+        ours = {"", "true", keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}
+        if self.labels.get(f"{keys.DEPLOY}{component}", "") not in ours:
+            return True
+        out = self.labels.get(keys.OPERANDS) == "false" or component in opted_out(self.node)
+        return out and self.policy is not None and self.policy.spec.labelling
+
+    @property
+    def known_machine(self) -> bool:
+        """Whether the stack was proved on this very machine, under this very Node object."""
+        machine = self.node.status.nodeInfo.machineID
+        return self.memory.uid == self.node.metadata.uid and self.memory.machine == machine
+
+    @property
+    def held(self) -> str:
+        """Why nothing may start here; "" where it may."""
+        if self.labels.get(keys.HOLD) == "true":
+            return f"the node has the label {keys.HOLD}=true"
+        policy = self.policy
+        if policy and keys.HOLD in policy.annotations:
+            return f"the pool is held: {policy.annotations[keys.HOLD] or 'no reason given'}"
+        return ""
+
+    @property
+    def owns_cordon(self) -> bool:
+        """Whether the cordon is ours: the record says so, and so does the mark beside it."""
+        return bool(
+            self.operation and self.operation.cordon and self.annotations.get(keys.CORDONED) == self.operation.id
+        )
+
+    def allocatable(self, resource: str) -> int:
+        """How many of RESOURCE the kubelet offers; absent is 0."""
+        return count(self.node.status.allocatable.get(resource, "0"))
+
+    @property
+    def offers(self) -> dict[str, int]:
+        """The extended resources of NVIDIA's that the node offers, without those of which there are none."""
+        names = [name for name in self.node.status.allocatable if name.startswith(RESOURCES)]
+        return {name: count for name in sorted(names) if (count := self.allocatable(name))}
+
+    def paused(self) -> list[str]:
+        """Components that the driver manager or the MIG manager has paused."""
+        return sorted(
+            key.removeprefix(keys.DEPLOY)
+            for key, value in self.labels.items()
+            if key.startswith(keys.DEPLOY) and (keys.PAUSED_FOR_DRIVER in value or keys.PAUSED_FOR_MIG in value)
+        )
+
+
+def opted_out(node: Node) -> set[str]:
+    """Components that are not to run on NODE."""
+    return {part.strip() for part in node.metadata.annotations.get(keys.OPT_OUT, "").split(",") if part.strip()}
+
+
+def has_gpu(node: Node) -> bool:
+    """Whether NFD says that NODE has an NVIDIA GPU (reconciler.md L7)."""
+    return any(node.metadata.labels.get(key) == "true" for key in keys.GPU_FEATURES)
+
+
+def ours(node: Node) -> bool:
+    """Whether NODE is any business of the program: it has a GPU, or labels or a record that say so."""
+    metadata = node.metadata
+    return has_gpu(node) or keys.PRESENT in metadata.labels or keys.OPERATION in metadata.annotations
+
+
+def views(known: Snapshot) -> list[View]:
+    """Every node that is our business, by name."""
+    return [view(known, node) for node in sorted(known.nodes, key=lambda node: node.metadata.name) if ours(node)]
+
+
+def view(known: Snapshot, node: Node) -> View:
+    """NODE with its policies and records."""
+    policies = tuple(each for each in known.policies if selects(each.spec.nodeSelector, node.metadata.labels))
+    annotations, operation = node.metadata.annotations, None
+    try:
+        operation = read(Operation, annotations.get(keys.OPERATION))
+        last = read(Last, annotations.get(keys.LAST)) or Last()
+        memory = read(Memory, annotations.get(keys.MEMORY)) or Memory()
+    except Unreadable as why:
+        return View(node, policies, operation, unreadable=str(why))  # an operation that can be read holds its slot
+    found = View(node, policies, operation, last, memory)
+    if found.barred("driver"):
+        return found
+    policy = found.policy
+    drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, operation)
+    return replace(found, drivers=tuple(drivers))
+
+
+def operations(known: Snapshot) -> Iterator[Operation]:
+    """The open operations whose records can be read."""
+    for node in known.nodes:
+        if text := node.metadata.annotations.get(keys.OPERATION):
+            with contextlib.suppress(Unreadable):
+                if found := read(Operation, text):
+                    yield found
+
+
+def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether LABELS have all of SELECTOR."""
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def _drivers(sets: Sequence[DriverSet], policy: NodePolicy, node: Node) -> list[DriverSet]:
+    """The driver DaemonSets that POLICY names and whose nodeSelector NODE matches, or will once it has its labels."""
+    names = {each.name for each in policy.spec.driver.daemonSets} if policy.spec.driver else set()
+    labels = {**node.metadata.labels, **policy.spec.labels, keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true"}
+    return [
+        each
+        for each in sets
+        if each.object.name in names and selects(each.object.spec.template.spec.nodeSelector, labels)
+    ]
+
+
+def _recorded(known: Snapshot, operation: Operation | None) -> list[DriverSet]:
+    """The driver DaemonSet that OPERATION began with: it finishes by that where its policy is gone (A2)."""
+    name = operation.finish.daemonSet if operation else ""
+    return [each for each in known.driver_sets if each.object.name == name]
+
+
+def outdated(view: View, pods: Sequence[Pod]) -> list[Pod]:
+    """The driver pods of the node that are not made from the newest template."""
+    newest = view.driver.newest if view.driver else ""
+    return [pod for pod in pods if outdated_by(pod, newest)]
+
+
+def outdated_by(pod: Pod, newest: str) -> bool:
+    """Whether a driver pod is made from another template than the NEWEST, where that is known."""
+    return newest != "" and pod.labels.get(keys.HASH) != newest
+
+
+def digest(pod_or_set: Pod | DaemonSet) -> str:
+    """The DRIVER_CONFIG_DIGEST of a driver pod or of a DaemonSet's template; "" for none."""
+    spec = pod_or_set.spec.template.spec if isinstance(pod_or_set, DaemonSet) else pod_or_set.spec
+    for container in (*spec.containers, *spec.initContainers):
+        for variable in container.env:
+            if variable.name == "DRIVER_CONFIG_DIGEST" and variable.value:
+                return variable.value
+    return ""
+
+
+def untolerated(view: View) -> Taint | None:
+    """A taint of the node that the driver's pods do not tolerate: one that is deleted there never comes back (A12)."""
+    tolerations = view.driver.object.spec.template.spec.tolerations if view.driver else []
+    for taint in view.node.spec.taints:
+        if taint.effect not in {"NoSchedule", "NoExecute"} or taint.key.startswith("node.kubernetes.io/"):
+            continue  # a DaemonSet's pods tolerate the kubelet's own
+        fits = any(
+            (not each.effect or each.effect == taint.effect)
+            and (
+                (each.operator == "Exists" and each.key in {"", taint.key})
+                or (each.operator != "Exists" and each.key == taint.key and each.value == taint.value)
+            )
+            for each in tolerations
+        )
+        if not fits:
+            return taint
+    return None
+
+
+def leaving(view: View) -> str:
+    """Why the node is about to go away; "" where it is not."""
+    if view.node.metadata.deletionTimestamp is not None:
+        return "the node is being deleted"
+    for taint in view.node.spec.taints:
+        if taint.key in keys.LEAVING_TAINTS and taint.effect == "NoSchedule":
+            return f"an autoscaler is removing the node (taint {taint.key})"
+    return ""
+
+
+def mig_capable(view: View) -> bool | None:
+    """Whether the node's GPUs can be cut (reconciler.md L29); None while nothing tells."""
+    labels = view.labels
+    if labels.get(keys.GUEST_DRIVER):
+        return False
+    if keys.MIG_CAPABLE in labels:
+        return labels[keys.MIG_CAPABLE] == "true"
+    product = labels.get(keys.PRODUCT, "").lower()
+    if product and any(board in product for board in ("h100", "a100", "a30")):
+        return True
+    return view.policy.spec.gpu.migCapable if view.policy else None
+
+
+def uses_of(known: Snapshot, view: View) -> Uses:
+    """How pods that use this node's GPUs are told."""
+    finish = view.operation.finish if view.operation else None
+    gpu = view.policy.spec.gpu if view.policy else None
+    return Uses(
+        known.namespace,
+        {*(finish.resources if finish else ()), *(gpu.resources if gpu else ())},
+        {*(finish.runtimeClasses if finish else ()), *(gpu.runtimeClasses if gpu else ())},
+        known.claims,
+        frozenset(view.policy.spec.clientNamespaces if view.policy else ()),
+    )
+
+
+def policy_of(known: Snapshot, uid: str) -> NodePolicy | None:
+    """The policy with that UID, if it is still there."""
+    return next((each for each in known.policies if each.metadata.uid == uid), None)

@@ -1,0 +1,84 @@
+"""What the program must be allowed to do, asked of the API server at start.
+
+Solves: a verb that is missing from a Role is otherwise found out in the middle of an operation, on the node that it
+happened to. So the program does not start without all of them, and says which are missing (reconciler.md T20).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from ...api.objects import Object
+from . import cluster, events, lease
+from .cluster import ApiError, Cluster, Forbidden, Kind
+
+REVIEWS: Kind[Object] = Kind(
+    Object, "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+
+OURS = "."
+"""Stands for the namespace that the program works in."""
+
+
+@dataclass(frozen=True)
+class Right:
+    """A verb on a kind, or on a subresource of it; in a namespace, or everywhere for ""."""
+
+    verb: str
+    kind: Kind[Any]
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def attributes(self, namespace: str) -> dict[str, str]:
+        """As a review asks for it."""
+        space = namespace if self.namespace == OURS else self.namespace
+        made = {"verb": self.verb, "group": self.kind.group, "version": self.kind.version, "resource": self.kind.plural}
+        made |= {"subresource": self.subresource, "namespace": space, "name": self.name}
+        return {key: value for key, value in made.items() if value}
+
+    def text(self, namespace: str) -> str:
+        """In words."""
+        of = f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+        group = f".{self.kind.group}" if self.kind.group else ""
+        space = namespace if self.namespace == OURS else self.namespace
+        return f"{self.verb} {of}{group}" + (f" in {space}" if space else "")
+
+
+RIGHTS: tuple[Right, ...] = (
+    *(Right(verb, cluster.NODES) for verb in ("list", "watch", "patch")),
+    *(Right(verb, cluster.POLICIES) for verb in ("list", "watch")),
+    Right("patch", cluster.POLICIES, "status"),
+    Right("list", cluster.PODS),
+    Right("create", cluster.PODS, "eviction"),
+    *(Right(verb, cluster.PODS, namespace=OURS) for verb in ("watch", "delete")),
+    *(
+        Right(verb, kind, namespace=OURS)
+        for kind in (cluster.DAEMONSETS, cluster.REVISIONS, cluster.DEPLOYMENTS)
+        for verb in ("list", "watch")
+    ),
+    Right("create", cluster.LEASES, namespace=OURS),
+    *(Right(verb, cluster.LEASES, namespace=OURS, name=lease.NAME) for verb in ("list", "patch")),
+    Right("create", cluster.EVENTS, namespace=events.NAMESPACE),
+    Right("list", cluster.CLAIMS),
+)
+"""Everything that the program asks for."""
+
+
+async def missing(client: Cluster, namespace: str) -> list[str]:
+    """The rights that the program lacks, in words."""
+
+    async def denied(right: Right) -> str:
+        review = {"spec": {"resourceAttributes": right.attributes(namespace)}}
+        try:
+            answer = await client.create(REVIEWS, review)
+        except Forbidden:
+            return ""  # it may not ask: what is missing will show
+        status = answer.body.get("status")
+        if not isinstance(status, dict):
+            raise ApiError(f"the API server does not say whether one may {right.text(namespace)}")
+        return "" if status.get("allowed") else right.text(namespace)
+
+    return [text for text in await asyncio.gather(*(denied(right) for right in RIGHTS)) if text]

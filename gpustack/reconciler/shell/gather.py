@@ -1,0 +1,294 @@
+"""What a pass needs to know, read in a bounded number of requests.
+
+What changes often or is small is watched: nodes, policies, driver DaemonSets and their revisions, the operands' pods,
+Deployments of our namespace. Pods of nodes are listed when a pass asks for a node, consistently, since no cache of
+30,000 pods is worth its memory (reconciler.md 6.8). What could not be read is missing in the snapshot, and nothing else
+is: a node that can't be asked delays no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from ...api.objects import ControllerRevision, DaemonSet, Deployment, Node, Pod
+from ..core import engine
+from ..core.engine import Wanted
+from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
+from ..core.view import operations, view
+from .clock import Clock
+from .cluster import (
+    CLAIMS,
+    DAEMONSETS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    POLICIES,
+    REVISIONS,
+    ApiError,
+    Cluster,
+    Kind,
+    NotFound,
+    Selection,
+    Unreachable,
+)
+from .lean import Interest, free_claims, interest
+from .log import Log
+from .refusals import Refusals, busy, evict, why
+from .watch import Sleep, Watch
+
+DRIVER = "app.kubernetes.io/component=nvidia-driver"
+VALIDATOR, OTHER_VALIDATOR = "nvidia-operator-validator", "nvidia-sandbox-validator"
+VALIDATORS = f"app in ({VALIDATOR},{OTHER_VALIDATOR})"
+"""Of nodes for containers, those with DRA included, and of nodes for virtual machines."""
+MIG_MANAGER = "app=nvidia-mig-manager"
+OPERATOR = "gpu-operator"
+"""Name of the operator's Deployment, and its label app.kubernetes.io/component."""
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of a pass."""
+
+    parallel: int = 8
+    """Requests at a time."""
+    trials: int = 100
+    """Dry-run evictions in all."""
+    blockers: int = 3
+    """Refusals after which a node's trial is over."""
+
+
+@dataclass
+class Sources:
+    """The watches, and the snapshots made of them."""
+
+    cluster: Cluster
+    namespace: str
+    clock: Clock
+    log: Log
+    changed: Callable[[], None] = lambda: None
+    sleep: Sleep = asyncio.sleep
+    bounds: Bounds = Bounds()
+    refusals: Refusals = field(default_factory=Refusals)
+    seen: Seen = field(default_factory=Seen)
+    _claims: str = CLAIMS.version
+
+    def __post_init__(self) -> None:
+        inside = self.namespace
+        self.nodes: Watch[Node] = self._watch(NODES, Selection())
+        self.policies: Watch[NodePolicy] = self._watch(POLICIES, Selection())
+        self.daemon_sets: Watch[DaemonSet] = self._watch(DAEMONSETS, Selection(inside, DRIVER))
+        self.revisions: Watch[ControllerRevision] = self._watch(REVISIONS, Selection(inside, DRIVER))
+        self.deployments: Watch[Deployment] = self._watch(DEPLOYMENTS, Selection(inside))
+        self.drivers: Watch[Pod] = self._watch(PODS, Selection(inside, DRIVER))
+        self.validators: Watch[Pod] = self._watch(PODS, Selection(inside, VALIDATORS))
+        self.mig_managers: Watch[Pod] = self._watch(PODS, Selection(inside, MIG_MANAGER))
+
+    def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
+        return Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep)
+
+    @property
+    def watches(self) -> tuple[Watch[Any], ...]:
+        """All of them."""
+        return (
+            self.nodes,
+            self.policies,
+            self.daemon_sets,
+            self.revisions,
+            self.deployments,
+            self.drivers,
+            self.validators,
+            self.mig_managers,
+        )
+
+    @property
+    def synced(self) -> bool:
+        """Whether each has been listed."""
+        return all(watch.synced for watch in self.watches)
+
+    async def refresh(self) -> None:
+        """List everything now: for a single pass, without a watch."""
+        for watch in self.watches:
+            await watch.refresh()
+
+    def base(self, *, admitting: Mapping[str, Announced] | None = None, paused: str = "") -> Snapshot:
+        """What is known without a request. The prechecks are those that are not to be repeated yet."""
+        now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
+        self.refusals.forget(now)
+        remembered = ((node.name, self.refusals.blocked(node.uid, now)) for node in nodes if self.refusals.nodes)
+        return Snapshot(
+            now=now,
+            namespace=self.namespace,
+            nodes=nodes,
+            policies=self.policies.all(),
+            driver_sets=driver_sets(self.daemon_sets.all(), self.revisions.all()),
+            driver_pods=by_node(self.drivers.all()),
+            validators=by_node(pod for pod in validators if pod.labels.get("app") == VALIDATOR),
+            sandbox_validators=by_node(pod for pod in validators if pod.labels.get("app") == OTHER_VALIDATOR),
+            mig_managers=by_node(self.mig_managers.all()),
+            prechecks={name: precheck for name, precheck in remembered if precheck is not None},
+            admitting=dict(admitting or {}),
+            refused=self.refusals.refused(now),
+            setbacks=self.refusals.setbacks(),
+            paused=paused,
+            foreign=foreign(self.deployments.all()),
+            seen=self.seen,
+            backoff=self.refusals.backoff(),
+            refusals=self.refusals.texts(),
+        )
+
+    async def closer(self, known: Snapshot, wanted: Wanted) -> Snapshot:
+        """KNOWN with what is WANTED besides."""
+        nodes = tuple(dict.fromkeys((*wanted.pods, *wanted.candidates)))
+        of = looked_at(known).pods()
+        lists = await self._each(nodes, lambda node: self._pods(of, node))
+        found = dict(zip(nodes, lists, strict=True))
+        pods = {node: each for node, each in found.items() if not isinstance(each, str)}
+        unread = {node: each for node, each in found.items() if isinstance(each, str)}
+        known = replace(known, pods=pods, unread=unread)
+        known = replace(known, claims=await self._held(pods.values()))
+        return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
+
+    async def _pods(self, kind: Kind[Pod], node: str) -> tuple[Pod, ...] | str:
+        """The pods of NODE, or why they could not be read."""
+        try:
+            listing = await self.cluster.list(kind, Selection(fields=f"spec.nodeName={node}"))
+        except ApiError as error:
+            self.log.warning("pods of a node could not be read", node=node, error=str(error))
+            return str(error)
+        self.clock.observe(listing.date)
+        return listing.items
+
+    async def _held(self, pods: Iterable[Sequence[Pod]]) -> frozenset[str]:
+        """Of the claims that PODS have, those that hold a GPU, and those that can't be read."""
+        names: dict[str, set[str]] = {}
+        for pod in (pod for of in pods for pod in of):
+            names.setdefault(pod.metadata.namespace, set()).update(pod.claims)
+        spaces = sorted(namespace for namespace, of in names.items() if of)
+        held: set[str] = set()
+        found = await self._each(spaces, lambda space: self._free_claims(space, names[space]))
+        for namespace, free in zip(spaces, found, strict=True):
+            held |= {f"{namespace}/{name}" for name in names[namespace] - free}
+        return frozenset(held)
+
+    async def _free_claims(self, namespace: str, names: Collection[str]) -> set[str]:
+        """Which claims of NAMESPACE, of these NAMES, hold no GPU: in the newest version of their API that is served."""
+        for version in dict.fromkeys((self._claims, "v1", "v1beta2", "v1beta1")):
+            try:
+                found = await self.cluster.list(free_claims(names, version), Selection(namespace))
+            except NotFound:
+                continue
+            except ApiError as error:
+                self.log.warning("claims could not be read", namespace=namespace, error=str(error))
+                return set()
+            self._claims = version
+            return {claim.name for claim in found.items}
+        return set()
+
+    async def _try(self, known: Snapshot, candidates: Sequence[str]) -> dict[str, Precheck]:
+        """Try the evictions of CANDIDATES, without evicting. A node that had no turn is not in it."""
+        found: dict[str, Precheck] = {}
+        names, left = set(candidates) - known.prechecks.keys(), self.bounds.trials
+        nodes = {node.name: node for node in known.nodes if node.name in names}
+        todo: list[tuple[str, Sequence[Pod]]] = []
+        for name in (name for name in dict.fromkeys(candidates) if name in nodes):
+            if name not in known.pods:
+                unknown = f"its pods could not be read: {known.unread.get(name, 'nobody has asked')}"
+                found[name] = self.refusals.block(nodes[name].uid, Precheck(unknown=unknown), known.now)
+                continue
+            pods, obstacles = engine.trial(known, view(known, nodes[name]))
+            if obstacles:
+                found[name] = self.refusals.block(nodes[name].uid, Precheck(tuple(obstacles)), known.now)
+            elif not todo or len(pods) <= left:
+                left -= len(pods)
+                todo.append((name, pods))
+        for (name, _), check in zip(todo, await self._each(todo, self._blockers), strict=True):
+            if check.blockers or check.unknown:
+                found[name] = self.refusals.block(nodes[name].uid, check, known.now)
+            else:
+                self.refusals.clear(nodes[name].uid)
+                found[name] = check
+        return found
+
+    async def _blockers(self, of: tuple[str, Sequence[Pod]]) -> Precheck:
+        blockers: list[str] = []
+        for pod in of[1]:
+            if len(blockers) >= self.bounds.blockers:
+                break
+            try:
+                await evict(self.cluster, pod, dry_run=True)
+            except NotFound:
+                continue
+            except ApiError as error:
+                if isinstance(error, Unreachable) or busy(error):  # nobody has looked at it
+                    return Precheck(unknown=f"whether {pod.key} can be evicted is not known: {error}")
+                blockers.append(f"{pod.key}: {why(error)}")
+        return Precheck(tuple(blockers))
+
+    async def _each(self, of: Sequence[Any], call: Callable[[Any], Awaitable[A]]) -> list[A]:
+        """CALL for each, several at a time."""
+        slots = asyncio.Semaphore(self.bounds.parallel)
+
+        async def one(item: Any) -> A:
+            async with slots:
+                return await call(item)
+
+        return list(await asyncio.gather(*(one(item) for item in of)))
+
+
+def looked_at(known: Snapshot) -> Interest:
+    """What decides about a pod besides what always does: the selectors and resources of policies and open records."""
+    texts: set[str] = set()
+    resources: set[str] = set()
+    for policy in known.policies:
+        texts |= {policy.spec.upgrade.drain.podSelector, policy.spec.upgrade.waitForCompletion.podSelector}
+        resources |= policy.spec.gpu.resources.keys()
+    for operation in operations(known):
+        texts |= {operation.finish.drain.podSelector, operation.finish.wait.podSelector}
+        resources |= operation.finish.resources.keys()
+    return interest(texts, resources)
+
+
+def driver_sets(sets: Iterable[DaemonSet], revisions: Iterable[ControllerRevision]) -> tuple[DriverSet, ...]:
+    """Each DaemonSet with the hash of its newest revision; without, while its controller has not seen its template.
+
+    Revisions belong to a DaemonSet by UID: another one's name may begin with its name (reconciler.md T3).
+    """
+    owned: dict[str, list[ControllerRevision]] = {}
+    for each in revisions:
+        if (owner := each.metadata.controller) is not None:
+            owned.setdefault(owner.uid, []).append(each)
+    found = []
+    for of in sets:
+        newest = max(owned.get(of.uid, ()), key=lambda each: each.revision, default=None)
+        lags = of.status.observedGeneration < of.metadata.generation
+        found.append(DriverSet(of, "" if newest is None or lags else _hash(newest, of)))
+    return tuple(found)
+
+
+def _hash(revision: ControllerRevision, of: DaemonSet) -> str:
+    return revision.labels.get(keys.HASH) or revision.name.removeprefix(f"{of.name}-")
+
+
+def by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
+    """PODS by the node that they are on."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.spec.nodeName:
+            found.setdefault(pod.spec.nodeName, []).append(pod)
+    return found
+
+
+def foreign(deployments: Iterable[Deployment]) -> str:
+    """The operator that runs beside us; "" where none does."""
+    for each in deployments:
+        ours = each.name == OPERATOR or each.labels.get("app.kubernetes.io/component") == OPERATOR
+        if ours and int(each.status.get("readyReplicas") or 0) > 0:
+            return f"{each.metadata.namespace}/{each.name}"
+    return ""

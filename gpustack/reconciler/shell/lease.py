@@ -1,0 +1,368 @@
+"""Who may write, and the fence that keeps a late write of a former leader out.
+
+Solves: holding a Lease says nothing about a request that is still under way when it is lost (reconciler.md A1). So an
+admission is announced first, in the same compare-and-swap that renews the Lease. Whoever leads next finds the
+announcement, sees on the node whether it came to pass, and if not writes something there: the late request then carries
+an outdated version and fails.
+
+Expiry is judged by how long this process has seen the Lease unchanged, never by the times in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...api import keys
+from ...api.objects import Lease
+from ..core import record
+from ..core.snapshot import Announced
+from .clock import Clock
+from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
+from .log import Log
+
+NAME = "gpustack-reconciler"
+LOOSE_FOR = 60.0
+"""Seconds after which an admission counts no more that can't be fenced: the API server ends a request by then, and what
+it answers us it answers a late one."""
+
+A = TypeVar("A")
+
+
+class NotLeadingError(ApiError):
+    """This process does not lead, or may not admit."""
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """An announced admission: the node by name, and the operation that is to begin there; the version of the node that
+    the write carries, and whether it sets up a new node."""
+
+    node: str
+    op: str
+    version: str = ""
+    install: bool = False
+
+
+@dataclass
+class Loose:
+    """An admission that nobody is at: since when, when it was last looked at, and why it could not be settled."""
+
+    since: float
+    tried: float = float("-inf")
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Seconds. A leader stops after `deadline`, others wait for `duration`; what lies between is for clocks that run
+    unevenly and for requests under way."""
+
+    duration: int = 30
+    deadline: float = 20.0
+    retry: float = 5.0
+
+    @classmethod
+    def lasting(cls, seconds: int) -> Terms:
+        """In the same proportions, for another duration."""
+        usual = cls()
+        return cls(seconds, usual.deadline * seconds / usual.duration, usual.retry * seconds / usual.duration)
+
+
+@dataclass
+class Elector:
+    """One candidate. `leading` is what writes depend on."""
+
+    cluster: Cluster
+    namespace: str
+    identity: str
+    clock: Clock
+    log: Log
+    terms: Terms = Terms()
+    changed: Callable[[], None] = lambda: None
+    seen: Lease | None = None
+    contact: float = float("-inf")
+    """When the Lease was last read or written, by the steady clock."""
+    _since: float = 0.0
+    """Since when the Lease has been seen as it is."""
+    _until: float = float("-inf")
+    _unanswered: bool = False
+    """Whether it isn't known what became of our last write."""
+    _admitting: dict[str, Admission] = field(default_factory=dict)
+    _under_way: set[str] = field(default_factory=set)
+    _loose: dict[str, Loose] = field(default_factory=dict)
+    """Admissions that nobody is at and that could not be settled, by node UID."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process may write now."""
+        return self.remaining > 0
+
+    @property
+    def remaining(self) -> float:
+        """For how many seconds it may, if the Lease can't be renewed."""
+        return max(self._until - self.clock.monotonic(), 0.0)
+
+    @property
+    def admitting(self) -> Mapping[str, Admission]:
+        """Announced admissions by node UID, as last seen in the Lease."""
+        return self._admitting
+
+    @property
+    def announced(self) -> Mapping[str, Announced]:
+        """The same, as a pass takes them."""
+        return {
+            uid: Announced(each.install, self._loose[uid].trouble if uid in self._loose else "")
+            for uid, each in self._admitting.items()
+        }
+
+    @property
+    def paused(self) -> str:
+        """Why somebody paused the whole fleet, as last seen in the Lease."""
+        value = self.seen.annotations.get(keys.PAUSED) if self.seen else None
+        return "" if value is None else value or "no reason given"
+
+    async def run(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+        """Campaign and renew until cancelled."""
+        led = False  # as last told: leadership is lost between two steps too, when this process stood still
+        paused, leader = self.paused, ""
+        while True:
+            try:
+                await self.step()
+            except ApiError as error:
+                self.log.warning("the Lease could not be read or renewed", error=str(error), status=error.status)
+            if led != self.leading:
+                led = self.leading
+                self.log.info("leading" if led else "no longer leading", identity=self.identity)
+                self.changed()
+            holder = self.seen.spec.holderIdentity or "" if self.seen and not self.leading else ""
+            if holder not in {leader, self.identity}:
+                self.log.info("standing by while another one leads", identity=self.identity, leader=holder)
+            leader = holder
+            if paused != self.paused:  # nothing else tells a pass that the fleet was paused or resumed
+                paused = self.paused
+                self.changed()
+            await sleep(self.terms.retry * (0.8 + 0.4 * secrets.randbelow(1000) / 1000))
+
+    async def step(self) -> None:
+        """Take the Lease if it is free, renew it if it is ours, and settle admissions that nobody is at."""
+        async with self._lock:
+            if self.seen is None or not self._ours:
+                await self._read()
+            if self.seen is not None and not self._ours and not self._free:
+                return
+            try:
+                await self._write(self._admitting)
+            except Conflict:
+                await self._again(self._admitting)
+        await self._settle()
+
+    async def admit(self, admissions: Mapping[str, Admission]) -> None:
+        """Announce ADMISSIONS, by node UID. Raises `ApiError`: then none of them may be made."""
+        async with self._lock:
+            self._may_admit()
+            wanted = {**self._admitting, **admissions}
+            try:
+                await self._write(wanted)
+            except Conflict:
+                await self._again(wanted, admits=True)
+            self._under_way |= admissions.keys()
+
+    def leave(self, uids: Iterable[str]) -> None:
+        """Nobody is at the admissions of UIDS any more: where they are still listed, the fence settles them."""
+        self._under_way -= set(uids)
+
+    async def done(self, uids: set[str]) -> None:
+        """The admissions of UIDS were made, or refused for good."""
+        self.leave(uids)
+        async with self._lock:
+            if self.leading and uids & self._admitting.keys():
+                with contextlib.suppress(ApiError):  # what stays listed is settled by the next step
+                    await self._write({uid: each for uid, each in self._admitting.items() if uid not in uids})
+
+    async def release(self) -> None:
+        """Let the next one lead at once. What is announced stays for it.
+
+        A write that was under way when the program was told to stop may have been made: then what is there is read.
+        """
+        async with self._lock:
+            self._until = float("-inf")
+            if self._unanswered:
+                await self._read()
+            if not self._ours or self.seen is None:
+                return
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
+            body = {"metadata": {"resourceVersion": self.seen.metadata.resourceVersion}, "spec": spec}
+            await self.cluster.patch(LEASES, NAME, body, namespace=self.namespace)
+            self.seen = None
+
+    async def give_up(self) -> None:
+        """Release it at the end of a program, whatever it ends in; where that fails, the next one waits."""
+        try:
+            async with asyncio.timeout(5):
+                await self.release()
+        except (ApiError, TimeoutError) as error:
+            self.log.warning("the Lease was not released: the next replica waits for its end", error=str(error))
+
+    # --- within -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _ours(self) -> bool:
+        return self.seen is not None and self.seen.spec.holderIdentity == self.identity
+
+    @property
+    def _free(self) -> bool:
+        """Whether nobody holds it, or the holder has shown no sign of life for as long as it said."""
+        if self.seen is None or not self.seen.spec.holderIdentity:
+            return True
+        duration = self.seen.spec.leaseDurationSeconds or self.terms.duration
+        return self.clock.monotonic() - self._since > duration
+
+    async def look(self) -> None:
+        """Read the Lease, for who only wants to know."""
+        async with self._lock:
+            await self._read()
+
+    async def _read(self) -> None:
+        which = Selection(self.namespace, fields=f"metadata.name={NAME}")
+        listing = await self._soon(self.cluster.list(LEASES, which))
+        self.clock.observe(listing.date)
+        self._note(listing.items[0] if listing.items else None)
+
+    def _note(self, lease: Lease | None) -> None:
+        self.contact = self.clock.monotonic()
+        before = self.seen.metadata.resourceVersion if self.seen else ""
+        if lease is None or lease.metadata.resourceVersion != before:
+            self._since = self.clock.monotonic()
+        self.seen = lease
+        self._admitting = admissions_in(lease)
+
+    def _may_admit(self) -> None:
+        if not self.leading:
+            raise NotLeadingError("the Lease is not ours any more")
+        if self.paused:
+            raise NotLeadingError(f"the fleet is paused: {self.paused}")
+
+    async def _again(self, admitting: Mapping[str, Admission], *, admits: bool = False) -> None:
+        """Somebody wrote the Lease. Where it is still ours (it was paused, say), write once more."""
+        mine = self._ours
+        await self._read()
+        if not self._ours or not mine:
+            self._until = float("-inf")
+            raise NotLeadingError(f"the Lease is held by {self.seen.spec.holderIdentity if self.seen else 'nobody'}")
+        if admits:
+            self._may_admit()
+        await self._write({**self._admitting, **admitting})
+
+    async def _write(self, admitting: Mapping[str, Admission]) -> None:
+        """Take or renew, by compare-and-swap. It holds from before the request."""
+        began = self.clock.monotonic()
+        annotation = msgspec.json.encode(admitting, order="sorted").decode() if admitting else None
+        spec: dict[str, Any] = {"renewTime": self._time(), "leaseDurationSeconds": self.terms.duration}
+        if not self._ours:
+            transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
+            spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
+        metadata: dict[str, Any] = {"annotations": {keys.ADMITTING: annotation}}
+        self._unanswered = True
+        if self.seen is None:
+            made = {"metadata": {"name": NAME}, "spec": spec}
+            answer = await self._soon(self.cluster.create(LEASES, made, namespace=self.namespace))
+        else:
+            metadata["resourceVersion"] = self.seen.metadata.resourceVersion
+            body = {"metadata": metadata, "spec": spec}
+            answer = await self._soon(self.cluster.patch(LEASES, NAME, body, namespace=self.namespace))
+        self.clock.observe(answer.date)
+        try:
+            self._note(msgspec.convert(answer.body, type=Lease))
+        except msgspec.ValidationError as error:
+            raise Unreachable(f"the Lease: the answer can't be read: {error}") from None
+        self._unanswered = False
+        self._until = began + self.terms.deadline
+
+    async def _soon(self, request: Awaitable[A], seconds: float = 0.0) -> A:
+        """A request that must not take as long as others may."""
+        try:
+            async with asyncio.timeout(seconds or self.terms.deadline / 2):
+                return await request
+        except TimeoutError:
+            raise Unreachable("the Lease: no answer in time") from None
+
+    async def _settle(self) -> None:
+        """See to the admissions that nobody is at: of a former leader, or of ours that got no answer.
+
+        Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other.
+        """
+        now = self.clock.monotonic()
+        waiting = {uid: each for uid, each in self._admitting.items() if uid not in self._under_way}
+        self._loose = {uid: self._loose.get(uid, Loose(now)) for uid in waiting}
+        settled = set()
+        for uid, loose in sorted(self._loose.items(), key=lambda each: each[1].tried):
+            if self.remaining < self.terms.deadline / 2:
+                break  # renew first
+            loose.tried = self.clock.monotonic()
+            if await self._over(uid, waiting[uid], loose):
+                settled.add(uid)
+        if settled:
+            self._loose = {uid: each for uid, each in self._loose.items() if uid not in settled}
+            await self.done(settled)
+            self.changed()
+
+    async def _over(self, uid: str, admission: Admission, loose: Loose) -> bool:
+        """Whether the admission has come to pass, or can't any more; if that can't be found out, `loose` says why."""
+        try:
+            return await self._fence(uid, admission)
+        except ApiError as error:
+            self.log.warning("an admission that was announced can't be fenced", node=admission.node, error=str(error))
+            if loose.trouble != (text := f"its admission was announced, and it can't be fenced: {error}"):
+                loose.trouble = text
+                self.changed()
+            return self.clock.monotonic() - loose.since >= LOOSE_FOR
+
+    async def _fence(self, uid: str, admission: Admission) -> bool:
+        """Whether the admission has come to pass or can't any more."""
+        which = Selection(fields=f"metadata.name={admission.node}")
+        listing = await self._soon(self.cluster.list(NODES, which), self.terms.deadline / 4)
+        node = next((each for each in listing.items if each.uid == uid), None)
+        if node is None or begun(node.annotations.get(keys.OPERATION), admission.op):
+            return True
+        if admission.version and node.metadata.resourceVersion != admission.version:
+            return True  # the late write carries a version that is no more
+        fence = f"{self.identity} {self._time()} {secrets.token_hex(4)}"
+        metadata = {"uid": uid, "annotations": {keys.FENCE: fence}}  # on whatever version there is now
+        try:
+            request = self.cluster.patch(NODES, admission.node, {"metadata": metadata})
+            await self._soon(request, self.terms.deadline / 4)
+        except NotFound:
+            return True
+        except Conflict:
+            return False  # another node by now, or the server gave up among many writes: look again
+        self.log.info("an admission that was announced did not happen: fenced", node=admission.node, op=admission.op)
+        return True
+
+    def _time(self) -> str:
+        return self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def admissions_in(lease: Lease | None) -> dict[str, Admission]:
+    """The admissions that LEASE announces. One that can't be read was not written by us and can't be settled."""
+    text = lease.annotations.get(keys.ADMITTING) if lease else None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Admission]) if text else {}
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def begun(text: str | None, op: str) -> bool:
+    """Whether the record TEXT is that of the operation OP."""
+    try:
+        found = record.read(record.Operation, text)
+    except record.Unreadable:
+        return False
+    return found is not None and found.id == op

@@ -1,0 +1,131 @@
+"""What the API server refused to evict, and when to ask again.
+
+Solves: a refused eviction is asked again and again by the operator, back to back (reconciler.md U20). Here each pod,
+and each node whose evictions were tried for nothing, has a back-off of its own with jitter; candidates that are blocked
+make room for others. In memory only: after a restart everything may be asked once more.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ...api.objects import Pod
+from ..core.snapshot import Precheck
+from ..core.spans import span
+from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable
+
+PASSING = 2
+"""How often a change of a node is tried again at once that met somebody else's, or got no answer."""
+DENIED = "denied the request"
+"""What the API server says of a webhook or policy that refuses."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A refusal: what it said, how often it came, until when not to ask again."""
+
+    text: str
+    tries: int
+    until: datetime
+    precheck: Precheck = field(default_factory=Precheck)
+
+
+@dataclass
+class Refusals:
+    """Refusals by UID: of pods, and of nodes whose evictions were tried."""
+
+    least: float = 5.0
+    most: float = 300.0
+    chance: Callable[[], float] = random.random
+    pods: dict[str, Refused] = field(default_factory=dict)
+    nodes: dict[str, Refused] = field(default_factory=dict)
+    writes: dict[str, Refused] = field(default_factory=dict)
+    """Of changes of nodes that failed."""
+
+    def refuse(self, pod: str, error: ApiError, now: datetime) -> Refused:
+        """The pod with UID POD was not evicted."""
+        seconds = error.retry_after if isinstance(error, TooMany) else 0.0
+        self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds))
+        return self.pods[pod]
+
+    def block(self, node: str, found: Precheck, now: datetime) -> Precheck:
+        """Trying the evictions of the node with UID NODE came to FOUND."""
+        tries, until = self._next(self.nodes.get(node), now, 0.0)
+        self.nodes[node] = Refused("; ".join(found.blockers) or found.unknown, tries, until, found)
+        return found
+
+    def fail(self, node: str, error: ApiError, now: datetime) -> None:
+        """A change of the node with UID NODE was not made.
+
+        What somebody else wrote at the same moment, or a connection that broke, is tried again at once, twice: it says
+        nothing about the node. Whatever else the API server answers is its word on it.
+        """
+        before = self.writes.get(node)
+        tries, until = self._next(before, now, 0.0)
+        passing = isinstance(error, (Conflict, Unreachable)) or busy(error)
+        if passing and tries <= PASSING:
+            until = now
+        self.writes[node] = Refused(f"the API server does not let the node be changed: {why(error)}", tries, until)
+
+    def written(self, node: str) -> None:
+        """The node with UID NODE was changed."""
+        self.writes.pop(node, None)
+
+    def setbacks(self) -> Mapping[str, int]:
+        """How often in a row changes of nodes, by UID, have failed."""
+        return {uid: each.tries for uid, each in self.writes.items()}
+
+    def refused(self, now: datetime) -> Mapping[str, str]:
+        """Nodes, by UID, that are not to be changed now, and why."""
+        return {uid: each.text for uid, each in self.writes.items() if each.until > now}
+
+    def clear(self, uid: str) -> None:
+        """It was not refused."""
+        self.pods.pop(uid, None)
+        self.nodes.pop(uid, None)
+
+    def backoff(self) -> Mapping[str, datetime]:
+        """Until when not to ask for a pod again."""
+        return {uid: each.until for uid, each in self.pods.items()}
+
+    def texts(self) -> Mapping[str, str]:
+        """Why a pod was refused."""
+        return {uid: each.text for uid, each in self.pods.items()}
+
+    def blocked(self, node: str, now: datetime) -> Precheck | None:
+        """What the last trial on NODE found, while it is not to be repeated."""
+        found = self.nodes.get(node)
+        return found.precheck if found and found.until > now else None
+
+    def forget(self, now: datetime) -> None:
+        """Drop what has not been asked for in an hour."""
+        for of in (self.pods, self.nodes, self.writes):
+            for uid in [uid for uid, each in of.items() if now - each.until > timedelta(hours=1)]:
+                del of[uid]
+
+    def _next(self, before: Refused | None, now: datetime, at_least: float) -> tuple[int, datetime]:
+        tries = before.tries + 1 if before else 1
+        seconds = min(self.least * 2.0 ** min(tries - 1, 20), self.most) * (0.5 + 0.5 * self.chance())
+        return tries, now + span(max(seconds, at_least))
+
+
+def busy(error: ApiError) -> bool:
+    """Whether the API server has no time, and nobody has looked at the request. A webhook that refuses answers 429,
+    too, as KubeVirt's does for its virtual machines: it denies the request, and says why."""
+    return isinstance(error, TooMany) and not error.causes and DENIED not in str(error)
+
+
+def why(error: ApiError) -> str:
+    """A refusal in words; the causes are what names the disruption budget."""
+    return "; ".join(error.causes) or str(error)
+
+
+async def evict(cluster: Cluster, pod: Pod, *, dry_run: bool = False) -> None:
+    """Ask for POD to be evicted, and for no other of its name. Raises `ApiError`."""
+    where = pod.metadata.namespace
+    preconditions = {"preconditions": {"uid": pod.uid}}
+    body = {"metadata": {"name": pod.name, "namespace": where}, "deleteOptions": preconditions}
+    await cluster.create(PODS, body, namespace=where, of=pod.name, subresource="eviction", dry_run=dry_run)

@@ -1,0 +1,124 @@
+"""What a pass means for the metrics, and a decision in words for `--plan`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from ...api import keys
+from ...api.objects import Node
+from ..core import record
+from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus
+from ..core.snapshot import Snapshot
+from .metrics import Metrics
+
+
+def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
+    """Set the gauges to what a pass found."""
+    names = {policy.uid: policy.name for policy in known.policies}
+    since: dict[tuple[str, ...], float] = {}
+    operations: Counter[tuple[str, ...]] = Counter()
+    for node in known.nodes:
+        if (operation := _operation(node.annotations)) is None:
+            continue
+        labels = (names.get(operation.policy, ""), operation.kind, operation.phase)
+        operations[labels] += 1
+        since[node.name, *labels] = operation.since.timestamp()
+    metrics.operations.replace({key: float(count) for key, count in operations.items()})
+    metrics.since.replace(since)
+    waiting = Counter((wait.policy, wait.kind) for wait in decision.waits)
+    metrics.waiting.replace({key: float(count) for key, count in waiting.items()})
+    states = {policy.uid: policy.status for policy in known.policies}
+    made = [each for each in decision.actions if isinstance(each, PatchStatus)]
+    states |= {each.policy.uid: each.status for each in made if each.policy.uid in states}  # it may be gone by now
+    nodes: dict[tuple[str, ...], float] = {}
+    for uid, status in states.items():
+        counts = {"all": status.nodes, "current": status.current}
+        counts |= {"operating": status.operating, "quarantined": status.quarantined}
+        counts["uncovered"] = waiting[names[uid], "not-covered"]
+        nodes |= {(names[uid], state): float(count) for state, count in counts.items()}
+    nodes["", "uncovered"] = float(waiting["", "membership"])
+    metrics.nodes.replace(nodes)
+    metrics.breaker.replace({(names[uid],): float(status.breaker.open) for uid, status in states.items()})
+
+
+NOT_DUE = frozenset(
+    "paused hold window manual skip auto-upgrade-off opt-out product unlabelled membership operator gpu-gone gpu-pods "
+    "startup looking mig-busy quarantine unreadable not-covered breaker".split()
+)
+"""What nodes wait for that somebody has chosen, that is nobody's work, or that has an alert of its own."""
+
+
+def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[Action]) -> None:
+    """Remember since when something is due in a policy and no node of it has moved on, in the time of KNOWN."""
+    due = {wait.policy for wait in decision.waits if wait.policy and wait.kind not in NOT_DUE}
+    names = {policy.uid: policy.name for policy in known.policies}
+    before = {node.name: node.annotations for node in known.nodes}
+    moved: set[str] = set()
+    for action in done:
+        if isinstance(action, PatchNode) and keys.OPERATION in action.annotations:
+            now = {keys.OPERATION: action.annotations[keys.OPERATION] or ""}
+            operation = _operation(now) or _operation(before.get(action.node, {}))
+            moved |= {names.get(operation.policy, "")} if operation else set()
+    since = {key: value for key, value in metrics.still.values.items() if key[0] in due - moved}
+    metrics.still.replace({(name,): since.get((name,), known.now.timestamp()) for name in due})
+
+
+def clear(metrics: Metrics) -> None:
+    """Only the leader says how things stand: two replicas would be counted twice."""
+    for gauge in (metrics.operations, metrics.since, metrics.waiting, metrics.nodes, metrics.breaker, metrics.still):
+        gauge.replace({})
+
+
+def finished(metrics: Metrics, known: Snapshot, before: Mapping[str, Node], action: PatchNode, now: datetime) -> None:
+    """Count an operation that ACTION ended: done, released, or given up for now."""
+    node = before.get(action.node)
+    operation = _operation(node.annotations) if node else None
+    if operation is None or keys.OPERATION not in action.annotations:
+        return
+    after = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
+    if after is not None and (after.phase != "Quarantine" or operation.phase == "Quarantine"):
+        return
+    outcome = "quarantine" if after is not None else _outcome(action.annotations.get(keys.LAST))
+    names = {policy.uid: policy.name for policy in known.policies}
+    seconds = max((now - operation.started).total_seconds(), 0.0)
+    metrics.seconds.observe(seconds, names.get(operation.policy, ""), operation.kind, outcome)
+
+
+def describe(decision: Decision) -> Iterable[str]:
+    """What would be done, one line each, and who waits for what."""
+    for action in decision.actions:
+        yield _action(action)
+    for tell in decision.tells:
+        yield f"node {tell.node}: event {tell.reason}: {tell.message}"
+    for wait in decision.waits:
+        yield f"node {wait.node}: waits ({wait.kind}): {wait.message}"
+
+
+def _action(action: Action) -> str:
+    if isinstance(action, Evict):
+        return f"node {action.node}: evict pod {action.namespace}/{action.name}: {action.why}"
+    if isinstance(action, DeletePod):
+        return f"node {action.node}: delete pod {action.namespace}/{action.name}: {action.why}"
+    if isinstance(action, PatchStatus):
+        return f"NodePolicy {action.policy.name}: write its status"
+    parts = [f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(action.labels.items())]
+    if action.unschedulable is not None:
+        parts.insert(0, "cordon" if action.unschedulable else "uncordon")
+    return f"node {action.node}: {action.why}" + (f" [{', '.join(parts)}]" if parts else "")
+
+
+def _operation(annotations: Mapping[str, str]) -> record.Operation | None:
+    try:
+        return record.read(record.Operation, annotations.get(keys.OPERATION))
+    except record.Unreadable:
+        return None
+
+
+def _outcome(text: str | None) -> str:
+    try:
+        last = record.read(record.Last, text)
+    except record.Unreadable:
+        return ""
+    return last.outcome if last else ""

@@ -1,0 +1,1 @@
+"""Workloads of others, held against what the cluster offers."""

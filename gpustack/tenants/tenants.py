@@ -1,0 +1,190 @@
+"""Workloads of tenants, as rules look at them: what a pod asks for, beside what the cluster offers.
+
+A workload is anything that has a pod in it: a Deployment, a Job, or a custom resource whose controller makes pods.
+Where pods stand is found by what they look like, because nobody knows all kinds of custom resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..checks.objects.pods import amount_of
+from ..cluster.offer import Offer, PoolOffer
+from ..cluster.scheduling import excluded, kept_away, tolerations_of
+from ..model import Body, Path, dotted
+from ..policy.loading.place import node
+
+NVIDIA = "nvidia"
+"""What is in the names of resources that this stack may offer."""
+GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
+_TEMPLATE: Path = ("spec", "template", "spec")
+KINDS: dict[tuple[str, str], Path] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "ReplicationController"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("batch", "Job"): _TEMPLATE,
+    ("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
+}
+"""API groups and kinds of Kubernetes itself that have pods, and where the PodSpec stands."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A workload and the cluster that it is for. `pod` is a PodSpec, `path` its place in the manifest.
+
+    `whole` is false where only containers or resources were found in a custom resource: where the pods may run then
+    isn't known.
+    """
+
+    body: Body
+    path: Path
+    pod: Mapping[str, Any]
+    offer: Offer
+    whole: bool = True
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        name = self.body.get("metadata", {}).get("name") if isinstance(self.body.get("metadata"), dict) else None
+        return f"{self.body['kind']} {name or '(without a name)'}"
+
+    def at(self, *steps: str | int) -> str:
+        """The place at STEPS below the pod."""
+        return dotted((*self.path, *steps))
+
+    @cached_property
+    def containers(self) -> tuple[tuple[tuple[str, int], dict[str, Any]], ...]:
+        """The containers and where they stand below the pod, initial ones first."""
+        found = ((key, self.pod.get(key)) for key in ("initContainers", "containers"))
+        lists = ((key, items) for key, items in found if isinstance(items, list))
+        return tuple(
+            ((key, index), container)
+            for key, items in lists
+            for index, container in enumerate(items)
+            if isinstance(container, dict)
+        )
+
+    @cached_property
+    def wanted(self) -> dict[str, int]:
+        """The resources of NVIDIA that the pod asks for, and how many: what its containers and sidecars need together,
+        or an initial one beside the sidecars above it.
+        """
+        together: dict[str, int] = {}
+        alone: dict[str, int] = {}
+        for (key, _), container in self.containers:
+            for name, (number, _) in asked(container).items():
+                if key == "containers" or container.get("restartPolicy") == "Always":
+                    together[name] = together.get(name, 0) + number
+                else:  # beside the sidecars that were started before it
+                    alone[name] = max(alone.get(name, 0), number + together.get(name, 0))
+        found = {name: max(together.get(name, 0), alone.get(name, 0)) for name in together | alone}
+        return {name: number for name, number in found.items() if number > 0}
+
+    @cached_property
+    def known(self) -> dict[str, int]:
+        """Those of `wanted` that nodes are known to have."""
+        return {name: number for name, number in self.wanted.items() if name in self.offer.resources}
+
+    @cached_property
+    def selected(self) -> tuple[PoolOffer, ...]:
+        """The pools whose nodes the pod selects, as far as labels are known."""
+        if not self.whole:
+            return self.offer.pools
+        return tuple(
+            pool
+            for pool in self.offer.pools
+            if not excluded(
+                self.pod, {key: next(iter(one)) for key, one in pool.labels.items() if one and len(one) == 1}
+            )
+        )
+
+    def keeps_away(self, pool: PoolOffer) -> list[Any]:
+        """The taints of POOL that the pod doesn't tolerate."""
+        by_name = self.wanted if self.offer.tolerated_by_name else {}
+        found = kept_away(pool.taints, tolerations_of(self.pod))
+        return [taint for taint in found if taint.key not in by_name]
+
+
+def asked(container: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+    """The resources of NVIDIA that CONTAINER asks for: how many, and whether under limits or requests."""
+    resources = container.get("resources")
+    found: dict[str, tuple[int, str]] = {}
+    for part in ("requests", "limits"):
+        amounts = resources.get(part) if isinstance(resources, dict) else None
+        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+            if NVIDIA in str(name).lower():
+                found[str(name)] = amount_of(amount), part
+    return found
+
+
+def place_of(tenant: Tenant, name: str) -> str:
+    """Where TENANT asks for the resource NAME first."""
+    for (key, index), container in tenant.containers:
+        if name in asked(container):
+            steps = (key, index) if tenant.whole else ()
+            return tenant.at(*steps, "resources", asked(container)[name][1], name)
+    return tenant.at()
+
+
+def pods_in(body: Body) -> list[tuple[Path, dict[str, Any], bool]]:
+    """Where pods stand in BODY, what stands there, and whether it is a whole PodSpec. See `Tenant.whole`."""
+    found = [(path, pod, True) for path, pod in _pods(body, (), set())]
+    known = KINDS.get((str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))))
+    if known is None:
+        loose = _loose(body["spec"], ("spec",), {id(pod) for _, pod, _ in found}) if "spec" in body else ()
+        found += [(path, {"containers": [part]}, False) for path, part in loose]
+    elif not found:  # whose containers are none: a rule says so
+        pod = node(body, known)
+        found += [(known, pod, True)] if isinstance(pod, dict) else []
+    return found
+
+
+def tenants_of(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer) -> Iterator[Tenant]:
+    """The PODS of BODY (`pods_in`) beside what a cluster offers."""
+    return (Tenant(body, path, pod, offer, whole) for path, pod, whole in pods)
+
+
+def _pods(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The PodSpecs below VALUE: mappings with a list of containers that have names.
+
+    What aliases repeat is one value of which SEEN has the id, and is looked at where it stands first: a file of a few
+    lines may stand for a million values.
+    """
+    if id(value) in seen or not isinstance(value, dict | list):
+        return
+    seen.add(id(value))
+    if isinstance(value, dict):
+        containers = value.get("containers")
+        if isinstance(containers, list) and any(map(_container, containers)):
+            yield path, value
+            return
+        for key, item in value.items():
+            if key not in {"metadata", "status"} or not path:
+                yield from _pods(item, (*path, key), seen)
+    else:
+        for index, item in enumerate(value):
+            yield from _pods(item, (*path, index), seen)
+
+
+def _container(item: Any) -> bool:
+    return isinstance(item, dict) and ("image" in item or "resources" in item or "name" in item)
+
+
+def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Mappings below VALUE that ask for resources of NVIDIA as a container does. SEEN has the ids of pods, and of what
+    aliases repeat: see `_pods`.
+    """
+    if id(value) in seen or not isinstance(value, dict | list):
+        return
+    seen.add(id(value))
+    if isinstance(value, dict) and asked(value):
+        yield path, value
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _loose(item, (*path, key), seen)

@@ -1,0 +1,192 @@
+"""Rules about the nodes that tenants' pods select, and about GPUs that they take without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import node_labels
+from ..catalog._lookup import nearest
+from ..checks.rule import Hit, rule
+from ..cluster.scheduling import required_terms
+from ..model import Path
+
+if TYPE_CHECKING:
+    from ..cluster.offer import Offer, PoolOffer
+    from .tenants import Tenant
+
+AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+NOTHING = ("", "none", "void")
+WELL_KNOWN = ("kubernetes.io", "k8s.io", "amazonaws.com", "google.com", "azure.com", "oraclecloud.com", "karpenter.sh")
+"""Domains of labels that Kubernetes, clouds and autoscalers set, by which pods may select what no policy says."""
+
+
+@rule("GPU706", "warning", over="workload")
+def no_such_label(tenant: Tenant) -> Iterator[Hit]:
+    """A pod selects nodes by a label that no node of a pool gets.
+
+    Labels below nvidia.com/ come from GPU feature discovery and the operator's programs; others are what the policy
+    says of its pools under nodeSelector. A pod that selects by something else stays pending.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            nodeSelector: {nvidia.com/gpu.product: H100}
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+    """
+    if not tenant.whole or not tenant.offer.pools:
+        return
+    for path, key, values in selections(tenant.pod):
+        reason = _never(tenant.offer, key, values)
+        if reason is not None:
+            what, why, remedy = reason
+            yield Hit(
+                tenant.at(*path), f"{tenant.who} selects nodes by {what}", f"{why}; the pod stays pending", remedy
+            )
+
+
+def selections(pod: Mapping[str, Any]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """Where POD selects nodes by a label: the place, the key, and the values of which one must be had; none for any.
+
+    Of alternatives (several terms of an affinity), none: one of them may do.
+    """
+    selector = pod.get("nodeSelector")
+    for key, value in selector.items() if isinstance(selector, dict) else ():
+        yield ("nodeSelector", key), str(key), (str(value),)
+    terms = required_terms(pod)
+    for index, term in enumerate(terms if len(terms) == 1 else ()):
+        found = term.get("matchExpressions")
+        for position, one in enumerate(found if isinstance(found, list) else ()):
+            if isinstance(one, dict) and one.get("operator") in ("In", "Exists"):
+                listed = one.get("values") if one["operator"] == "In" else ()
+                values = tuple(map(str, listed)) if isinstance(listed, list) else ()
+                yield (*AFFINITY, index, "matchExpressions", position), str(one.get("key")), values
+
+
+def _never(offer: Offer, key: str, values: tuple[str, ...]) -> tuple[str, str, str] | None:
+    """What, why and remedy where no pool's nodes have the label KEY with one of VALUES; None where one may."""
+    if key.startswith((node_labels.PREFIX, "resource.nvidia.com/")) and not _own(offer, key):
+        if not node_labels.known(key):
+            near = nearest(key, node_labels.all_known(), 1)
+            remedy = f"did you mean {near[0]}?" if near else "see the labels of a node: kubectl get nodes --show-labels"
+            return key, "no program sets this label", remedy
+        if node_labels.by_discovery(key) and not offer.discovery:
+            return key, "GPU feature discovery sets it, and is off here", "select by a label of your own"
+    had = [pool.labels.get(key) for pool in offer.pools]
+    if not values or None in had:
+        return None
+    everything = sorted({value for one in had for value in one or ()})
+    if any(value in everything for value in values):
+        return None
+    near = nearest(values[0], everything, 1)
+    remedy = f"write {near[0]}" if near else f"write one of {', '.join(everything)}"
+    return f"{key}: {' or '.join(values)}", f"nodes have {key}: {', '.join(everything)}", remedy
+
+
+def _own(offer: Offer, key: str) -> bool:
+    """Whether a pool says itself that its nodes have the label KEY."""
+    return any(key in pool.own_labels for pool in offer.pools)
+
+
+@rule("GPU707", "note", over="workload")
+def unknown_label(tenant: Tenant) -> Iterator[Hit]:
+    """A pod with GPUs selects nodes by a label that the policy doesn't mention.
+
+    Nodes may have it all the same. What a pool's nodes have before the stack runs stands under its nodeSelector: then
+    selectors can be checked.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            nodeSelector: {accelerator: h100}
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+
+    Good:
+        nodePools:
+        - {name: training, os: ubuntu22.04, gpusPerNode: 8, nodeSelector: {accelerator: h100}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            nodeSelector: {accelerator: h100}
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+    """
+    for path, key, _ in selections(tenant.pod) if tenant.whole and tenant.wanted and tenant.offer.pools else ():
+        domain = key.partition("/")[0] if "/" in key else ""
+        if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(_mentions(pool, key) for pool in tenant.offer.pools):
+            continue
+        yield Hit(
+            tenant.at(*path),
+            f"{tenant.who} selects nodes by {key}, which no node pool of the policy mentions",
+            "if no node with GPUs has the label, the pod stays pending",
+            "look whether the nodes have it, and write it into nodeSelector of their pool in the policy",
+        )
+
+
+def _mentions(pool: PoolOffer, key: str) -> bool:
+    return key in pool.labels
+
+
+@rule("GPU711", "warning", over="workload")
+def gpus_without_asking(tenant: Tenant) -> Iterator[Hit]:
+    """A container that takes GPUs past the scheduler.
+
+    NVIDIA_VISIBLE_DEVICES is set by the device plugin, for containers that ask for GPUs. Set by hand, it gives a
+    container GPUs that others were given, or none where the node refuses it; such pods are also not moved away before a
+    driver is replaced (bug-reports.md B52).
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/notebook:1
+              env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
+    """
+    if tenant.wanted:
+        return
+    for (key, index), container in tenant.containers:
+        entries = container.get("env")
+        for position, entry in enumerate(entries if isinstance(entries, list) else []):
+            value = entry.get("value") if isinstance(entry, dict) and entry.get("name") == VISIBLE else None
+            if isinstance(value, str) and value not in NOTHING:
+                yield Hit(
+                    tenant.at(key, index, "env", position),
+                    f"{tenant.who} takes GPUs without asking: {VISIBLE}={value}",
+                    "the scheduler doesn't know, so the GPUs may be somebody else's; and where the runtime refuses it, "
+                    "there are none",
+                    "leave it out, and ask for nvidia.com/gpu under resources.limits",
+                )

@@ -1,0 +1,166 @@
+"""Rules about tenants' pods that get parts of GPUs: MIG instances, and shares in time or by MPS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..checks.rule import Hit, rule
+from .tenants import GPU, MIG, SHARED, asked, place_of
+
+if TYPE_CHECKING:
+    from .tenants import Tenant
+
+
+@rule("GPU708", "note", over="workload")
+def several_slices(tenant: Tenant) -> Iterator[Hit]:
+    """A container that asks for several MIG instances.
+
+    CUDA uses one instance in a process, the first that it sees: the others lie idle, and no one else gets them
+    (bug-reports.md, MIG slices in one container).
+
+    Bad:
+        mig: {strategy: mixed}
+        nodePools:
+        - name: notebooks
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          gpusPerNode: 8
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 2}}}
+
+    Good:
+        mig: {strategy: mixed}
+        nodePools:
+        - name: notebooks
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          gpusPerNode: 8
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}
+    """
+    single = tenant.offer.strategy == "single" and bool(tenant.selected) and all(pool.mig for pool in tenant.selected)
+    for _, container in tenant.containers:
+        slices = {
+            name: number
+            for name, (number, _) in asked(container).items()
+            if name.startswith(MIG) or (single and name.removesuffix(SHARED) == GPU)
+        }
+        if sum(slices.values()) > 1:
+            yield Hit(
+                place_of(tenant, next(iter(slices))),
+                f"{tenant.who}: {sum(slices.values())} MIG instances for one container",
+                "CUDA uses one instance in a process, the first that it sees; the others lie idle",
+                "ask for one larger instance, or for one in each of several containers",
+            )
+
+
+@rule("GPU709", "error", over="workload")
+def more_than_one_share(tenant: Tenant) -> Iterator[Hit]:
+    """A container that asks for more than one share of a GPU where that is refused.
+
+    With `failRequestsGreaterThanOne`, which is the default under mps, the kubelet ends such a pod with
+    UnexpectedAdmissionError (bug-reports.md B32).
+
+    Bad:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpusPerNode: 4
+          sharing: {timeSlicing: {replicas: 4, failRequestsGreaterThanOne: true}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: model}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 2}}}
+
+    Good:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpusPerNode: 4
+          sharing: {timeSlicing: {replicas: 4, failRequestsGreaterThanOne: true}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: model}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 1}}}
+    """
+    for path, name, number in _shares(tenant, refused=True):
+        yield Hit(
+            path,
+            f"{tenant.who} asks for {number} shares of a GPU ({name})",
+            "the nodes refuse more than one: the pod ends with UnexpectedAdmissionError",
+            "ask for 1: it gives all of the GPU that is to be had",
+        )
+
+
+@rule("GPU710", "note", over="workload")
+def shares_are_no_gpus(tenant: Tenant) -> Iterator[Hit]:
+    """A container that asks for several shares of GPUs.
+
+    Two shares are not twice the GPU: both may be of the same one, and no share is larger than another.
+
+    Bad:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpusPerNode: 4
+          sharing: {timeSlicing: {replicas: 4}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: model}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 2}}}
+
+    Good:
+        nodePools:
+        - name: inference
+          os: ubuntu22.04
+          gpusPerNode: 4
+          sharing: {timeSlicing: {replicas: 4}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: model}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 1}}}
+    """
+    for path, name, number in _shares(tenant, refused=False):
+        yield Hit(
+            path,
+            f"{tenant.who} asks for {number} shares of GPUs ({name})",
+            "that is not so much more: both may be shares of one GPU, and pods that have one share run as fast",
+            "ask for 1; for more than one GPU, select nodes that don't share theirs",
+        )
+
+
+def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
+    """Requests for more than one share, with their places, where all nodes that have the resource share it."""
+    for (key, index), container in tenant.containers:
+        for name, (number, part) in asked(container).items():
+            pools = [pool for pool in tenant.selected if pool.resources and name in pool.resources]
+            whole = name.removesuffix(SHARED)
+            kinds = {(pool.sharing.replicas(whole) > 1, pool.sharing.refuses_more) for pool in pools}
+            if number > 1 and kinds == {(True, refused)}:
+                where = (key, index) if tenant.whole else ()
+                yield tenant.at(*where, "resources", part, name), name, number

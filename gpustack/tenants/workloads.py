@@ -1,0 +1,316 @@
+"""Rules about what tenants' pods ask for: resources that there aren't, or not so many, or not for them.
+
+None of it is an error to the API server when a Deployment is applied: its pods stay pending, or are refused one by one.
+Rules about nodes that pods select are in workload_nodes.py, those about parts of GPUs in workload_shares.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..catalog._lookup import nearest
+from ..catalog.mig import IllegalProfile, ProfileName, resource_name
+from ..checks.objects.pods import sort_of, wrong_amounts
+from ..checks.rule import Hit, rule
+from ..cluster.scheduling import toleration_of, written
+from .tenants import GPU, MIG, SHARED, asked, place_of
+
+if TYPE_CHECKING:
+    from ..model import Path
+    from .tenants import Tenant
+
+PENDING = "the pod stays pending"
+
+
+@rule("GPU701", "error", over="workload")
+def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
+    """A pod asks for a resource that no node offers.
+
+    What nodes offer follows from the policy: `gpustack capacity` prints it. Shared GPUs may be called
+    nvidia.com/gpu.shared, MIG instances nvidia.com/mig-<profile>, and with mig.strategy single nvidia.com/gpu. Where
+    cluster.networkOperator is true, other names may be those of network cards.
+
+    Bad:
+        mig: {strategy: mixed}
+        nodePools:
+        - name: notebooks
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          gpusPerNode: 8
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.20gb: 1}}}
+
+    Good:
+        mig: {strategy: mixed}
+        nodePools:
+        - name: notebooks
+          os: ubuntu22.04
+          gpuProduct: NVIDIA-H100-80GB-HBM3
+          gpusPerNode: 8
+          sharing: {mig: {layout: {1g.10gb: 7}}}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}
+    """
+    for (key, index), container in tenant.containers:
+        for name, (number, part) in asked(container).items():
+            reason = _not_offered(tenant, name) if number else None
+            if reason is not None:
+                why, remedy = reason
+                yield Hit(
+                    tenant.at(key, index, "resources", part, name)
+                    if tenant.whole
+                    else tenant.at("resources", part, name),
+                    f"{tenant.who} asks for {name}, which no node offers",
+                    f"{why}; {PENDING}",
+                    remedy,
+                )
+
+
+def _not_offered(tenant: Tenant, name: str) -> tuple[str, str] | None:
+    """Why no node offers the resource NAME, and what to write; None where one does, or may."""
+    offer = tenant.offer
+    if name in offer.resources:
+        return None
+    if offer.claims:
+        why = "this cluster allocates GPUs by claims (dynamic resource allocation), and nodes have no such resource"
+        return why, "use a ResourceClaimTemplate of the device class gpu.nvidia.com"
+    illegal = _illegal(name)
+    if illegal is not None:
+        return illegal
+    if not offer.complete or (offer.network_cards and not name.startswith(MIG) and "gpu" not in name.lower()):
+        return None  # whoever puts network cards into nodes chooses their names: nvidia.com/hostdev
+    listed = ", ".join(sorted(offer.resources)) or "none"
+    why = f"nodes of this cluster offer {listed}"
+    if f"{name}{SHARED}" in offer.resources:
+        return f"{why}: shared GPUs are called so (renameByDefault)", f"write {name}{SHARED}"
+    if name.endswith(SHARED) and name.removesuffix(SHARED) in offer.resources:
+        return f"{why}: shared GPUs keep their name here", f"write {name.removesuffix(SHARED)}"
+    if name.startswith(MIG) and offer.strategy == "single" and GPU in offer.resources:
+        return f"{why}: with mig.strategy single, instances are called so", f"write {GPU}"
+    near = nearest(name, sorted(offer.resources), 2)
+    return why, f"write {' or '.join(near)}" if near else "ask for one of these, or have the policy changed"
+
+
+def _illegal(name: str) -> tuple[str, str] | None:
+    """What is wrong with NAME wherever a pod runs, and what to write."""
+    prefix, slash, rest = name.partition("/")
+    if not slash or prefix != "nvidia.com":
+        if prefix.lower() in {"nvidia.com", "nvidia", "nvidia-com", "gpu.nvidia.com"} or not slash:
+            return "resources of NVIDIA's device plugin begin with nvidia.com/", f"write {GPU}, or what the nodes offer"
+        return None
+    if not rest.startswith("mig-"):
+        return None
+    text = rest.removeprefix("mig-")
+    try:
+        profile = ProfileName.parse(text.replace("gb.", "gb+", 1))
+    except IllegalProfile as error:
+        return str(error), "write nvidia.com/mig- and a profile such as 1g.10gb"
+    right = resource_name(profile)
+    return (f"in names of resources, a plus is a dot: {right}", f"write {right}") if right != name else None
+
+
+@rule("GPU702", "error", over="workload")
+def refused_amounts(tenant: Tenant) -> Iterator[Hit]:
+    """A pod whose containers, or their requests and limits, the API server refuses.
+
+    GPUs can't be overcommitted or divided: a request needs a limit of the same whole number; a limit alone is enough.
+    What is negative, or no amount at all, is refused for any resource; so are containers that are no list of mappings.
+    (A manifest that says nothing of its containers is let pass: patches don't.)
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {requests: {nvidia.com/gpu: 1}}}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
+    """
+    if tenant.whole:
+        yield from _no_containers(tenant)
+    for (key, index), container in tenant.containers:
+        for steps, what, why, remedy in wrong_amounts(container):
+            where = (key, index, "resources", *steps) if tenant.whole else ("resources", *steps)
+            yield Hit(tenant.at(*where), f"{tenant.who}: {what}", why, remedy)
+
+
+def _no_containers(tenant: Tenant) -> Iterator[Hit]:
+    """Where TENANT's pod has something else for a list of containers, or for one of them."""
+    for key in ("initContainers", "containers"):
+        items = tenant.pod.get(key)
+        if items is None and (key == "initContainers" or key not in tenant.pod):
+            continue
+        wrong: list[tuple[Path, str]] = []
+        if not isinstance(items, list) or (not items and key == "containers"):
+            found = "empty" if items == [] else sort_of(items)
+            wrong = [((key,), f"{key} is {found}, not a list of containers")]
+        else:
+            odd = [(index, item) for index, item in enumerate(items) if not isinstance(item, dict)]
+            wrong = [
+                ((key, index), f"item {index + 1} of {key} is {sort_of(item)}, no container") for index, item in odd
+            ]
+        for steps, what in wrong:
+            remedy = "begin each container with a dash, and write name and image below it"
+            yield Hit(tenant.at(*steps), f"{tenant.who}: {what}", "the API server refuses the pod", remedy)
+
+
+@rule("GPU703", "error", over="workload")
+def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
+    """A pod asks for more than any node has.
+
+    A pod runs on one node. What it asks for must fit on a node of the pools that it selects, all of it on the same.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 16}}}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+    """
+    if not tenant.known or any(pool.has(tenant.known) for pool in tenant.selected) or not tenant.selected:
+        return
+    texts = []
+    most = 0
+    for pool in tenant.selected:
+        has = {name: number for name, number in (pool.resources or {}).items() if name in tenant.known}
+        if has:
+            texts.append(f"{' and '.join(f'{number} {name}' for name, number in has.items())} on nodes of {pool.name}")
+            most = max(most, *(number or 0 for number in has.values()))
+    asks = " and ".join(f"{number} {name}" for name, number in tenant.known.items())
+    yield Hit(
+        place_of(tenant, next(iter(tenant.known))),
+        f"{tenant.who} asks for {asks}, and no node has that",
+        f"there are {', '.join(texts)}; {PENDING}" if texts else f"the nodes that it selects have none; {PENDING}",
+        f"ask for {most} or less in one pod, and divide the work among several" if most else "select other nodes",
+    )
+
+
+@rule("GPU704", "error", over="workload")
+def kept_away_by_taints(tenant: Tenant) -> Iterator[Hit]:
+    """A pod that doesn't tolerate the taints of the nodes which have what it asks for.
+
+    GPU nodes are often tainted, so that other pods stay away. (GKE lets pods tolerate a taint that is called like a
+    resource they ask for.)
+
+    Bad:
+        daemonsets: {tolerations: [{operator: Exists}]}
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpusPerNode: 8
+          taints: [{key: example.com/gpu, effect: NoSchedule}]
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+
+    Good:
+        daemonsets: {tolerations: [{operator: Exists}]}
+        nodePools:
+        - name: training
+          os: ubuntu22.04
+          gpusPerNode: 8
+          taints: [{key: example.com/gpu, effect: NoSchedule}]
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: training}
+          spec:
+            tolerations: [{key: example.com/gpu, operator: Exists, effect: NoSchedule}]
+            containers:
+            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
+    """
+    fitting = [pool for pool in tenant.selected if pool.has(tenant.known)] if tenant.known and tenant.whole else []
+    away = {pool.name: tenant.keeps_away(pool) for pool in fitting}
+    if away and all(away.values()):
+        listed = "; ".join(f"{name}: {', '.join(map(written, taints))}" for name, taints in away.items())
+        taints = min(away.values(), key=len)
+        key = "tolerations" if tenant.pod.get("tolerations") else "containers"
+        yield Hit(
+            tenant.at(key),
+            f"{tenant.who} doesn't tolerate the taints of the nodes with {' and '.join(tenant.known)}",
+            f"they are, by node pool, {listed}; {PENDING}",
+            f"add to tolerations: {', '.join(map(toleration_of, taints))}",
+        )
+
+
+@rule("GPU705", "error", over="workload")
+def no_such_runtime_class(tenant: Tenant) -> Iterator[Hit]:
+    """A pod names a RuntimeClass that isn't there.
+
+    The API server refuses the pod. Which classes there are depends on the policy: nvidia, with CDI nvidia-cdi and
+    nvidia-legacy too, and none with the NRI plugin or with dynamic resource allocation.
+
+    Bad:
+        cdi: {enabled: false}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            runtimeClassName: nvidia-cdi
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
+
+    Good:
+        cdi: {enabled: false}
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: notebook}
+          spec:
+            runtimeClassName: nvidia
+            containers:
+            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
+    """
+    name = tenant.pod.get("runtimeClassName")
+    if not isinstance(name, str) or not name or name in tenant.offer.runtime_classes:
+        return
+    if "nvidia" in name.lower() or tenant.wanted:
+        have = sorted(tenant.offer.runtime_classes)
+        near = nearest(name, have, 1)
+        yield Hit(
+            tenant.at("runtimeClassName"),
+            f"{tenant.who} names the RuntimeClass {name!r}, which isn't there",
+            f"this cluster has {', '.join(have) or 'none of NVIDIA'}; the API server refuses the pod",
+            f"write {near[0]}"
+            if near
+            else "leave runtimeClassName out"
+            if not have
+            else f"write {have[0]}, or add {{kind: RuntimeClass, name: {name}}} to spec.references if others bring it",
+        )

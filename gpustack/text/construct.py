@@ -1,0 +1,206 @@
+"""Nodes -> plain data, by the core schema of YAML 1.2 (section 10.3).
+
+Solves: every value is a str, int, float, bool, None, list or dict with str keys, or there is an error that says where
+and why. One walk resolves scalars, checks keys and tags and builds the data.
+
+Rejected: PyYAML's SafeConstructor with other resolvers (three times slower, and keys are checked in a second walk);
+ruamel.yaml (reads YAML 1.2 right, but sixty times slower: a file at the size limit would take a minute).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import yaml
+
+from gpustack.text.yaml12 import COLLECTION, PLAIN, QUOTED, Node, mark, refuse
+
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_SPECIAL_START = frozenset("+-.0123456789~nNtTfF")
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_BASED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+
+_TAG = "tag:yaml.org,2002:"
+_TAG_TYPES: dict[str, tuple[type, ...]] = {
+    _TAG + "map": (dict,),
+    _TAG + "seq": (list,),
+    _TAG + "null": (type(None),),
+    _TAG + "bool": (bool,),
+    _TAG + "int": (int,),
+    _TAG + "float": (float, int),
+}
+
+
+class Builder:
+    """Turns a graph of nodes into plain data. A value with aliases is built once and shared."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.shared: dict[int, Any] | None = {} if "*" in text else None
+
+    def build(self, node: Node) -> Any:
+        tag = node.tag
+        if tag is PLAIN:
+            return self.plain(node)
+        if tag is QUOTED:
+            return node.value
+        if tag is not COLLECTION:
+            return self.tagged(node)
+        if self.shared is not None:
+            if id(node) in self.shared:
+                return self.shared[id(node)]
+            value = self.shared[id(node)] = self.collection(node)
+            return value
+        return self.collection(node)
+
+    def collection(self, node: Node) -> Any:
+        if isinstance(node, yaml.SequenceNode):
+            build = self.build
+            return [build(child) for child in node.value]
+        return self.mapping(node)
+
+    def plain(self, node: Node) -> Any:
+        """Resolve an unquoted scalar by the core schema."""
+        value: str = node.value
+        if value[:1] not in _SPECIAL_START:
+            return value or None
+        if _INT.match(value):
+            return self.integer(node, value, 10)
+        if value in _NULL:
+            return None
+        if value in _BOOL:
+            return _BOOL[value]
+        if _BASED.match(value):
+            return self.integer(node, value, 0)
+        if _FLOAT.match(value):
+            number = float(value)
+            if number in (float("inf"), float("-inf")):
+                self.refuse_number(node, "is too large for a number")
+            return number
+        if _NOT_FINITE.match(value):
+            self.refuse_number(node, "is no number that Kubernetes or JSON can hold")
+        return value
+
+    def integer(self, node: Node, value: str, base: int) -> int:
+        number = int(value, base) if len(value) < 64 else 1 << 64
+        if not -(1 << 63) <= number < 1 << 63:
+            self.refuse_number(node, "does not fit into 64 bits")
+        return number
+
+    def mapping(self, node: Node) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        merged: list[tuple[Node, Node]] = []
+        for key, value in node.value:
+            if key.tag is QUOTED:
+                name = key.value
+            elif key.tag is PLAIN and key.value == "<<":
+                merged.append((key, value))
+                continue
+            else:
+                name = self.build(key)
+                if type(name) is not str:
+                    self.refuse_key(key, name)
+            if name in data:
+                self.refuse_duplicate(node, key, name)
+            data[name] = self.build(value)
+        if merged:
+            if len(merged) > 1:
+                self.refuse_duplicate(node, merged[1][0], "<<")
+            data = self.inherited(merged[0][1]) | data
+        return data
+
+    def inherited(self, node: Node) -> dict[str, Any]:
+        """Return what a merge key (<<) brings in: of several mappings, the first that has a key gives its value."""
+        nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        data: dict[str, Any] = {}
+        for item in reversed(nodes):
+            value = self.build(item)
+            if not isinstance(value, dict):
+                refuse(
+                    "GPU003",
+                    "a merge key (<<) needs a mapping",
+                    mark(item, self.text, self.file),
+                    "what stands after << is neither a mapping nor a list of mappings",
+                    'write <<: *anchor with the anchor of a mapping, or quote the key ("<<")',
+                )
+            data.update(value)
+        return data
+
+    def tagged(self, node: Node) -> Any:
+        """Build a value with a tag: the core schema's own tags are honoured where they fit, all others refused."""
+        tag = str(node.tag)
+        if tag == f"{_TAG}str" and isinstance(node, yaml.ScalarNode):
+            return node.value
+        if tag in _TAG_TYPES:
+            value = self.plain(node) if isinstance(node, yaml.ScalarNode) else self.collection(node)
+            fits = isinstance(value, _TAG_TYPES[tag]) and (type(value) is not bool or tag == f"{_TAG}bool")
+            if fits:
+                return float(value) if tag == f"{_TAG}float" else value
+        return self.refuse_tag(node, tag)
+
+    def refuse_tag(self, node: Node, tag: str) -> NoReturn:
+        shown = f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+        where = mark(node, self.text, self.file)
+        if where.text is None:  # of a Secret: a password may begin like a tag
+            shown = "behind the '!'"
+        refuse(
+            "GPU009",
+            f"the tag {shown} can't be used here",
+            where,
+            "policies and manifests are plain data; tags name types of a programming language, or don't fit this value",
+            f"remove {shown}; to make a value a string, put it in quotes",
+        )
+
+    def refuse_number(self, node: Node, reason: str) -> NoReturn:
+        where = mark(node, self.text, self.file)
+        shown = node.value if len(node.value) <= 40 else node.value[:37] + "..."
+        if where.text is None:
+            shown = "a value of a Secret"
+        refuse(
+            "GPU010",
+            f"{shown} {reason}",
+            where,
+            "unquoted, it is read as a number",
+            "put it in quotes if it is meant as text; else write a smaller number",
+        )
+
+    def refuse_key(self, key: Node, name: Any) -> NoReturn:
+        where = mark(key, self.text, self.file)
+        if isinstance(name, (dict, list)):
+            template = "{{" in (where.text or "")
+            refuse(
+                "GPU005",
+                "a key is a mapping or a list, not a name",
+                where,
+                "braces and brackets start a mapping or a list in YAML",
+                "this looks like a template: render it first (helm template), then use what comes out"
+                if template
+                else "put the key in quotes if the braces or brackets belong to it",
+            )
+        sort = {bool: "a boolean", int: "a number", float: "a number", type(None): "empty"}[type(name)]
+        refuse(
+            "GPU005",
+            f"the key {key.value or '(nothing)'} is {sort}, not a name",
+            where,
+            "keys are strings, in policies as in Kubernetes",
+            f'put it in quotes: "{key.value}"' if key.value else "write the key's name before the colon",
+        )
+
+    def refuse_duplicate(self, node: Node, key: Node, name: str) -> NoReturn:
+        first = next(other for other, _ in node.value if other.value == key.value or self.build(other) == name)
+        refuse(
+            "GPU004",
+            f"the key {name} stands twice in the same mapping, on lines {_line(first)} and {_line(key)}",
+            mark(key, self.text, self.file),
+            f"readers differ in which of the two counts; the first is on line {_line(first)}",
+            "merge the two, or delete one",
+        )
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1

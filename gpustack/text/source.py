@@ -1,0 +1,193 @@
+"""The bytes of a policy file, and the text in them.
+
+Solves: a path that a person typed may name nothing, a folder, a pipe or a photograph, and none of these may end in a
+traceback or in a program that waits for ever. So the file is looked at before it is opened, at most `LIMIT` bytes are
+read, and what is no text is refused with the place where it stops being text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import errno
+import functools
+import os
+import pathlib
+import re
+import stat
+
+from gpustack.model import Finding, InputError, Location
+from gpustack.text import secrets
+from gpustack.text.regular import read_regular
+
+LIMIT = 8 * 1024 * 1024
+"""Bytes of the largest file that is read. A policy has a few kilobytes; one with dashboards and all, a few hundred."""
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+
+# YAML 1.2 section 5.1, less the three breaks that only YAML 1.1 knew (U+0085, U+2028, U+2029: libyaml still breaks
+# lines there, no editor and no YAML 1.2 reader does) and less a byte order mark anywhere but at the start.
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+_MAGIC = {
+    b"\x1f\x8b": "a gzip archive",
+    b"PK\x03\x04": "a zip archive",
+    b"\x7fELF": "a program",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a PNG picture",
+}
+
+_SPECIAL = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def load_bytes(path: pathlib.Path, display: str) -> bytes:
+    """Return the content of the regular file PATH. Raises InputError for anything that is none, or is over LIMIT."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise _not_a_file(mode, display)
+        raw = read_regular(path, limit=LIMIT + 1)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, display, error) from None
+    if len(raw) > LIMIT:
+        raise InputError(
+            Finding(
+                "GPU001",
+                "error",
+                f"{display} is larger than 8 MiB",
+                location=Location(display),
+                why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
+                remedy="check that this is the file you meant; split it, a policy's extraObjects into layers",
+            )
+        )
+    return raw
+
+
+def decode(raw: bytes, display: str) -> str:
+    """Return the text in RAW: UTF-8, or UTF-16 with a byte order mark. The mark itself is not part of the text."""
+    encoding, name = "utf-8", "UTF-8"
+    if raw.startswith(codecs.BOM_UTF8):
+        raw = raw[len(codecs.BOM_UTF8) :]
+    elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, name = "utf-16", "UTF-16"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _not_text(raw, error.start, display, f"the byte 0x{raw[error.start]:02x} is not valid {name}") from None
+    bad = _UNPRINTABLE.search(text)
+    if bad:
+        raise _unprintable(raw, text, bad.start(), display)
+    return text
+
+
+@functools.lru_cache(maxsize=4)
+def split_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of TEXT without their ends, the way an editor numbers them."""
+    return tuple(_BREAK.split(text))
+
+
+def place(text: str, file: str, line: int, column: int) -> Location:
+    """Return the Location of LINE and COLUMN (both from 1) of TEXT, with the line's text unless that is a Secret's.
+
+    A place after the last line (where a parser notices that the file ended too early) becomes the end of the last line.
+    """
+    lines = split_lines(text)
+    last = len(lines) - 1 if len(lines) > 1 and not lines[-1] else len(lines)
+    if line > last:
+        line, column = last, len(lines[last - 1]) + 1
+    return Location(file, line, column, None if secrets.hides(text, line) else lines[line - 1])
+
+
+def _not_a_file(mode: int, display: str) -> InputError:
+    sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
+    remedy = "name a file in it" if stat.S_ISDIR(mode) else "write what it holds to a regular file first"
+    what = f"{display} is {sort}, not a file to read"
+    return InputError(Finding("GPU001", "error", what, location=Location(display), why="", remedy=remedy))
+
+
+def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:
+    where = Location(display)
+    code, reason = (error.errno, error.strerror) if isinstance(error, OSError) else (None, None)
+    if code == errno.ENOENT and path.is_symlink():
+        what, why = (
+            f"{display} is a symbolic link to nothing",
+            f"it points to {path.readlink()}, which does not exist",
+        )
+        remedy = "correct the link, or name the file itself"
+    elif code in (errno.ENOENT, errno.ENOTDIR):
+        what, why = f"{display} does not exist", ""
+        remedy = _nearest_files(path)
+    elif code in (errno.EACCES, errno.EPERM):
+        what, why = f"{display} can't be read: no permission", f"the system says: {reason}"
+        remedy = "give your user the right to read it (chmod u+r), or run as a user that has it"
+    elif code == errno.ELOOP:
+        what, why, remedy = f"{display} is a symbolic link that leads back to itself", "", "correct the link"
+    else:
+        what, why = f"{display} can't be read", f"the system says: {reason or error}"
+        remedy = "check the path and the disk"
+    return InputError(Finding("GPU001", "error", what, location=where, why=why, remedy=remedy))
+
+
+def _nearest_files(path: pathlib.Path) -> str:
+    """Name the files beside PATH whose names are most like it, or say what is wrong with the folder."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder.name or folder} either: check the path"
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith((".yaml", ".yml"))]
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    near = near or [name for name in names if name.partition(".")[0] == path.name.partition(".")[0]]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return "check the name" if names else "there are no YAML files in that folder"
+
+
+def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
+    """Refuse RAW, which stops being text at byte OFFSET."""
+    line = raw.count(b"\n", 0, offset) + 1
+    start = raw.rfind(b"\n", 0, offset) + 1
+    column = len(raw[start:offset].decode("utf-8", "replace")) + 1
+    content = raw[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    hidden = secrets.may_have(raw.decode("utf-8", "replace"))
+    sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
+    return InputError(
+        Finding(
+            "GPU002",
+            "error",
+            f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
+            location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
+            why=f"at byte {offset} (line {line}), {reason}",
+            remedy="name the text file itself" if sort else "save the file as UTF-8",
+        )
+    )
+
+
+def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
+    char = text[index]
+    if raw.startswith(tuple(_MAGIC)):
+        return _not_text(raw, raw.find(char.encode()), display, "there is a control character")
+    if char == "\0" and not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _not_text(raw, raw.find(b"\0"), display, "there is a NUL, as in binary files or UTF-16 without a mark")
+    before = _BREAK.split(text[:index])
+    where = place(text, display, len(before), len(before[-1]) + 1)
+    name = {"\ufeff": "a byte order mark", "\u2028": "a line separator", "\u2029": "a paragraph separator"}.get(
+        char, "a next-line character" if char == "\x85" else "a control character"
+    )
+    return InputError(
+        Finding(
+            "GPU002",
+            "error",
+            f"{name} (U+{ord(char):04X}) stands in the text",
+            location=where,
+            why="it is invisible and YAML readers do not agree on what it means",
+            remedy='delete it; inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}"',
+        )
+    )
