@@ -72,7 +72,7 @@ _PLAIN_PASSWORD = re.compile(
 )
 """An address without a scheme, which proxies are given as; the whole text, as a part of one it may be anything."""
 _CREDENTIALS = re.compile(
-    r"(?<=://)(?:[^\s/\"']{1,2000}|[^\s/@:\"']{0,2000}:[^\s\"']{1,2000})(?=@)"
+    r"(?<=://)(?:[^\s/\"']{1,2000}|[^\s/@:\"']{0,2000}:[^\s\"']{1,2000})(?=@(?!sha256:[0-9a-f]{64}))"
     rf"|(?<![^\s\"'=,(\[{{]){_NO_ADDRESS}[^\s/@:\"'=,({{\[]{{1,200}}:[^\s/@\"']{{1,200}}(?=@(?!sha\d+:)[A-Za-z0-9])"
 )
 _LONG = re.compile(r"[^\s]{1500,}")

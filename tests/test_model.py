@@ -63,6 +63,14 @@ def test_passwords_without_a_scheme_and_tokens(text: str) -> None:
         assert "secret" not in Finding("GPU018", "error", quoted).what
 
 
+def test_a_digest_is_no_host() -> None:
+    """Before the digest of an artifact stands its address, with the registry's port; a password there is one."""
+    digest = f"sha256:{'a' * 64}"
+    address = f"oci://registry.example.com:5000/gpu/one@{digest}"
+    assert Finding("GPU974", "warning", f"its policy reads {address}").what.endswith(address)
+    assert "secret" not in Finding("GPU974", "warning", f"oci://me:secret@registry.example.com/gpu/one@{digest}").what
+
+
 @pytest.mark.parametrize("text", ["http://me:p/w@proxy:1", "https://ghp_token@example.com/a", "http://me:a@b@proxy:1"])
 def test_odd_passwords_are_left_out_too(text: str) -> None:
     """One with a '/' or '@' in it, which makes the address none; a token in the place of a user."""

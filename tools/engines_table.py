@@ -7,10 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from tests.control_plane.cluster import ROOT
-from tests.engines.record import RECORD
+from tests.engines import record
 
 MARKS = re.compile(r"(<!-- tried:begin -->).*?(<!-- tried:end -->)", re.DOTALL)
 
@@ -22,36 +20,45 @@ def with_table(text: str) -> str:
 
 def table() -> str:
     """What was tried: a line for each event, a column for each engine, with the clusters."""
-    if not RECORD.is_file():
+    told = record.read()
+    if not told:
         return "Nothing is recorded yet."
-    record = yaml.safe_load(RECORD.read_text("utf-8"))
-    versions = record["versions"]
-    flux = versions["Flux's controllers"]
+    releases, first, *later = _all(told, "kubernetes"), *_all(told, "date")
+    when = f"between {first} and {later[-1]}" if later else f"on {first}"
+    names = {"argocd": "Argo CD", "flux": "Flux (controllers"}
+    heads = {name: f"{word} {', '.join(_all(told, 'engine', name))}" for name, word in names.items()}
     lines = [
-        f"Recorded on {record['date']}, on API servers that behave as Kubernetes {versions['Kubernetes']}:",
+        f"Recorded {when}, on API servers that behave as Kubernetes {', '.join(releases)}:",
         "",
-        f"| what | Argo CD {versions['Argo CD']} | Flux (controllers {flux}) |",
+        f"| what | {heads['argocd']} | {heads['flux']}) |",
         "|---|---|---|",
     ]
-    promises = _promises()
-    for event, engines in record["tried"].items():
-        cells = (_cell(engines.get(name, {})) for name in ("argocd", "flux"))
-        said = promises.get(event, event).replace("|", r"\|")
+    said_by = promises()
+    for event in sorted({event for event, _, _ in told}):
+        cells = (
+            _cell({key[2]: one["outcome"] for key, one in told.items() if key[:2] == (event, name)}) for name in names
+        )
+        said = said_by.get(event, event).replace("|", r"\|")
         lines.append(f"| {said} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _all(told: Mapping[tuple[str, str, str], Mapping[str, str]], field: str, engine: str = "") -> list[str]:
+    """What the cases of ENGINE, or all, have in FIELD."""
+    return sorted({one[field] for key, one in told.items() if engine in {"", key[1]}})
 
 
 def _cell(clusters: Mapping[str, str]) -> str:
     """The clusters of which it holds, and those of which it doesn't."""
     every = [name for name, outcome in clusters.items() if outcome == "passed"]
     failed = [name for name, outcome in clusters.items() if outcome != "passed"]
-    said = "a cluster of its own" if every == ["own"] else ", ".join(sorted(every))
+    said = "clusters of its own" if every == ["own"] else ", ".join(sorted(every))
     if len(every) == len(list((ROOT / "policies").glob("*.yaml"))):
         said = f"all {len(every)}"
     return "; ".join(filter(None, (said, f"not {', '.join(sorted(failed))}" if failed else ""))) or "not tried"
 
 
-def _promises() -> dict[str, str]:
+def promises() -> dict[str, str]:
     """The first sentence of each test, by the event's name."""
     found: dict[str, Any] = {}
     for path in sorted((ROOT / "tests/engines").glob("test_*.py")):

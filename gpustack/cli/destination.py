@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
+from ..policy.language.gitops import is_digest, named
 from . import common, rendered
 from .text import printable
 
@@ -24,12 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A cluster to push: where to, for which engine, and what is to be said of it."""
+    """A cluster to push: where to, for which engine, what is to be said of it, and the digest that its policy reads, if
+    it reads one.
+    """
 
     cluster: str
     where: Reference
     engine: Engine
     findings: tuple[Finding, ...] = ()
+    digest: str = ""
+
+    def told(self, digest: str) -> tuple[Finding, ...]:
+        """What is to be said when what is pushed has DIGEST."""
+        return (*self.findings, *([outdated(self, digest)] if self.digest not in {"", digest} else []))
 
 
 def wanted(options: argparse.Namespace) -> list[Goal]:
@@ -61,9 +69,11 @@ def goal(options: argparse.Namespace, cluster: str, where: Reference | None) -> 
     reads = read_by(Path(options.out), cluster)
     if where is None and (reads is None or not reads.oci):
         raise InputError(nowhere(f"the policy of {cluster}"))
-    where = where or target(f"{reads.url}:{reads.revision}" if reads else "")
+    fixed = reads.revision if reads and reads.oci and is_digest(reads.revision) else ""
+    # What is read by its digest has a tag all the same, so that registries keep it: the default one.
+    where = where or target("" if reads is None else reads.url if fixed else f"{reads.url}:{reads.revision}")
     engine = options.engine or (reads.engine if reads else "flux")
-    return Goal(cluster, where, engine, tuple(elsewhere(cluster, where, reads)))
+    return Goal(cluster, where, engine, tuple(elsewhere(cluster, where, reads)), fixed)
 
 
 def read_by(out: Path, cluster: str) -> Reads | None:
@@ -84,11 +94,11 @@ def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[F
 
     if reads is None:
         return
-    place = parse(f"{reads.url.removeprefix('oci://')}:{reads.revision}") if reads.oci else None
-    same = place is not None and (place.host, place.repository, place.version) == (
-        where.host,
-        where.repository,
-        where.version,
+    place = parse(f"{reads.url.removeprefix('oci://')}{named(reads.revision)}") if reads.oci else None
+    same = (
+        place is not None
+        and (place.host, place.repository) == (where.host, where.repository)
+        and place.version in {where.version, place.digest}
     )
     if same and reads.folder == ".":
         return
@@ -104,6 +114,18 @@ def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[F
         else f"`gpustack push {cluster}` pushes to there; or set spec.gitops.repository.url and revision to this place"
         if reads.oci
         else "set spec.gitops.repository.url to an oci:// address, and render",
+    )
+
+
+def outdated(pushed: Goal, digest: str) -> Finding:
+    """The finding that what is PUSHED with DIGEST is not what the policy reads."""
+    return Finding(
+        "GPU974",
+        "warning",
+        f"nothing of this reaches {pushed.cluster}: its policy reads {pushed.digest}",
+        why=f"what is pushed has the digest {digest}",
+        remedy=f"set spec.gitops.repository.revision: {digest}, render, and apply what `gpustack bootstrap "
+        f"{pushed.cluster}` prints",
     )
 
 
@@ -124,7 +146,7 @@ def refuse_shared(goals: Sequence[Goal]) -> None:
     for each in goals:
         other = first.setdefault(each.where, each)
         if other is not each:
-            what = f"{other.cluster} and {each.cluster} read one artifact, {each.where}"
+            what = f"{other.cluster} and {each.cluster} would be pushed to one place, {each.where}"
             remedy = "give each its own spec.gitops.repository.url, and render"
             raise InputError(Finding("GPU046", "error", what, remedy=remedy))
 

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         client = None if options.dry_run else stack.enter_context(registries())
         done = [pushed(options, client, *each) for each in ready]
     if options.format == "json":
-        findings = [plain(finding) for goal in goals for finding in goal.findings]
+        findings = [finding for each in done for finding in each.pop("findings")]
         facts: dict[str, Any] = {"artifacts": done} if options.all else done[0]
         print(document(0, findings, **facts))
     return 0
@@ -94,8 +94,9 @@ def pushed(
     if client is not None:
         artifact.push(client, where, made)
     reference = f"oci://{where.host}/{where.repository}:{where.version}"
+    findings = goal.told(made.digest)
     if options.format == "text":
-        print_findings(goal.findings, sys.stderr)
+        print_findings(findings, sys.stderr)
         done = "would push" if client is None else "pushed"
         print(printable(f"{done} {common.counted(len(files), 'file')} to {reference}@{made.digest}"))
         for name, value in annotations.items():
@@ -107,6 +108,7 @@ def pushed(
         "pushed": client is not None,
         "annotations": annotations,
         "files": sorted(files),
+        "findings": [plain(finding) for finding in findings],
     }
 
 

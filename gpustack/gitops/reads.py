@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..policy.language.gitops import Engine
+from ..policy.language.gitops import Engine, named
 
 SOURCES = ("OCIRepository", "GitRepository")
 
 
 class Reads(NamedTuple):
-    """The address that an engine reads from, what of it (a tag, of Git a branch or commit), and the folder in it."""
+    """The address that an engine reads from, what of it (a tag or digest, of Git a branch or commit), and the folder in
+    it.
+    """
 
     engine: Engine
     url: str
@@ -26,7 +28,7 @@ class Reads(NamedTuple):
 
     def __str__(self) -> str:
         if self.oci:
-            return f"{self.url}:{self.revision}{'' if self.folder == '.' else f', folder {self.folder}'}"
+            return f"{self.url}{named(self.revision)}{'' if self.folder == '.' else f', folder {self.folder}'}"
         return f"the Git repository {self.url}"
 
 

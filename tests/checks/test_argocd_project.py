@@ -97,6 +97,10 @@ def test_destinations(items: list[dict[str, str]], wanted: bool | None) -> None:
         ({"namespaceResourceWhitelist": [{"group": "*", "kind": "Dae*"}]}, True, True),
         ({"namespaceResourceBlacklist": [{"group": "apps", "kind": "*"}]}, True, False),
         ({"clusterResourceWhitelist": [{"group": "apps", "kind": "DaemonSet"}]}, False, True),
+        ({"namespaceResourceWhitelist": [{"group": "*", "kind": "[^DS]*"}]}, True, False),
+        ({"namespaceResourceWhitelist": [{"group": "ap?s", "kind": "[A-E]aemon\\Set"}]}, True, True),
+        ({"namespaceResourceWhitelist": [{"group": "*", "kind": "{DaemonSet,Pod}"}]}, True, False),
+        ({"namespaceResourceWhitelist": [{"group": "*", "kind": "[Daemon"}]}, True, False),
     ],
 )
 def test_kinds(spec: dict[str, Any], namespaced: bool, wanted: bool) -> None:
@@ -143,6 +147,7 @@ def test_what_is_rendered_is_compared(
     assert any(words in finding.what for finding in said(made, change))
 
 
+ANY = [{"group": "*", "kind": "*"}]
 OWN: dict[str, Any] = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "AppProject",
@@ -157,7 +162,7 @@ OWN: dict[str, Any] = {
         ({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}, "ClusterRole"),
         ({"destinations": [{"server": "*", "namespace": "*"}]}, "the repository"),
         ({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
-          "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}, ""),
+          "clusterResourceWhitelist": ANY}, ""),
     ],
 )  # fmt: skip
 def test_a_project_of_ones_own(store: Store, spec: dict[str, Any], words: str) -> None:
@@ -172,6 +177,17 @@ def test_a_project_of_ones_own(store: Store, spec: dict[str, Any], words: str) -
     told = [finding for finding in findings if finding.rule == "GPU839"]
     assert [finding.path for finding in told] == (["spec.gitops.argocd.project"] * len(told) if words else [])
     assert not words or any(words in finding.what for finding in told)
+
+
+def test_a_project_somewhere_else(store: Store) -> None:
+    """A project in another namespace than Argo CD's is none that Argo CD sees."""
+    spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": ANY}
+    gitops = {**ARGOCD, "argocd": {**ARGOCD["argocd"], "project": "platform", "namespace": "gitops"}}
+    wanted = policy(gitops, extraObjects=[{**OWN, "spec": spec}])
+    with pytest.raises(RefusedError) as refused:
+        compiled(wanted, store)
+    (finding,) = (each for each in refused.value.findings if each.rule == "GPU839")
+    assert finding.what == "the AppProject platform is in namespace argocd, and Argo CD in gitops"
 
 
 def test_a_project_that_is_not_there(store: Store) -> None:

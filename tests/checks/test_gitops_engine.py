@@ -15,6 +15,7 @@ from tests.checks.snippets import loaded
 
 URL = 'repository: {url: "https://git.example.com/gpu.git"}'
 SOURCE = "flux: {source: {kind: GitRepository, name: flux-system}%s}"
+DIGEST = f"sha256:{'a' * 64}"
 TARGET = "argocd: {destination: {name: a}%s}"
 
 
@@ -55,10 +56,19 @@ def test_what_lacks(gitops: str, wanted: list[str]) -> None:
          ["spec.gitops.argocd.destination.server"]),
         ("{engine: flux, repository: {url: 'git@git.example.com:platform/gpu.git'}}", ["spec.gitops.repository.url"]),
         (f"{{engine: argocd, repository: {{url: 'git@git.example.com:platform/gpu.git'}}, {TARGET % ''}}}", []),
+        (f"{{engine: flux, repository: {{url: 'oci://r.example.com/a', revision: '{DIGEST}'}}}}", []),
+        ("{engine: flux, repository: {url: 'oci://r.example.com/a', revision: v1.2_3}}", []),
+        ("{engine: flux, repository: {url: 'oci://r.example.com/a', revision: release/1}}",
+         ["spec.gitops.repository.revision"]),
+        ("{engine: flux, repository: {url: 'oci://r.example.com/a', revision: 1.0+b}}",
+         ["spec.gitops.repository.revision"]),
+        (f"{{engine: flux, repository: {{url: 'https://git.example.com/a', revision: '{DIGEST}'}}}}",
+         ["spec.gitops.repository.revision"]),
     ],
 )  # fmt: skip
 def test_contradictions(gitops: str, wanted: list[str]) -> None:
-    """Argo CD refuses a destination that is named twice, and Flux reads no address without a scheme."""
+    """Argo CD refuses a destination that is named twice, Flux reads no address without a scheme, and what is no tag or
+    digest of an artifact, or a digest of a Git repository, is not there to be read."""
     assert paths("GPU833", f"gitops: {gitops}") == wanted
 
 

@@ -94,11 +94,14 @@ class ArgoCd(Engine):
         return said
 
     def said(self, cluster: str) -> list[str]:
-        """Conditions and the last operation's words."""
+        """Conditions and the last operation's words, about each object too."""
         found = [body.get("status", {}) for body in self.objects(cluster)]
         told = [one["message"] for status in found for one in status.get("conditions") or [] if "Error" in one["type"]]
-        operations = [status.get("operationState", {}) for status in found]
-        told += [one.get("message", "") for one in operations if one.get("phase") not in {"Succeeded", None}]
+        for operation in (status.get("operationState", {}) for status in found):
+            if operation.get("phase") not in {"Succeeded", None}:
+                each = operation.get("syncResult", {}).get("resources") or []
+                told += [operation.get("message", "")]
+                told += [one.get("message", "") for one in each if one.get("status") == "SyncFailed"]
         return told
 
     def asks(self, cluster: str) -> bool:

@@ -3,7 +3,8 @@
 Whole Argo CD and whole Flux run as processes on the loopback interface (engine.py), against the API server of
 tests/control_plane. A test of a cluster's life takes `life`: that cluster with that engine, once it was synced; tests
 of one cluster with one engine share it, and leave it synced. Without `--all` it is the clusters and the events that CI
-has time for (`@pytest.mark.ci`); `--record` writes what was found to record.yaml (record.py).
+has time for (`@pytest.mark.ci`); `--record` writes what was found to record.yaml (record.py), and `--all --stale` tries
+what the record doesn't tell of as things are now.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -34,19 +36,26 @@ IN_CI = ("lab-a100", "train-dgx")
 NewWorld = Callable[..., World]
 
 
+CASES = pytest.StashKey[dict[str, record.Case]]()
+"""Every case of an engine, also of those that are not selected, by the test's nodeid."""
+REPORTS: list[pytest.TestReport] = []
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--all`: everything, which takes an hour or more."""
     parser.addoption("--all", action="store_true", help="every cluster and every event with both engines, recorded")
     parser.addoption("--record", action="store_true", help="record what is tried, also if it isn't all")
+    parser.addoption(
+        "--stale", action="store_true", help="with --all: only what the record doesn't tell of as it is now"
+    )
     parser.addoption("--emulated-version", choices=planes.EMULATED, default="1.34", help="release of Kubernetes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Markers of these tests."""
     config.addinivalue_line("markers", "ci: what .ci/run has time for")
-    config.addinivalue_line(
-        "markers", "of(*clusters): the clusters that an event can happen to; all where it says none"
-    )
+    words = "the clusters that an event can happen to, or of which a test makes its own; all where it says none"
+    config.addinivalue_line("markers", f"of(*clusters): {words}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,33 +64,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marker = metafunc.definition.get_closest_marker("of")
     wanted = marker.args if marker else [*IN_CI, *(name for name in clusters() if name not in IN_CI)]
-    if not metafunc.config.getoption("--all"):
-        wanted = [name for name in wanted if name in IN_CI]
     cases = [(engine, name) for name in wanted for engine in ENGINES]
     metafunc.parametrize("life", cases, indirect=True, scope="session", ids=["-".join(case) for case in cases])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --all, what is not for CI is deselected."""
+    """Without --all, what is not for CI is deselected; with --stale besides, what the record tells of."""
+    found = {item.nodeid: record.case_of(item.name, clusters_of(item)) for item in items}
+    cases = config.stash[CASES] = {nodeid: case for nodeid, case in found.items() if case}
+    for case in cases.values():
+        record.now(case)  # what is here as the run begins; somebody may go on editing meanwhile
+    kept = items[:]
     if not config.getoption("--all"):
-        kept = [item for item in items if item.get_closest_marker("ci")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = kept
+        kept = [item for item in items if item.get_closest_marker("ci") and set(clusters_of(item)) <= {*IN_CI}]
+    if config.getoption("--stale"):
+        old = record.stale(cases.values())
+        kept = [item for item in kept if item.nodeid not in cases or cases[item.nodeid].key in old]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
 
 
-REPORTS: list[pytest.TestReport] = []
+def clusters_of(item: pytest.Item) -> tuple[str, ...]:
+    """The clusters that a test is about."""
+    if isinstance(item, pytest.Function) and "life" in item.fixturenames:
+        _, cluster = cast(tuple[str, str], item.callspec.params["life"])
+        return (cluster,)
+    marker = item.get_closest_marker("of")
+    return marker.args if marker else ()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep what becomes of each case of an engine."""
-    if any(f"[{engine}" in report.nodeid for engine in ENGINES):
-        REPORTS.append(report)
+    """Keep what becomes of each test."""
+    REPORTS.append(report)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the record, where it was asked for."""
-    if REPORTS and (session.config.getoption("--all") or session.config.getoption("--record")):
-        record.write(REPORTS, str(session.config.getoption("--emulated-version")))
+    cases = session.config.stash.get(CASES, {})
+    told = [(cases[report.nodeid], report) for report in REPORTS if report.nodeid in cases]
+    if told and (session.config.getoption("--all") or session.config.getoption("--record")):
+        record.write(record.outcomes(told), str(session.config.getoption("--emulated-version")))
 
 
 @contextmanager

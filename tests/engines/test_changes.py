@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.control_plane.cluster import wait_for
@@ -10,15 +12,17 @@ from tests.engines.engine import SECONDS
 from tests.engines.world import World
 
 CLUSTER = "train-dgx"
+FORMER = "gpu-operator"
 
 
-def uids(world: World) -> dict[str, tuple[str, int]]:
-    """The uid and generation of each object."""
+def templates(world: World) -> dict[str, tuple[str, Any]]:
+    """The uid of each object, and its pod template where it has one."""
     return {
-        name: (body["metadata"]["uid"], body["metadata"].get("generation", 0)) for name, body in world.live().items()
+        name: (body["metadata"]["uid"], body.get("spec", {}).get("template")) for name, body in world.live().items()
     }
 
 
+@pytest.mark.of(CLUSTER)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_missing_kinds(new_world: NewWorld, engine: str) -> None:
     """Where kinds of the Prometheus operator are missing the engine names one; when they are there all is synced."""
@@ -33,6 +37,7 @@ def test_missing_kinds(new_world: NewWorld, engine: str) -> None:
     world.synced()
 
 
+@pytest.mark.of(CLUSTER)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_policy_removed(new_world: NewWorld, engine: str) -> None:
     """A cluster whose policy goes keeps what it has, and the engine tells that there is nothing to sync any more."""
@@ -40,7 +45,7 @@ def test_policy_removed(new_world: NewWorld, engine: str) -> None:
     world.cluster = CLUSTER
     world.fleet.example("prod-gke", None)
     world.begin()
-    before, was = uids(world), world.rendered()
+    before, was = templates(world), world.rendered()
     world.fleet.remove(CLUSTER)
     world.publish("no policy")
     world.engine.refresh()
@@ -50,25 +55,49 @@ def test_policy_removed(new_world: NewWorld, engine: str) -> None:
     assert before.keys() == after.keys()
 
 
-def test_another_engine(new_world: NewWorld) -> None:
-    """From Argo CD to Flux and back, as the docs say: no object is made anew, and no pod template changes."""
-    world = new_world("argocd")
+@pytest.mark.of(CLUSTER)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_another_engine(new_world: NewWorld, engine: str) -> None:
+    """To the other engine and back, as this page says: no object is made anew, and no pod template changes."""
+    world = new_world(engine)
     world.cluster = CLUSTER
     world.begin()
-    before = uids(world)
-    for name in ("flux", "argocd"):
+    before = templates(world)
+    for name in (*(other for other in ENGINES if other != engine), engine):
         leave(world)
         world.engine.stop()
-        with ENGINES[name](world.plane, world.plane.folder.parent / f"then-{name}") as engine:
-            world.engine = engine
+        with ENGINES[name](world.plane, world.plane.folder.parent / f"then-{name}") as then:
+            world.engine = then
             world.fleet.change(CLUSTER, lambda spec: spec.update(gitops=world.engine.gitops(world.fleet.url)))
             world.publish(f"by {name}")
             world.bootstrap(CLUSTER)
             world.synced()
-            assert {name: uid for name, (uid, _) in uids(world).items()} == {
-                name: uid for name, (uid, _) in before.items()
-            }
+            assert templates(world) == before
             world.settled_but_for_owners()
+
+
+@pytest.mark.of(CLUSTER)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_namespace_renamed(new_world: NewWorld, engine: str) -> None:
+    """The stack comes in the other namespace, and drivers in the former one run until somebody deletes that: Argo CD
+    looks at nothing there any more, Flux prunes what isn't guarded."""
+    world = new_world(engine)
+    world.cluster = CLUSTER
+    world.begin()
+    former = [one for one in world.rendered() if one.namespace == FORMER]
+    assert world.reconciler
+    world.reconciler.stop()
+    world.reconciler = None
+    world.change(lambda spec: spec.setdefault("cluster", {}).update(namespace="gpu-two"), "another namespace")
+    world.engine.refresh()
+    wait_for(lambda: all(world.find(one) for one in world.rendered()), "all is in the other namespace", SECONDS)
+    world.engine.round(CLUSTER)
+    there = {one.body["kind"] for one in former if world.find(one)}
+    assert {"DaemonSet", "ServiceAccount", "ConfigMap"} <= there
+    assert ("Service" in there) == (engine == "argocd"), "a Service is not guarded"
+    world.kubectl("delete", "namespace", FORMER)
+    world.synced()
+    world.settled()
 
 
 def leave(world: World) -> None:

@@ -54,6 +54,7 @@ def there(world: World, planes: dict[str, ControlPlane]) -> bool:
     )
 
 
+@pytest.mark.of(*THREE)
 @pytest.mark.parametrize("engine", ["argocd"])
 def test_one_argo_cd_for_three_clusters(new_world: NewWorld, new_cluster: NewCluster, engine: str) -> None:
     """One Argo CD syncs three clusters by their names, from one root; a cluster that goes keeps what it has."""
@@ -88,17 +89,15 @@ def synced(world: World, name: str) -> bool:
     return bool(at_head and sync.get("status") == "Synced" and operation.get("phase") == "Succeeded")
 
 
+@pytest.mark.of(*THREE[:2])
 @pytest.mark.parametrize("engine", ["flux"])
 def test_one_flux_for_two_clusters(new_world: NewWorld, new_cluster: NewCluster, engine: str) -> None:
     """One Flux syncs two clusters by their kubeconfigs, side by side."""
     world = new_world(engine)
     planes = {name: new_cluster(name) for name in THREE[:2]}
     for name, plane in planes.items():
-        meta = {"name": f"{name}-kubeconfig", "namespace": "flux-system"}
-        value = kubeconfig(plane)
-        world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"value": value}})
-        section = world.engine.gitops(world.fleet.url)
-        world.fleet.example(name, {**section, "flux": {"kubeConfig": {"secretName": meta["name"]}}})
+        section = {**world.engine.gitops(world.fleet.url), "flux": flux_beside(world, name, plane)}
+        world.fleet.example(name, section)
     world.publish("two clusters")
     for name, plane in planes.items():
         prepare(plane.admin, world.fleet.stages(name))
@@ -110,6 +109,14 @@ def test_one_flux_for_two_clusters(new_world: NewWorld, new_cluster: NewCluster,
     assert (
         len(world.api.list(KUSTOMIZATION)) == sum(len(world.fleet.stages(name)) for name in planes) - empty(world) + 2
     )
+
+
+def flux_beside(world: World, name: str, plane: ControlPlane) -> dict[str, Any]:
+    """The section `flux` of a cluster in PLANE that a Flux in another one reaches by a Secret with its NAME."""
+    meta = {"name": f"{name}-kubeconfig", "namespace": "flux-system"}
+    data = {"value": kubeconfig(plane)}
+    world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data})
+    return {"kubeConfig": {"secretName": meta["name"]}}
 
 
 def empty(world: World) -> int:

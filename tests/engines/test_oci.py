@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.control_plane.cluster import wait_for
 from tests.engines.conftest import ENGINES, NewWorld
 from tests.engines.engine import SECONDS
+from tests.engines.fleet import Spec
 from tests.engines.test_life import config_map, extra
 from tests.loopback_registry import debian, docker_registry
 
@@ -40,6 +42,7 @@ def registries(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple
         yield plain, host
 
 
+@pytest.mark.of(CLUSTER)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_artifact(
     new_world: NewWorld, registries: tuple[str, str], certificate: tuple[Path, Path], engine: str
@@ -66,3 +69,45 @@ def test_artifact(
     wait_for(lambda: world.api.find("ConfigMap", "second", "gpu-operator"), "the next artifact is synced", SECONDS)
     wait_for(lambda: not world.api.find("ConfigMap", "first", "gpu-operator"), "what it lacks goes", SECONDS)
     wait_for(lambda: world.well("sha256:"), "all is well", SECONDS)
+
+
+@pytest.mark.of(CLUSTER)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_artifact_by_digest(
+    new_world: NewWorld, registries: tuple[str, str], certificate: tuple[Path, Path], engine: str
+) -> None:
+    """The artifact of a digest is synced, and stays what is synced, whatever its tag becomes; another one comes when
+    the policy names it."""
+    world = new_world(engine, certificate=certificate[0])
+    world.cluster = CLUSTER
+    plain, host = registries
+    url, target = f"oci://{host}/gpu/{CLUSTER}", f"oci://{plain}/gpu/{CLUSTER}:latest"
+
+    def push() -> str:
+        return str(json.loads(world.fleet.gpustack("push", target, CLUSTER, "--format", "json"))["digest"])
+
+    def name(digest: str) -> None:
+        def change(spec: Spec) -> None:
+            spec["gitops"]["repository"]["revision"] = digest
+
+        world.change(change, "by digest")
+        assert push() == digest, "to name a digest changes it"
+        world.bootstrap(CLUSTER)
+
+    section = {**world.engine.gitops(world.fleet.url), "repository": {"url": url}}
+    world.fleet.example(CLUSTER, section, extra(config_map("first")))
+    world.publish("first")
+    first = push()
+    world.prepare()
+    world.add_nodes()
+    name(first)
+    world.reconcile()
+    wait_for(lambda: world.well(first), "the artifact is synced", SECONDS)
+    world.change(extra(config_map("second")), "second")
+    second = push()
+    world.engine.round(CLUSTER)
+    assert world.well(first), "another artifact is synced than the one that is named"
+    name(second)
+    wait_for(lambda: world.well(second), "the next artifact is synced", SECONDS)
+    assert world.api.find("ConfigMap", "second", "gpu-operator")
+    wait_for(lambda: not world.api.find("ConfigMap", "first", "gpu-operator"), "what it lacks goes", SECONDS)

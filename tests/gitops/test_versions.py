@@ -25,6 +25,8 @@ EVERYTHING: dict[str, dict[str, Any]] = {
     "flux-commit": {**FLUX, "repository": {"url": URL, "revision": "a" * 40}},
     "flux-many": {**FLUX, "flux": {"kubeConfig": {"secretName": "a"}, "serviceAccountName": "b"}},
     "flux-source": {"engine": "flux", "flux": {"source": {"kind": "GitRepository", "name": "flux-system"}}},
+    "argocd-oci-digest": {**ARGOCD, "repository": {**OCI, "revision": f"sha256:{'a' * 64}"}},
+    "flux-oci-digest": {**FLUX, "repository": {**OCI, "revision": f"sha256:{'a' * 64}"}},
     "flux-oci": {**FLUX, "repository": OCI, "flux": {"secretName": "a"}},
 }
 

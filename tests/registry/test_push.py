@@ -251,6 +251,27 @@ def test_where_nobody_reads(rendered: Project, gitops: dict[str, Any], words: st
     assert [each["rule"] for each in found] == ["GPU974"]
 
 
+@pytest.mark.parametrize("engine", ["flux", "argocd"])
+def test_read_by_digest(rendered: Project, host: str, engine: str) -> None:
+    """A policy that reads a digest is pushed to its address all the same; whoever pushes other bytes is told that
+    nothing reaches the cluster, and which digest would. To name it in the policy changes no byte.
+    """
+    url = f"oci://{host}/gpu/one"
+    rendered.policy("one", gitops=reading(engine, url, revision=f"sha256:{'0' * 64}"))
+    committed(rendered)
+    ran = rendered.run("push", "one", "--format", "json", env=GIT)
+    assert (ran.code, ran.json["reference"]) == (0, f"{url}:latest"), ran.err
+    (finding,) = ran.json["findings"]
+    assert (finding["rule"], ran.json["digest"] in finding["remedy"]) == ("GPU974", True)
+    rendered.policy("one", gitops=reading(engine, url, revision=ran.json["digest"]))
+    committed(rendered)
+    for words in (["one"], [f"{url}:v7", "one"], ["--all"]):
+        again = rendered.run("push", *words, "--dry-run", env=GIT)
+        assert (again.code, again.err, ran.json["digest"] in again.out) == (0, "", True)
+    elsewhere = rendered.run("push", f"oci://{host}/gpu/other", "one", "--dry-run", env=GIT)
+    assert f"its policy reads {url}@{ran.json['digest']}" in elsewhere.err
+
+
 def test_a_source_of_somebody_else(rendered: Project) -> None:
     """Where Flux takes a source that is there already, nobody here knows what it reads: no warning, and no guess."""
     rendered.policy("one", gitops={"engine": "flux", "flux": {"source": {"kind": "OCIRepository", "name": "gpu"}}})

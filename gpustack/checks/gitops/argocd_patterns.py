@@ -1,5 +1,5 @@
-"""How Argo CD compares an Application with its AppProject: by patterns (its glob library), each of which may begin with
-`!` and then forbids.
+"""How Argo CD compares an Application with its AppProject: by patterns (its glob library; for kinds that of Go, which
+has no braces), those of its own each with a `!` before it where it forbids.
 
 Neither the API's schema nor Argo CD's diff engine says whether a project permits an Application. What a project permits
 is said in three values, since a cluster has a name and an address, and the policy knows only one of them: True, False,
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 
 SHORT_SSH = re.compile(r"(?:ssh://)?[^/:]*?@[^@]+")
@@ -52,6 +51,16 @@ def _character(part: str) -> str:
     if re.fullmatch(r".-.", inside, re.DOTALL):
         return f"[{negated}{re.escape(inside[0])}-{re.escape(inside[2])}]"
     return f"[{negated}{re.escape(inside)}]" if inside else "(?!)"
+
+
+def names(pattern: str, text: str) -> bool:
+    """Whether PATTERN is about a kind or group TEXT, as Go's path/filepath reads it: `[^a]` is what it calls not a."""
+    parts = re.findall(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|.", pattern, re.DOTALL)
+    if {"[", "\\"} & {*parts}:
+        return False
+    special = {"*": "[^/]*", "?": "[^/]"}
+    found = (part if part[0] in "[\\" else special.get(part, re.escape(part)) for part in parts)
+    return re.fullmatch("".join(found), text) is not None
 
 
 def repository(url: str) -> str:
@@ -101,6 +110,6 @@ def permits_kind(spec: Mapping[str, object], group: str, kind: str, *, namespace
 
     def listed(items: object) -> bool:
         given = items if isinstance(items, list) else []
-        return any(fnmatchcase(group, one.get("group", "")) and fnmatchcase(kind, one.get("kind", "")) for one in given)
+        return any(names(one.get("group", ""), group) and names(one.get("kind", ""), kind) for one in given)
 
     return (listed(allowed) or (namespaced and allowed is None)) and not listed(refused)

@@ -23,7 +23,8 @@ def not_permitted(made: EngineObjects) -> Iterator[Hit]:
     A project permits repositories, clusters with namespaces, and kinds. Argo CD refuses an Application of another
     repository or cluster, and doesn't apply objects of other kinds or namespaces. Repositories are patterns there, so
     an address with brackets is one that no project can name. Of your own project
-    (`argocd.project`) gpustack knows what it permits where it is among the extraObjects.
+    (`argocd.project`) gpustack knows what it permits where it is among the extraObjects; there it must have the
+    namespace of Argo CD, which looks for projects nowhere else.
 
     Bad:
         gitops:
@@ -38,16 +39,34 @@ def not_permitted(made: EngineObjects) -> Iterator[Hit]:
           argocd: {destination: {name: prod-eu-1}}
     """
     brought = [body for body in made.spec.extraObjects if body["kind"] == "AppProject"]
-    projects = {body["metadata"]["name"]: body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
+    projects = {key(body): body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
     own = made.spec.gitops.argocd.project if made.spec.gitops else None
     hits: dict[tuple[str, str], Hit] = {}
     for application in (body for body in made.bodies if body["kind"] == "Application"):
-        project = projects.get(application["spec"]["project"])
-        if project is not None:
+        wanted = (application["metadata"]["namespace"], application["spec"]["project"])
+        project = projects.get(wanted)
+        if project is None:
+            for space in (space for space, name in projects if name == wanted[1]):
+                hits[wanted] = _elsewhere(*wanted, space)
+        else:
             synced = made.synced[application["metadata"]["name"]]
             for hit in _refused(application["spec"], project, synced, project["metadata"]["name"] == own):
                 hits.setdefault((hit.path, hit.what), hit)
     yield from hits.values()
+
+
+def key(body: Body) -> tuple[str, str]:
+    """The namespace and name of a project."""
+    return body["metadata"].get("namespace", ""), body["metadata"]["name"]
+
+
+def _elsewhere(namespace: str, name: str, space: str) -> Hit:
+    return Hit(
+        f"{WHERE}.argocd.project",
+        f"the AppProject {name} is in namespace {space or 'none'}, and Argo CD in {namespace}",
+        "Argo CD takes projects of its own namespace alone, and refuses an Application whose project isn't there",
+        f"set its metadata.namespace to {namespace}, or spec.gitops.argocd.namespace to where Argo CD is",
+    )
 
 
 def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Iterator[Hit]:

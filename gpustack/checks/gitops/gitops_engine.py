@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...model import dotted
+from ...policy.language.gitops import is_digest, is_oci, revision
 from ...policy.language.reconciler import runs
+from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -68,7 +71,7 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """Parts of `gitops` that can't both be meant.
 
     Argo CD refuses an Application whose cluster is given by name and by address, and Flux reads no address such as
-    git@host:path.
+    git@host:path. Branches and commits are Git's, digests are of OCI artifacts.
 
     Bad:
         gitops:
@@ -89,7 +92,7 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "spec.gitops.argocd.destination.server",
             "the destination is named twice, by name and by server",
             "Argo CD refuses such an Application",
-            "leave out one of both",
+            "leave out one of the two",
         )
     if given.engine == "flux" and repository.url and "://" not in repository.url:
         yield Hit(
@@ -97,6 +100,21 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "Flux reads no address of this form",
             "it wants a scheme; git@host:path is Git's own short form",
             "put ssh:// before it, and write '/' for the ':' behind the host",
+        )
+    wanted = revision(repository).name
+    if is_oci(repository) and not re.fullmatch(IMAGE_TAG.pattern, wanted):
+        yield Hit(
+            "spec.gitops.repository.revision",
+            f"{wanted} is neither tag nor digest of an OCI artifact",
+            "a tag has letters, digits, '.', '_' and '-', 128 at most, and a registry knows no branches",
+            "set it to the tag that is pushed, or to the digest that gpustack push says (sha256:...)",
+        )
+    if not is_oci(repository) and is_digest(wanted):
+        yield Hit(
+            "spec.gitops.repository.revision",
+            "a Git repository has no such digest",
+            "sha256:... names an OCI artifact; a commit is written without that",
+            "name a branch, refs/tags/NAME for a tag, or a commit in full",
         )
 
 

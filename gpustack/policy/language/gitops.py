@@ -36,9 +36,9 @@ REPOSITORY_URL = Form(
 )
 REVISION = Form(
     "revision",
-    "branch, tag or commit",
-    "letters, digits, '.', '_', '-', '+' and '/', no '..', a letter or digit at both ends",
-    r"(?!.*(?:\.\.|//))[A-Za-z0-9](?:[A-Za-z0-9._+/-]*[A-Za-z0-9_+-])?",
+    "branch, tag, commit or digest",
+    "letters, digits, '.', '_', '-', '+' and '/', no '..', a letter or digit at both ends; or sha256: and 64 hex",
+    r"(?!.*(?:\.\.|//))[A-Za-z0-9](?:[A-Za-z0-9._+/-]*[A-Za-z0-9_+-])?|sha256:[0-9a-f]{64}",
     255,
     hints=((r"\*|^[~^]", "name one branch or tag: what is synced must not change by itself"),),
 )
@@ -84,8 +84,8 @@ class Repository(Section):
     """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI
     artifact, as `gpustack push` makes it (oci://). Has no default."""
     revision: Annotated[str, REVISION] | None = None
-    """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag. Absent:
-    main; of an OCI artifact `latest`."""
+    """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag, or its
+    digest (sha256:...). Absent: main; of an OCI artifact `latest`."""
     path: Annotated[str, REPOSITORY_PATH] | None = None
     """Folder of the render in the repository; in an OCI artifact the cluster's folder. Absent: dist; in an artifact its
     root."""
@@ -184,21 +184,32 @@ def artifact(given: GitOps | None) -> str:
     if given is None or not is_oci(given.repository) or (given.engine == "flux" and given.flux.source):
         return ""
     inside = given.repository.path or "."
-    where = f"{given.repository.url}:{revision(given.repository).name}"
+    where = f"{given.repository.url}{named(revision(given.repository).name)}"
     return where if inside == "." else f"{where}, folder {inside}"
 
 
-class Revision(NamedTuple):
-    """What of the repository is synced: `kind` is branch, tag or commit."""
+def named(name: str) -> str:
+    """What stands behind an artifact's address: its tag or digest NAME."""
+    return f"{'@' if is_digest(name) else ':'}{name}"
 
-    kind: Literal["branch", "tag", "commit"]
+
+def is_digest(name: str) -> bool:
+    """Whether NAME is a digest."""
+    return name.startswith("sha256:")
+
+
+class Revision(NamedTuple):
+    """What of the repository is synced, of an OCI artifact a tag or digest."""
+
+    kind: Literal["branch", "tag", "commit", "digest"]
     name: str
 
 
 def revision(repository: Repository) -> Revision:
     """What `repository.revision` means; main where it says nothing, of an OCI artifact the tag latest."""
     if is_oci(repository):
-        return Revision("tag", repository.revision or "latest")
+        name = repository.revision or "latest"
+        return Revision("digest" if is_digest(name) else "tag", name)
     given = repository.revision or "main"
     if given.startswith("refs/tags/"):
         return Revision("tag", given.removeprefix("refs/tags/"))
