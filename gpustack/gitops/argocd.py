@@ -124,10 +124,11 @@ def _literal(where: dict[str, str]) -> dict[str, str]:
 
 
 def _project(plan: Plan, cluster: str) -> Body:
-    """The project of CLUSTER: this repository, this cluster, the namespaces of the stack.
+    """The project of CLUSTER: this repository, and this cluster.
 
-    It permits every kind that gpustack renders for any policy, beside those of this one: Argo CD neither prunes nor
-    shows what its project does not permit, so a kind that a commit does away with would stay behind.
+    It permits all namespaces, and every kind that gpustack renders for any policy, beside those of this one: Argo CD
+    neither prunes nor shows what its project does not permit, so what a commit does away with, in a namespace or of a
+    kind of which it leaves nothing, would stay behind; and the first attempt to sync a new namespace would fail.
     """
     known = {
         *plan.kinds,
@@ -141,7 +142,7 @@ def _project(plan: Plan, cluster: str) -> Body:
     spec = {
         "description": f"GPU stack of {cluster}",
         "sourceRepos": [plan.url],
-        "destinations": [_literal(_destination(plan, namespace)) for namespace in plan.namespaces],
+        "destinations": [{**_literal(_destination(plan, "")), "namespace": "*"}],
         "clusterResourceWhitelist": of(inside=False),
         "namespaceResourceWhitelist": of(inside=True),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -63,11 +64,11 @@ def test_another_engine(new_world: NewWorld, engine: str) -> None:
     world.cluster = CLUSTER
     world.begin()
     before = templates(world)
-    for name in (*(other for other in ENGINES if other != engine), engine):
-        leave(world)
-        world.engine.stop()
-        with ENGINES[name](world.plane, world.plane.folder.parent / f"then-{name}") as then:
-            world.engine = then
+    with ExitStack() as stack:
+        for name in (*(other for other in ENGINES if other != engine), engine):
+            leave(world)
+            world.engine.stop()
+            world.engine = stack.enter_context(ENGINES[name](world.plane, world.plane.folder.parent / f"then-{name}"))
             world.fleet.change(CLUSTER, lambda spec: spec.update(gitops=world.engine.gitops(world.fleet.url)))
             world.publish(f"by {name}")
             world.bootstrap(CLUSTER)
@@ -79,8 +80,8 @@ def test_another_engine(new_world: NewWorld, engine: str) -> None:
 @pytest.mark.of(CLUSTER)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_namespace_renamed(new_world: NewWorld, engine: str) -> None:
-    """The stack comes in the other namespace, and drivers in the former one run until somebody deletes that: Argo CD
-    looks at nothing there any more, Flux prunes what isn't guarded."""
+    """The stack comes in the other namespace. Argo CD asks, and deletes what is in the former one when somebody
+    confirms it; Flux prunes what isn't guarded, and drivers run there until somebody deletes that namespace."""
     world = new_world(engine)
     world.cluster = CLUSTER
     world.begin()
@@ -90,11 +91,16 @@ def test_namespace_renamed(new_world: NewWorld, engine: str) -> None:
     world.reconciler = None
     world.change(lambda spec: spec.setdefault("cluster", {}).update(namespace="gpu-two"), "another namespace")
     world.engine.refresh()
+    if engine == "argocd":
+        wait_for(lambda: world.engine.asks(CLUSTER), "Argo CD asks whether to prune", SECONDS)
+        assert all(world.find(one) for one in former), "it is gone, and nobody said so"
+        world.engine.confirm(CLUSTER)
+        wait_for(lambda: not any(world.find(one) for one in former), "what is in the former one goes", SECONDS)
     wait_for(lambda: all(world.find(one) for one in world.rendered()), "all is in the other namespace", SECONDS)
     world.engine.round(CLUSTER)
     there = {one.body["kind"] for one in former if world.find(one)}
-    assert {"DaemonSet", "ServiceAccount", "ConfigMap"} <= there
-    assert ("Service" in there) == (engine == "argocd"), "a Service is not guarded"
+    assert engine == "argocd" or {"DaemonSet", "ServiceAccount", "ConfigMap"} <= there
+    assert "Service" not in there, "a Service is not guarded"
     world.kubectl("delete", "namespace", FORMER)
     world.synced()
     world.settled()

@@ -81,14 +81,19 @@ def test_mig_layout(life: World) -> None:
 @pytest.mark.ci
 @pytest.mark.of("lab-a100", "train-dgx", "prod-eks")
 def test_object_removed(life: World) -> None:
-    """What is no longer rendered, and guards nothing, is pruned."""
-    life.change(extra(config_map("kept"), config_map("gone")), "two ConfigMaps")
+    """What is no longer rendered, and guards nothing, is pruned, also the only object of a namespace."""
+    alone = config_map("gone")
+    alone["metadata"]["namespace"] = "other"
+    life.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    life.change(extra(config_map("kept"), config_map("gone"), alone), "three ConfigMaps")
     life.synced()
+    assert life.api.find("ConfigMap", "gone", "other")
     assert life.api.find("ConfigMap", "gone", "gpu-operator")
     life.change(extra(config_map("kept")), "one of them")
     life.synced()
     assert life.api.find("ConfigMap", "kept", "gpu-operator")
     assert not life.api.find("ConfigMap", "gone", "gpu-operator")
+    assert not life.api.find("ConfigMap", "gone", "other")
     life.change(extra(), "none")
     life.synced()
     assert not life.api.find("ConfigMap", "kept", "gpu-operator")

@@ -106,7 +106,8 @@ def test_artifact_by_digest(
     world.change(extra(config_map("second")), "second")
     second = push()
     world.engine.round(CLUSTER)
-    assert world.well(first), "another artifact is synced than the one that is named"
+    wait_for(lambda: world.well(first), "what is named is synced, after another round too", SECONDS)
+    assert not world.api.find("ConfigMap", "second", "gpu-operator")
     name(second)
     wait_for(lambda: world.well(second), "the next artifact is synced", SECONDS)
     assert world.api.find("ConfigMap", "second", "gpu-operator")

@@ -82,17 +82,15 @@ def test_every_field_has_an_effect(store: Store) -> None:
     assert (artifact["targetRevision"], artifact["path"]) == ("v1", "."), "its root is the cluster's folder"
 
 
-def test_the_project_permits_what_is_rendered_and_no_more(store: Store) -> None:
-    """This repository, this cluster, the namespaces of rendered objects; every rendered kind with the right scope,
-    those of extraObjects too, and none of the kinds by which a repository could take over a cluster's tenants."""
+def test_the_project_permits_what_is_rendered(store: Store) -> None:
+    """This repository, this cluster with all its namespaces; every rendered kind with the right scope, those of
+    extraObjects too, and none of the kinds by which a repository could take over a cluster's tenants."""
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a", "namespace": "data"}}
     claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     stack = compiled(policy(ARGOCD, extraObjects=[claim]), store)
     spec = named(objects(plan(stack), "prod"))["AppProject/gpustack-prod"]["spec"]
     assert spec["sourceRepos"] == [URL]
-    assert spec["destinations"] == [
-        {"name": "prod-eu-1", "namespace": name} for name in ("data", "default", "gpu-operator")
-    ]
+    assert spec["destinations"] == [{"name": "prod-eu-1", "namespace": "*"}]
     for file in stack.files:
         body = yaml.safe_load(file.text)
         item = {"group": body["apiVersion"].rpartition("/")[0], "kind": body["kind"]}
@@ -117,7 +115,7 @@ def test_the_project_permits_this_cluster_alone(store: Store, cluster: dict[str,
     made = planned(store, destination=cluster)
     assert application(made)["destination"] == {**cluster, "namespace": "gpu-operator"}
     project = named(objects(made, "prod"))["AppProject/gpustack-prod"]["spec"]
-    assert project["destinations"] == [{**pattern, "namespace": name} for name in ("default", "gpu-operator")]
+    assert project["destinations"] == [{**pattern, "namespace": "*"}]
 
 
 def test_known_kinds_are_all_that_is_rendered() -> None:

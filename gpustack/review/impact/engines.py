@@ -198,6 +198,24 @@ def permits_more(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.identity), f"{path[-1]}: {'; '.join(new)}", tier=subject.power(change))
 
 
+@rule("IMP808", 3)
+def permits_less(subject: Subject) -> Iterator[Hit]:
+    """An AppProject permits kinds no more.
+
+    Argo CD neither prunes nor shows what the project does not permit, so objects of these kinds that leave the render
+    with this commit may stay in the cluster.
+
+    Do: delete them by hand after the sync.
+    """
+    for change in changed(subject, "AppProject"):
+        for path in PERMITTED[2:]:
+            new = items(at(change.new, *path))
+            gone = [each for each in items(at(change.old, *path)) if each not in new]
+            names = (f"{each['kind']} ({each['group']})" if each["group"] else each["kind"] for each in gone)
+            if gone:
+                yield Hit(str(change.identity), f"{path[-1]} without {', '.join(names)}")
+
+
 @rule("IMP807", 1)
 def two_at_once(subject: Subject) -> Iterator[Hit]:
     """Two clusters' manifests are applied to one destination.

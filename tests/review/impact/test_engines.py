@@ -15,9 +15,15 @@ from gpustack.review.impact.effects import Impact, impact
 URL = "https://git.example.com/a.git"
 KINDS = (Kind(group="apps", kind="DaemonSet", namespaced=True),)
 
+CLAIM = Kind(group="", kind="PersistentVolumeClaim", namespaced=True)
+
 
 def engine(
-    which: str, stages: tuple[str, ...] = ("base", "driver"), stack: str = "gpu-operator", **settings: Any
+    which: str,
+    stages: tuple[str, ...] = ("base", "driver"),
+    stack: str = "gpu-operator",
+    kinds: tuple[Kind, ...] = KINDS,
+    **settings: Any,
 ) -> Objects:
     """The objects of an engine for the cluster `c`, with SETTINGS over what every policy has."""
     repository = {"url": URL, **settings.pop("repository", {})}
@@ -25,7 +31,7 @@ def engine(
     plan = Plan(
         settings=GitOps.model_validate({"engine": which, "repository": repository, which: section}),
         stages=stages,  # type: ignore[arg-type]
-        kinds=KINDS,
+        kinds=kinds,
         namespace=stack,
         namespaces=(stack,),
         policies=(),
@@ -159,8 +165,15 @@ UNSYNCED = "it is removed: what is in its stage isn't synced any more"
             engine("argocd"),
             engine("argocd", destination={"name": "d"}),
             "IMP806",
-            ["Argo CD's AppProject argocd/gpustack-c: destinations: name d, namespace gpu-operator"],
+            ["Argo CD's AppProject argocd/gpustack-c: destinations: name d, namespace *"],
         ),
+        (
+            engine("argocd", kinds=(*KINDS, CLAIM)),
+            engine("argocd"),
+            "IMP808",
+            ["Argo CD's AppProject argocd/gpustack-c: namespaceResourceWhitelist without PersistentVolumeClaim"],
+        ),
+        (engine("argocd"), engine("argocd", kinds=(*KINDS, CLAIM)), "IMP808", None),
         (engine("argocd"), engine("argocd", prune=False), "IMP806", None),
     ],
 )
