@@ -19,7 +19,7 @@ from tests.project import ROOT
 
 PAGE = (ROOT / "docs" / "reconciler.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE))
-SOURCES = ROOT / "gpustack" / "reconciler"
+SOURCES = ROOT / "gpustack" / "reconciler" / "core"
 KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 PHASES = ("Queued", *get_args(Phase), "Released")
 
