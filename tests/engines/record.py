@@ -99,8 +99,9 @@ def versions() -> dict[str, str]:
 
 
 def now(case: Case) -> Outcome:
-    """Of what CASE would hold if it were tried now."""
-    found = {room: code(room) for room in CODE}
+    """Of what CASE would hold if it were tried now; the reconciler is part of it where a cluster has one."""
+    runs = any((ROOT / "dist" / name / "reconciler").is_dir() for name in case.clusters)
+    found = {room: code(room) for room in CODE if runs or room != "reconciler"}
     return {"dist": _digest(rendered(name) for name in case.clusters), **found, "engine": versions()[case.engine]}
 
 

@@ -155,24 +155,31 @@ def test_release(life: World) -> None:
     life.synced_meanwhile()
 
 
-@pytest.mark.of("lab-a100")
+DRIVERS = {"lab-a100": "driver", "vm-kubevirt": "vgpuManager"}
+
+
+@pytest.mark.of(*DRIVERS)
 def test_driver_removed(life: World) -> None:
     """A driver that the policy turns off keeps running, with the rights and files that it needs, until somebody says
-    otherwise."""
+    otherwise; that of virtual machines, too."""
+    key = DRIVERS[life.cluster]
     was: list[Any] = []
 
     def off(spec: Spec) -> None:
-        was.append(spec.get("driver"))
-        spec["driver"] = {"enabled": False}
+        was.append(spec.get(key))
+        spec[key] = {"enabled": False}
 
-    before = [one for one in life.rendered() if "/driver/" in str(one)]
+    before = {str(one): one for one in life.rendered() if "/driver/" in str(one)}
     life.change(off, "no driver")
-    life.kept(*(f"{one.kind}/{one.name}" for one in before))
+    for one in life.rendered():
+        before.pop(str(one), None)
+    assert {"DaemonSet", "ServiceAccount", "ClusterRole"} <= {one.body["kind"] for one in before.values()}
+    life.kept(*(f"{one.kind}/{one.name}" for one in before.values()))
 
     def on(spec: Spec) -> None:
-        del spec["driver"]
+        del spec[key]
         if was[0]:
-            spec["driver"] = was[0]
+            spec[key] = was[0]
 
     life.change(on, "the driver again")
     life.synced()

@@ -41,7 +41,7 @@ TRIED: dict[str, tuple[dict[str, Any], bool]] = {
     "another repository": ({"sourceRepos": ["https://git.example.com/other.git"]}, False),
     "repositories of a server": ({"sourceRepos": ["http://127.0.0.1:*/*"]}, True),
     "but not this repository": ({"sourceRepos": ["*", "!http://127.0.0.1*/**"]}, False),
-    "namespaces by a pattern": (to((HERE, "gpu-*")), True),
+    "namespaces by a pattern": (to((HERE, "gpu-*"), (HERE, "argo*")), True),
     "another namespace": (to((HERE, "other")), False),
     "another cluster": (to(("https://other.example.com", "*")), False),
     "but not this namespace": (to(("*", "*"), (HERE, "!gpu-operator")), False),
@@ -83,9 +83,13 @@ def test_project_of_ones_own(new_world: NewWorld, engine: str) -> None:
 
 
 def permitted(world: World, spec: dict[str, Any], name: str) -> bool:
-    """Whether Argo CD syncs the next commit, in which two objects say NAME, by a project with SPEC."""
-    former = world.api.get(PROJECT, OWN, "argocd")
-    world.api.update({**former, "spec": project(spec)["spec"]})
+    """Whether Argo CD syncs the next commit, in which two objects say NAME, by a project with SPEC; what it said before
+    is over by then, for the project permits all first.
+    """
+    permit(world, {})
+    world.engine.refresh()
+    wait_for(lambda: synced(world, CLUSTER) and not world.said(), "all that is pushed is synced", SECONDS)
+    permit(world, spec)
     role: Body = {
         "apiVersion": f"{RIGHTS}/v1",
         "kind": "ClusterRole",
@@ -102,6 +106,12 @@ def permitted(world: World, spec: dict[str, Any], name: str) -> bool:
 
     found = wait_for(verdict, f"Argo CD syncs {commit} or says why not", SECONDS)
     return found == "yes"
+
+
+def permit(world: World, spec: dict[str, Any]) -> None:
+    """Let the project have SPEC."""
+    former = world.api.get(PROJECT, OWN, "argocd")
+    world.api.update({**former, "spec": project(spec)["spec"]})
 
 
 def told(world: World, spec: dict[str, Any]) -> bool:

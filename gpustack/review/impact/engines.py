@@ -62,8 +62,9 @@ def prunes(body: Body | None) -> bool:
 def prunes_now(subject: Subject) -> Iterator[Hit]:
     """The engine deletes what is no longer rendered, and didn't before.
 
-    Everything that it once applied and that has left the render since is deleted with the next sync, not only what
-    leaves it from now on. What is guarded against pruning stays (gitops.md).
+    Argo CD deletes with the next sync everything that it once applied and that has left the render since, not only what
+    leaves it from now on. Flux has forgotten that, and deletes what goes from then on. What is guarded against pruning
+    stays (gitops.md).
 
     Do: look at what is out of sync (`argocd app diff`, `flux diff kustomization`) before the merge.
     """
