@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
     """The name and the pools of each cluster. Raises InputError with what is wrong with all policies."""
-    from ..cluster.capacity import capacity
+    from ..cluster.resolve import resolve
     from ..policy.loading.load import Memo, load
 
     memo, findings, found = Memo(), list[Finding](), list[tuple[str, Pools]]()
@@ -56,7 +56,7 @@ def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
         except GpustackError as error:
             findings += [finding for finding in error.findings if finding not in findings]
         else:
-            found.append((loaded.name, capacity(loaded.spec)))
+            found.append((loaded.name, resolve(loaded.spec).capacity))
     if findings:
         raise InputError(*findings)
     yield from found

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.mig import IllegalProfile, resource_name
-from .mig_layouts import Choice, Group, Source, choice, groups, product_of, source
-from .plugin_sharing import PoolSharing, UnknownSharing, configuration, pool_sharing, strategy
-from .workloads import kata, offered_to_kubevirt, vgpu_set, vgpu_sets, workload
+from .mig_layouts import Group, groups
+from .plugin_sharing import PoolSharing, UnknownSharing, strategy
+from .workloads import kata, offered_to_kubevirt, vgpu_sets
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
+    from .pool import Pool
 
 GPU = "nvidia.com/gpu"
 Range = tuple[int, int]
@@ -65,24 +66,20 @@ class _Unknown(Exception):  # noqa: N818  # the reason is the value
     """What nodes advertise isn't known; the text says why."""
 
 
-def capacity(spec: ClusterPolicySpec) -> tuple[PoolCapacity, ...]:
-    """What the nodes of each pool of SPEC advertise, in the order of the pools. Never raises for a valid spec."""
-    names: Source | None = None
-    found = []
-    for pool in spec.nodePools:
-        nodes = (pool.count.min, pool.count.max) if pool.count else None
-        unknown = [] if nodes else ["count isn't said, so the number of nodes isn't known"]
-        per_node: Counts = {}
-        try:
-            names = names or source(spec)
-            per_node = _per_node(spec, pool, names)
-        except (_Unknown, UnknownSharing) as reason:
-            unknown.insert(0, str(reason))
-        if None in per_node.values():
-            unknown.insert(0, "gpusPerNode isn't said, so the number of GPUs isn't known")
-        ordered = {name: per_node[name] for name in sorted(per_node)}
-        found.append(PoolCapacity(pool.name, pool.gpuProduct, nodes, pool.gpusPerNode, ordered, tuple(unknown)))
-    return tuple(found)
+def capacity(pool: Pool) -> PoolCapacity:
+    """What the nodes of POOL advertise. Never raises for a valid spec."""
+    said = pool.said
+    nodes = (said.count.min, said.count.max) if said.count else None
+    unknown = [] if nodes else ["count isn't said, so the number of nodes isn't known"]
+    per_node: Counts = {}
+    try:
+        per_node = _per_node(pool)
+    except (_Unknown, UnknownSharing) as reason:
+        unknown.insert(0, str(reason))
+    if None in per_node.values():
+        unknown.insert(0, "gpusPerNode isn't said, so the number of GPUs isn't known")
+    ordered = {name: per_node[name] for name in sorted(per_node)}
+    return PoolCapacity(pool.name, said.gpuProduct, nodes, said.gpusPerNode, ordered, tuple(unknown))
 
 
 def totals(pools: Iterable[PoolCapacity]) -> dict[str, Total]:
@@ -97,45 +94,44 @@ def totals(pools: Iterable[PoolCapacity]) -> dict[str, Total]:
     return found
 
 
-def _per_node(spec: ClusterPolicySpec, pool: NodePool, names: Source) -> Counts:
-    if spec.gpuCluster is not None:
+def _per_node(pool: Pool) -> Counts:
+    if pool.cluster.dra:
         raise _Unknown("GPUs are offered by dynamic resource allocation: devices of resource slices, and no resources")
-    serves = workload(spec, pool)
-    if serves == "vm-passthrough":
-        return _passthrough(spec, pool)
-    if serves == "vm-vgpu":
-        return _vgpus(spec, pool)
-    if spec.devicePlugin.enabled is False:
+    if pool.workload == "vm-passthrough":
+        return _passthrough(pool)
+    if pool.workload == "vm-vgpu":
+        return _vgpus(pool)
+    if pool.spec.devicePlugin.enabled is False:
         raise _Unknown("devicePlugin is off, so whatever else runs on the nodes decides")
-    own = pool.sharing.mps or pool.sharing.timeSlicing
-    counts_by = strategy(spec, None if own else configuration(spec, pool))
-    how = pool_sharing(spec, pool)
+    own = pool.said.sharing.mps or pool.said.sharing.timeSlicing
+    counts_by = strategy(pool.spec, None if own else pool.plugin_config)
+    how = pool.sharing
     if how.kind == "mps" and counts_by == "mixed":
         raise _Unknown("the device plugin refuses MPS with mig.strategy mixed")
-    return _after_sharing(_unshared(spec, pool, choice(spec, pool, names), counts_by), how)
+    return _after_sharing(_unshared(pool, counts_by), how)
 
 
-def _unshared(spec: ClusterPolicySpec, pool: NodePool, chosen: Choice | None, counts_by: str) -> Counts:
+def _unshared(pool: Pool, counts_by: str) -> Counts:
     """What a node offers before sharing, by the rules of the MIG strategy COUNTS_BY."""
-    product = product_of(pool)
+    product, chosen, each = pool.product, pool.layout, pool.said.gpusPerNode
     if chosen is None or (product is not None and not product.mig_capable):
-        return {GPU: pool.gpusPerNode}
+        return {GPU: each}
     if chosen.elements is None:
         raise _Unknown(f"what the MIG layout {chosen.name} is, isn't in the policy")
-    made = groups(chosen.elements, pool)
+    made = groups(chosen.elements, pool.said)
     if made is None:
         raise _Unknown("gpuProduct isn't known, and the MIG layout differs by board")
     if product is not None and gpus.mig_profiles(product) and not all(_fits(product, group) for group in made):
         raise _Unknown(f"the MIG layout doesn't fit on {product.name}")
     cut = [group for group in made if group.layout is not None]
     if not cut or counts_by == "none":
-        return {GPU: pool.gpusPerNode}
+        return {GPU: each}
     if counts_by == "single":
-        return _single(pool, made)
+        return _single(pool.said, made)
     counts: Counts = {}
     for group in made:
-        number = _number(pool, group, made)
-        for name, count in _instances(spec, group).items() if group.layout is not None else [(GPU, 1)]:
+        number = _number(pool.said, group, made)
+        for name, count in _instances(pool.spec, group).items() if group.layout is not None else [(GPU, 1)]:
             before = counts.get(name, 0)
             counts[name] = None if number is None or before is None else before + number * count
     return {name: count for name, count in counts.items() if count != 0}
@@ -185,26 +181,26 @@ def _after_sharing(unshared: Counts, how: PoolSharing) -> Counts:
     return {how.shown(name): None if count is None else count * how.replicas(name) for name, count in unshared.items()}
 
 
-def _passthrough(spec: ClusterPolicySpec, pool: NodePool) -> Counts:
+def _passthrough(pool: Pool) -> Counts:
     """GPUs that virtual machines get whole, as the device plugin for KubeVirt names them."""
-    product = product_of(pool)
-    _offered(spec)
+    product = pool.product
+    _offered(pool.spec)
     if product is None or len(product.pci_ids) != 1:
         raise _Unknown("gpuProduct isn't known, and the device plugin for KubeVirt names GPUs by their PCI id")
-    return {kubevirt.pci_resource(product.pci_ids[0]): pool.gpusPerNode}
+    return {kubevirt.pci_resource(product.pci_ids[0]): pool.said.gpusPerNode}
 
 
-def _vgpus(spec: ClusterPolicySpec, pool: NodePool) -> Counts:
+def _vgpus(pool: Pool) -> Counts:
     """The vGPUs of a node, as the device plugin for KubeVirt names them."""
-    product = product_of(pool)
+    product, spec = pool.product, pool.spec
     _offered(spec)
-    elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool)) if spec.vgpuDeviceManager.enabled else None
+    elements = (vgpu_sets(spec) or {}).get(pool.vgpu_set) if spec.vgpuDeviceManager.enabled else None
     if product is None or not elements:
         raise _Unknown("which vGPUs the nodes have isn't known: say gpuProduct and vgpu.config")
     counts: Counts = {}
     names = spec.kubevirt.vgpuNames if spec.kubevirt else {}
     for vgpu_type, each, devices in _vgpu_types(elements, product):
-        number = pool.gpusPerNode if devices is None else devices
+        number = pool.said.gpusPerNode if devices is None else devices
         resource = kubevirt.vgpu_resource(kubevirt.vgpu_name(vgpu_type, product, names))
         counts[resource] = None if number is None else (counts.get(resource) or 0) + each * number
     return counts

@@ -76,11 +76,6 @@ class Group:
     layout: Mapping[str, int] | None
 
 
-def manager_runs(spec: ClusterPolicySpec) -> bool:
-    """Whether the MIG manager is rendered; with a gpuCluster it never is (reconciler.md M29)."""
-    return spec.gpuCluster is None and spec.migManager.enabled is not False
-
-
 def product_of(pool: NodePool) -> gpus.Product | None:
     """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
     return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None

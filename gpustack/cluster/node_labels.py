@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from ..catalog import deploy_labels
 from ..catalog.oses import UnknownOS, os_id, os_tag
-from ..catalog.releases import release
-from .mig_layouts import manager_runs
-from .ownership import KERNEL, OS_RELEASE, OWNER, PRESENT, container_drivers, image_selector, in_charge, owners
-from .workloads import Workload, default_workload, kata, sandbox, workload
+from .ownership import KERNEL, OS_RELEASE, OWNER, PRESENT, image_selector
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
+    from .pool import Pool
 
 WORKLOAD = "nvidia.com/gpu.workload.config"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
@@ -47,64 +45,35 @@ def apart(first: dict[str, str], second: dict[str, str]) -> bool:
     return any(second.get(key, value) != value for key, value in first.items())
 
 
-def serves(spec: ClusterPolicySpec, pool: NodePool | None) -> Workload:
-    """What the nodes of POOL serve, or those of a cluster without pools."""
-    if pool is not None:
-        return workload(spec, pool)
-    return default_workload(spec) if sandbox(spec) else "container"
-
-
-def components(spec: ClusterPolicySpec, pool: NodePool | None) -> tuple[str, ...]:
+def components(pool: Pool) -> tuple[str, ...]:
     """The ends of the labels nvidia.com/gpu.deploy.* of these nodes, whatever is enabled (reconciler.md L14)."""
-    serving = serves(spec, pool)
-    if spec.gpuCluster is not None:
-        return deploy_labels.components("dra", spec.release)
-    if serving == "vm-passthrough" and kata(spec):
-        return deploy_labels.components("kata", spec.release)
-    return deploy_labels.components(serving, spec.release)
+    cluster, release = pool.cluster, pool.spec.release
+    if cluster.dra:
+        return deploy_labels.components("dra", release)
+    if pool.workload == "vm-passthrough" and cluster.kata:
+        return deploy_labels.components("kata", release)
+    return deploy_labels.components(pool.workload, release)
 
 
-def labels(spec: ClusterPolicySpec, pool: NodePool | None) -> dict[str, str]:
+def labels(pool: Pool) -> dict[str, str]:
     """The further labels of these nodes: which configuration of a component is theirs, and which driver.
 
     The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due.
     """
     found: dict[str, str] = {}
-    owner = driver_of(spec, pool)
-    if pool is not None and spec.gpuCluster is None:
-        if sandbox(spec):
-            found[WORKLOAD] = workload(spec, pool)
-        if workload(spec, pool) == "vm-vgpu" and pool.vgpu.config:
-            found[VGPU_CONFIG] = pool.vgpu.config
-        if spec.devicePlugin.enabled and (pool.sharing.timeSlicing or pool.sharing.mps):
+    said, spec = pool.said, pool.spec
+    if pool.index is not None and not pool.cluster.dra:
+        if pool.cluster.sandbox:
+            found[WORKLOAD] = pool.workload
+        if pool.workload == "vm-vgpu" and said.vgpu.config:
+            found[VGPU_CONFIG] = said.vgpu.config
+        if spec.devicePlugin.enabled and (said.sharing.timeSlicing or said.sharing.mps):
             found[PLUGIN_CONFIG] = pool.name
+    owner = pool.driver.owner if pool.driver else ""
     return {**found, **({OWNER: owner} if owner else {})}
 
 
-def driver_of(spec: ClusterPolicySpec, pool: NodePool | None) -> str:
-    """What the label says that assigns a driver to these nodes; "" where there is nothing to choose from."""
-    if in_charge(spec):
-        if pool is None or not release(spec.release).traits.driver_owner_label:
-            return ""
-        index = owners(spec)[next(at for at, other in enumerate(spec.nodePools) if other is pool)]
-        return spec.drivers[index].name if index is not None else ""
-    mine = pool is not None and pool.driver is not None and workload(spec, pool) == "container"
-    return pool.name if pool is not None and mine and spec.driver.enabled else ""
-
-
-def all_labels(spec: ClusterPolicySpec, pool: NodePool | None) -> dict[str, str]:
+def all_labels(pool: Pool) -> dict[str, str]:
     """Every label of these nodes that does not depend on what their GPUs can do."""
-    deploy = {f"{deploy_labels.PREFIX}{name}": "true" for name in components(spec, pool) if name != "mig-manager"}
-    return {PRESENT: "true", **deploy, **labels(spec, pool)}
-
-
-def pausing(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
-    """What takes labels off nodes for a while and sets them again: its section, and what it is called."""
-    found = []
-    if container_drivers(spec) or (in_charge(spec) and spec.drivers):
-        found.append(("drivers" if in_charge(spec) else "driver", "the driver manager"))
-    if manager_runs(spec) and spec.migManager.enabled:
-        found.append(("migManager", "the MIG manager"))
-    if sandbox(spec):
-        found.append(("sandboxWorkloads", "the managers of vfio-pci and vGPU"))
-    return found
+    deploy = {f"{deploy_labels.PREFIX}{name}": "true" for name in components(pool) if name != "mig-manager"}
+    return {PRESENT: "true", **deploy, **labels(pool)}

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..catalog.gpus import Product
-from .capacity import GPU, PoolCapacity, capacity
+from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
-from .mig_layouts import choice, product_of, source
-from .plugin_sharing import PoolSharing, UnknownSharing, pool_sharing
+from .plugin_sharing import PoolSharing, UnknownSharing
 from .scheduling import labels_of
-from .workloads import kata, sandbox, workload
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool, Taint
-    from ..policy.language.spec import ClusterPolicySpec
+    from .pool import Pool
+    from .resolve import Cluster
 
 CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the default one, where CDI is on."""
@@ -83,61 +82,61 @@ class Offer:
         return bool(self.pools) and all(pool.resources is not None for pool in self.pools)
 
 
-def offer(spec: ClusterPolicySpec) -> Offer:
-    """What the cluster of SPEC offers. Never raises for a valid spec."""
-    found = capacity(spec)
-    pools = tuple(_pool(spec, pool, has) for pool, has in zip(spec.nodePools, found, strict=True))
+def offer(cluster: Cluster) -> Offer:
+    """What CLUSTER offers. Never raises for a valid spec."""
+    spec = cluster.spec
     return Offer(
-        pools=pools,
-        runtime_classes=frozenset(runtime_classes(spec)),
+        pools=tuple(pool.offer for pool in cluster.pools),
+        runtime_classes=frozenset(runtime_classes(cluster)),
         strategy=spec.mig.strategy or "none",
-        claims=spec.gpuCluster is not None,
-        discovery=spec.gfd.enabled is not False and spec.gpuCluster is None,
+        claims=cluster.dra,
+        discovery=spec.gfd.enabled is not False and not cluster.dra,
         tolerated_by_name=(spec.cluster.platform or "").startswith("gke"),
         network_cards=bool(spec.cluster.networkOperator),
     )
 
 
-def runtime_classes(spec: ClusterPolicySpec) -> list[str]:
+def runtime_classes(cluster: Cluster) -> list[str]:
     """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
+    spec = cluster.spec
     found = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
     found += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
-    if spec.gpuCluster is None and not spec.cdi.nriPluginEnabled:
+    if not cluster.dra and not spec.cdi.nriPluginEnabled:
         found += [spec.operator.runtimeClass or "nvidia", *(CDI_CLASSES if spec.cdi.enabled else ())]
-    if sandbox(spec) and spec.kataManager.enabled:
+    if cluster.sandbox and spec.kataManager.enabled:
         found += [one.name for one in spec.kataManager.config.runtimeClasses]
     return found
 
 
-def _pool(spec: ClusterPolicySpec, pool: NodePool, has: PoolCapacity) -> PoolOffer:
+def pool_offer(pool: Pool) -> PoolOffer:
+    """What the nodes of POOL offer."""
+    has = pool.capacity
     resources = dict(has.per_node) if has.per_node else None
     try:
-        sharing, known = pool_sharing(spec, pool), True
+        sharing, known = pool.sharing, True
     except UnknownSharing:
         sharing, known = PoolSharing(), False
-    cut = spec.mig.strategy in {"single", "mixed"} and choice(spec, pool, source(spec)) is not None
+    cut = pool.spec.mig.strategy in {"single", "mixed"} and pool.layout is not None
     return PoolOffer(
         name=pool.name,
         resources=resources,
         unknown=has.unknown[0] if resources is None and has.unknown else "",
-        taints=tuple(pool.taints),
-        labels=_labels(spec, pool, sharing if known else None, cut=cut),
+        taints=tuple(pool.said.taints),
+        labels=_labels(pool, sharing if known else None, cut=cut),
         sharing=sharing,
         mig=cut,
-        own_labels=dict(pool.nodeSelector),
+        own_labels=dict(pool.said.nodeSelector),
     )
 
 
-def _labels(spec: ClusterPolicySpec, pool: NodePool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
+def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What is known of the labels of nodes of POOL once the stack runs there."""
-    product = product_of(pool)
-    found: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool).items()}
+    found: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
     found["nvidia.com/gpu.present"] = frozenset(["true"])
-    if spec.gfd.enabled is not False and workload(spec, pool) == "container" and not kata(spec):
-        found |= _discovered(pool, product, sharing, cut=cut)
+    if pool.spec.gfd.enabled is not False and pool.workload == "container" and not pool.cluster.kata:
+        found |= _discovered(pool.said, pool.product, sharing, cut=cut)
     if cut and MIG_LABEL not in found:
-        chosen = choice(spec, pool, source(spec))
-        found[MIG_LABEL] = frozenset([chosen.name or pool.name]) if chosen else None
+        found[MIG_LABEL] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
     return found
 
 

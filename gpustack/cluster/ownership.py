@@ -1,7 +1,7 @@
 """Whose driver a node gets, where a policy has several: `drivers`, or `driver` of a node pool.
 
 A node gets the driver that its label nvidia.com/gpu-operator.driver.owner names: the name of one of `drivers`, or of
-the pool whose `driver` overrides the cluster's. Whoever labels nodes follows `owners`; a DaemonSet selects the label.
+the pool whose `driver` overrides the cluster's (drivers.py has the choice). A DaemonSet selects the label.
 So moving a node to another driver is a decision about that node, taken when it may lose its driver, and not a change of
 a selector, which would take the driver from all nodes at once (reconciler.md L38).
 
@@ -12,7 +12,7 @@ nodes, so two drivers for one node are found while compiling.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpustack.catalog import releases
 from gpustack.catalog.oses import UnknownOS, os_id, os_tag
@@ -31,43 +31,9 @@ OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 
 
-def in_charge(spec: ClusterPolicySpec) -> bool:
-    """Whether `drivers` describe the drivers, and not the section `driver`: where the policy says so, and with
-    `gpuCluster`, which knows no other way (operator.md 10.1).
-    """
-    return bool(spec.driver.useNvidiaDriverCRD) or spec.gpuCluster is not None
-
-
-class Features(NamedTuple):
-    """What a driver's pods bring beside the driver."""
-
-    rdma: bool
-    gds: bool
-    gdrcopy: bool
-
-
-def container_drivers(spec: ClusterPolicySpec) -> list[Features]:
-    """The drivers that a render of SPEC brings to nodes for containers, none where the nodes have theirs."""
-    if in_charge(spec):
-        return [
-            Features(bool(driver.rdma.enabled), bool(driver.gds.enabled), bool(driver.gdrcopy.enabled))
-            for driver in spec.drivers
-            if driver.driverType != "vgpu-host-manager"
-        ]
-    if not spec.driver.enabled:
-        return []
-    rdma = [pool.driver.rdma.enabled for pool in spec.nodePools if pool.driver is not None]
-    switches = [spec.driver.rdma.enabled, *(switch for switch in rdma if switch is not None)]
-    return [Features(bool(switch), bool(spec.gds.enabled), bool(spec.gdrcopy.enabled)) for switch in switches]
-
-
-def owners(spec: ClusterPolicySpec) -> list[int | None]:
-    """For each node pool of SPEC the position in `drivers` of the driver of its nodes, or None.
-
-    A driver that selects the pool comes before the default one. Where two select it, which a rule refuses, the first.
-    """
-    default = next((index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)), None)
-    return [next(claims(spec, pool), default) for pool in spec.nodePools]
+def default_driver(spec: ClusterPolicySpec) -> int | None:
+    """The position in `drivers` of the one that takes the nodes which no other selects."""
+    return next((index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)), None)
 
 
 def claims(spec: ClusterPolicySpec, pool: NodePool) -> Iterator[int]:

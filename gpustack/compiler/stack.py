@@ -126,11 +126,11 @@ def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Resul
 
 def workload_findings(spec: ClusterPolicySpec) -> Iterator[Finding]:
     """What the rules over workloads say about those that the policy brings along."""
-    from ..cluster.offer import offer
+    from ..cluster.resolve import resolve
     from ..tenants.tenants import pods_in, tenants_of
 
     having = {index: found for index, body in enumerate(spec.extraObjects) if (found := pods_in(body))}
-    offered = offer(spec) if having else None
+    offered = resolve(spec).offer if having else None
     for index, pods in having.items():
         for tenant in tenants_of(spec.extraObjects[index], pods, offered) if offered else ():
             for finding in (finding for rule in rules_over("workload") for finding in rule.findings(tenant)):

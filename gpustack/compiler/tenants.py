@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checks.rule import rules_over
-from ..cluster.offer import offer
+from ..cluster.resolve import resolve
 from ..model import Finding, GpustackError, InputError
 from ..policy.loading.load import display
 from ..tenants.tenants import pods_in, tenants_of
@@ -81,7 +81,7 @@ def read_all(folder: Path, root: Path) -> tuple[list[Manifest], list[Finding]]:
 
 def about(manifests: Iterable[Manifest], loaded: Loaded) -> Iterator[Finding]:
     """What the rules say about MANIFESTS in the cluster of LOADED, with places in the manifests."""
-    offered = offer(loaded.spec)
+    offered = resolve(loaded.spec).offer
     for manifest in manifests:
         yield from about_one(manifest, offered)
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..cluster.resolve import resolve
+
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
     from .component import Component
@@ -33,7 +35,7 @@ class Entry(NamedTuple):
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
-        if spec.gpuCluster is not None and not self.dra:
+        if resolve(spec).dra and not self.dra:
             return None
         found: Callable[[ClusterPolicySpec], Inputs | None] = import_module(
             f"{__package__}.{self.subject}.{self.module}_inputs"

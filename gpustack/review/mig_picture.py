@@ -17,7 +17,8 @@ from xml.sax.saxutils import escape
 
 from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
-from ..cluster.mig_layouts import Group, choice, groups, product_of, source
+from ..cluster.mig_layouts import Group, groups, product_of
+from ..cluster.resolve import resolve
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
@@ -64,10 +65,8 @@ def of_layout(caption: str, board: str, layout: Mapping[str, int] | MigLayout) -
 
 def of_spec(spec: ClusterPolicySpec) -> list[Drawing]:
     """The GPUs of each pool of SPEC."""
-    names = source(spec)
     found: list[Drawing] = []
-    for pool in spec.nodePools:
-        chosen = choice(spec, pool, names)
+    for pool, chosen in ((each.said, each.layout) for each in resolve(spec).pools):
         made = [Group(None, None)] if chosen is None else groups(chosen.elements, pool) if chosen.elements else None
         if made is None:
             name = chosen.name if chosen else ""

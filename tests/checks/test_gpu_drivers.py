@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from gpustack.catalog import drivers, gpus
-from gpustack.checks.drivers.node_drivers import node_drivers, older
+from gpustack.cluster.drivers import older
+from gpustack.cluster.resolve import resolve
 from tests.checks.snippets import loaded
 from tests.checks.spec_rules import paths, said
 
@@ -309,7 +310,7 @@ def test_digests_of_many_systems() -> None:
 
 def versions(snippet: str) -> Iterator[tuple[str, str, str]]:
     """Pool, version and its place of each driver."""
-    for driver in node_drivers(loaded(snippet).spec):
+    for driver in resolve(loaded(snippet).spec).drivers:
         yield driver.pool.name, driver.version, driver.paths["version"]
 
 
@@ -327,9 +328,9 @@ def test_pools_override_the_section() -> None:
         ("a", "580.173.02", "spec.driver.version"),
         ("b", "595.91.07", "spec.nodePools[1].driver.version"),
     ]
-    _, second = node_drivers(loaded(own).spec)
+    _, second = resolve(loaded(own).spec).drivers
     assert (second.modules, second.paths["kernelModuleType"]) == ("open", "spec.driver.kernelModuleType")
-    _, whole = node_drivers(loaded(section + POOLS % ", driver: {image: 'registry.example.com/d:595.91.07'}").spec)
+    _, whole = resolve(loaded(section + POOLS % ", driver: {image: 'registry.example.com/d:595.91.07'}").spec).drivers
     assert (whole.version, whole.nvidias, whole.numbers) == ("595.91.07", False, (595, 91, 7))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.catalog.kubernetes import minor
-from gpustack.cluster.offer import offer, runtime_classes
+from gpustack.cluster.resolve import resolve
 from gpustack.components import RuntimeClasses
 from gpustack.components.toolkit import runtime_classes_inputs as inputs_of
 from tests.components.common import render, spec
@@ -19,7 +19,7 @@ POOL = {"name": "a", "os": "ubuntu22.04", "gpuProduct": H100, "gpusPerNode": 8}
 def test_resources_taints_and_labels() -> None:
     """Numbers per node, taints, the policy's labels and those of GPU feature discovery that are sure."""
     taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-    (pool,) = offer(spec(nodePools=[{**POOL, "taints": [taint], "nodeSelector": {"rack": "1"}}])).pools
+    (pool,) = resolve(spec(nodePools=[{**POOL, "taints": [taint], "nodeSelector": {"rack": "1"}}])).offer.pools
     assert pool.resources == {"nvidia.com/gpu": 8}
     assert [found.key for found in pool.taints] == ["nvidia.com/gpu"]
     assert pool.labels["rack"] == frozenset(["1"])
@@ -44,7 +44,7 @@ def test_resources_taints_and_labels() -> None:
 )
 def test_sharing(sharing: dict[str, Any], expected: tuple[str, bool]) -> None:
     """More than one share is refused under mps unless the policy says otherwise (device-plugin-config.yaml)."""
-    (pool,) = offer(spec(nodePools=[{**POOL, "sharing": sharing}])).pools
+    (pool,) = resolve(spec(nodePools=[{**POOL, "sharing": sharing}])).offer.pools
     assert (pool.sharing.kind, pool.sharing.refuses_more) == expected
     kind = next(iter(sharing), "")
     if kind:
@@ -52,7 +52,7 @@ def test_sharing(sharing: dict[str, Any], expected: tuple[str, bool]) -> None:
         option = sharing[kind].get("failRequestsGreaterThanOne")
         text += f", failRequestsGreaterThanOne: {str(option).lower()}}}\n" if option is not None else "}\n"
         config = {"name": "c", "default": "one", "data": {"one": text}}
-        (pool,) = offer(spec(nodePools=[POOL], devicePlugin={"config": config})).pools
+        (pool,) = resolve(spec(nodePools=[POOL], devicePlugin={"config": config})).offer.pools
         assert (pool.sharing.kind, pool.sharing.refuses_more) == expected
         assert pool.resources == {"nvidia.com/gpu": 16}
 
@@ -61,7 +61,7 @@ def test_what_nobody_knows() -> None:
     """A pool without a number of GPUs may have any; one whose resources nobody knows may have everything."""
     unknown = {"name": "b", "os": "ubuntu22.04", "sharing": {"mig": {"config": "mine"}}}
     settings: dict[str, Any] = {"migManager": {"config": {"name": "elsewhere"}}, "mig": {"strategy": "mixed"}}
-    first, second = offer(spec(nodePools=[{"name": "a", "os": "ubuntu22.04"}, unknown], **settings)).pools
+    first, second = resolve(spec(nodePools=[{"name": "a", "os": "ubuntu22.04"}, unknown], **settings)).offer.pools
     assert first.resources == {"nvidia.com/gpu": None}
     assert first.has({"nvidia.com/gpu": 99})
     assert not first.has({"nvidia.com/mig-1g.10gb": 1})
@@ -84,12 +84,12 @@ def test_runtime_classes_are_those_that_are_rendered(sections: dict[str, Any]) -
     policy = spec(**sections)
     inputs = inputs_of.from_spec(policy)
     rendered = [key.partition("/")[2] for key in render(RuntimeClasses, inputs)] if inputs else []
-    assert set(runtime_classes(policy)) == set(rendered)
+    assert set(resolve(policy).runtime_classes) == set(rendered)
     assert minor(policy.cluster.kubernetesVersion) == "1.34"
 
 
 def test_runtime_classes_of_others() -> None:
     """What the policy brings along or counts on is there as well."""
     body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gvisor"}, "handler": "runsc"}
-    found = runtime_classes(spec(extraObjects=[body], references=[{"kind": "RuntimeClass", "name": "kata"}]))
+    found = resolve(spec(extraObjects=[body], references=[{"kind": "RuntimeClass", "name": "kata"}])).runtime_classes
     assert {"gvisor", "kata", "nvidia"} <= set(found)

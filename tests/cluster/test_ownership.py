@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpustack.cluster.ownership import Features, container_drivers, in_charge, node_labels, owners
+from gpustack.cluster.drivers import Features
+from gpustack.cluster.ownership import node_labels
+from gpustack.cluster.resolve import resolve
 from tests.components.common import spec
 
 OS = "feature.node.kubernetes.io/system-os_release."
@@ -17,7 +19,8 @@ def names(drivers: list[dict[str, Any]], pools: list[dict[str, Any]], **sections
     listed = [{"name": f"d{index}", **driver} for index, driver in enumerate(drivers)]
     numbered = [{"name": f"p{index}", **pool} for index, pool in enumerate(pools)]
     policy = spec(drivers=listed, nodePools=numbered, driver={"useNvidiaDriverCRD": True}, **sections)
-    return [None if owner is None else policy.drivers[owner].name for owner in owners(policy)]
+    numbers = [pool.driver.number if pool.driver else None for pool in resolve(policy).pools]
+    return [None if number is None else policy.drivers[number].name for number in numbers]
 
 
 def test_a_driver_that_selects_comes_before_the_default_one() -> None:
@@ -79,21 +82,23 @@ def test_older_releases_know_no_default_driver() -> None:
 
 def test_who_is_in_charge() -> None:
     """`drivers` with useNvidiaDriverCRD, and with gpuCluster, where there is no ClusterPolicy (10.1)."""
-    assert not in_charge(spec(drivers=[{"name": "a"}]))
-    assert in_charge(spec(driver={"useNvidiaDriverCRD": True}))
-    assert in_charge(spec(gpuCluster={}))
+    assert not resolve(spec(drivers=[{"name": "a"}])).listed
+    assert resolve(spec(driver={"useNvidiaDriverCRD": True})).listed
+    assert resolve(spec(gpuCluster={})).listed
 
 
 def test_drivers_of_containers() -> None:
     """Who waits for a driver has to know whether there is one for containers, and which modules any of them loads."""
     crd = {"useNvidiaDriverCRD": True}
     host = {"name": "host", "driverType": "vgpu-host-manager"}
-    assert container_drivers(spec(driver=crd)) == container_drivers(spec(driver=crd, drivers=[host])) == []
+    assert (
+        resolve(spec(driver=crd)).container_drivers == resolve(spec(driver=crd, drivers=[host])).container_drivers == []
+    )
     own = {"name": "a", "rdma": {"enabled": True}, "gdrcopy": {"enabled": True}}
-    assert container_drivers(spec(driver=crd, drivers=[host, own], gds={"enabled": True})) == [
+    assert resolve(spec(driver=crd, drivers=[host, own], gds={"enabled": True})).container_drivers == [
         Features(rdma=True, gds=False, gdrcopy=True)
     ]
-    assert container_drivers(spec(driver={"enabled": False})) == []
+    assert resolve(spec(driver={"enabled": False})).container_drivers == []
     pools = [{"name": "a", "driver": {"rdma": {"enabled": True}}}, {"name": "b", "driver": {"version": "1.0.0"}}]
-    found = container_drivers(spec(nodePools=pools, gds={"enabled": True}))
+    found = resolve(spec(nodePools=pools, gds={"enabled": True})).container_drivers
     assert found == [Features(rdma=False, gds=True, gdrcopy=False), Features(rdma=True, gds=True, gdrcopy=False)]

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpustack.checks.rule import all_rules
-from gpustack.cluster.capacity import capacity
-from gpustack.cluster.offer import offer
 from gpustack.cluster.plugin_sharing import pool_sharing, wrong_settings
+from gpustack.cluster.resolve import resolve
 from gpustack.components.plugin.configs_inputs import resources_of
 from gpustack.components.reconciler import node_policies_inputs as node_policies
 from gpustack.policy.configurations.plugin_configs import read_plugin_config
@@ -80,7 +79,7 @@ def test_all_readers_agree(case: Case) -> None:
     """Capacity, the offer, the NodePolicy that nodes are verified by, and lint say what the plugin does."""
     found = reading(case.text)
     assert not [rule.id for rule in all_rules() if rule.id in TEXT_RULES and list(rule.findings(found))]
-    (pool,), (offered,) = capacity(found), offer(found).pools
+    (pool,), (offered,) = resolve(found).capacity, resolve(found).offer.pools
     assert pool.per_node == offered.resources == case.resources
     inputs = node_policies.from_spec(found)
     assert inputs is not None
@@ -104,7 +103,7 @@ def test_no_number_where_lint_refuses(key: str, value: str) -> None:
     text = f"version: v1\nsharing: {parts.get('sharing', '{timeSlicing: ' + inner + '}')}\n"
     found = reading(text)
     refused = [rule.id for rule in all_rules() if rule.id == "GPU502" and list(rule.findings(found))]
-    (pool,) = capacity(found)
+    (pool,) = resolve(found).capacity
     assert (pool.per_node == {}) == bool(refused), text
     assert bool(pool.unknown[:1]) == bool(refused) or pool.nodes is None
 
@@ -114,7 +113,7 @@ def test_no_number_where_lint_refuses(key: str, value: str) -> None:
 def test_any_text_is_answered_alike(text: str) -> None:
     """Of any text all readers know the same: either nobody has a number, or all have the same."""
     found = reading(text)
-    (pool,), (offered,) = capacity(found), offer(found).pools
+    (pool,), (offered,) = resolve(found).capacity, resolve(found).offer.pools
     assert (dict(pool.per_node) or None) == offered.resources
 
 
@@ -135,12 +134,12 @@ def test_names_of_instances_by_version(version: str, profile: str, name: str) ->
     cut: dict[str, Any] = {"mig": {"layout": {profile: 1}}, "timeSlicing": {"replicas": 3}}
     sections: dict[str, Any] = {"devicePlugin": {"version": version}, "mig": {"strategy": "mixed"}}
     found = spec(nodePools=[{**pool, "sharing": cut}], **sections)
-    assert resources_of(found, found.nodePools[0]) == [name]
-    assert [each.per_node for each in capacity(found)] == [{name: 6}]
+    assert resources_of(resolve(found).pools[0]) == [name]
+    assert [each.per_node for each in resolve(found).capacity] == [{name: 6}]
     text = f"sharing: {{timeSlicing: {{resources: [{{name: {name}, replicas: 3}}]}}}}\n"
     sections["devicePlugin"] |= {"config": {"name": "c", "default": "one", "data": {"one": text}}}
     found = spec(nodePools=[{**pool, "sharing": {"mig": {"layout": {profile: 1}}}}], **sections)
-    assert [each.per_node for each in capacity(found)] == [{name: 6}]
+    assert [each.per_node for each in resolve(found).capacity] == [{name: 6}]
     (rule,) = (each for each in all_rules() if each.id == "GPU504")
     assert list(rule.findings(found)) == []
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.cluster.capacity import capacity
+from gpustack.cluster.resolve import resolve
 from gpustack.components import DevicePlugin
 from gpustack.components.plugin import device_plugin_inputs as device_plugin
 from gpustack.policy.language.spec import ClusterPolicySpec
@@ -106,7 +106,7 @@ def test_what_a_node_gets(
     sidecar = start(control_plane, node, tmp_path, rendered(of, "config-manager"), SEND_SIGNAL="false")
     wait_for(lambda: chosen_in(tmp_path) == chosen, f"{chosen} is chosen", 60)
     sidecar.stop()
-    assert [pool.per_node for pool in capacity(of)] == [{"nvidia.com/gpu": gpus}]
+    assert [pool.per_node for pool in resolve(of).capacity] == [{"nvidia.com/gpu": gpus}]
 
 
 @pytest.mark.parametrize("label", ["four", None])
@@ -118,7 +118,7 @@ def test_a_default_that_there_isnt(control_plane: ControlPlane, node: str, tmp_p
     assert ended(init) != 0
     assert "does not exist" in init.tail()
     assert chosen_in(tmp_path) == ""
-    assert [pool.per_node for pool in capacity(of)] == [{}]
+    assert [pool.per_node for pool in resolve(of).capacity] == [{}]
 
 
 @pytest.mark.parametrize("default", ["plain", ""])
@@ -131,7 +131,7 @@ def test_a_label_that_there_isnt(control_plane: ControlPlane, node: str, tmp_pat
     assert ended(sidecar) != 0
     assert "specified config other does not exist" in sidecar.tail()
     assert chosen_in(tmp_path) == (default or "null")
-    assert [pool.per_node for pool in capacity(of)] == [{}]
+    assert [pool.per_node for pool in resolve(of).capacity] == [{}]
 
 
 def test_a_label_that_changes(control_plane: ControlPlane, node: str, tmp_path: Path) -> None:

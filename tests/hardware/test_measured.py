@@ -15,8 +15,8 @@ import pytest
 
 from gpustack.catalog import gpus
 from gpustack.checks.rule import Rule, all_rules, rules_over
-from gpustack.cluster.capacity import capacity
-from gpustack.cluster.offer import Offer, offer
+from gpustack.cluster.offer import Offer
+from gpustack.cluster.resolve import resolve
 from gpustack.components.reconciler import node_policies_inputs as node_policies
 from gpustack.policy.configurations.plugin_configs import PluginConfig, read_plugin_config
 from gpustack.policy.language.spec import ClusterPolicySpec
@@ -103,8 +103,8 @@ def test_what_the_plugin_refuses(row: Measured) -> None:
     found = errors(of_spec)
     if row.ends or row.name in STRICTER:
         assert found, config
-        assert [pool.per_node for pool in capacity(of_spec)] == [{}]
-        assert [pool.resources for pool in offer(of_spec).pools] == [None]
+        assert [pool.per_node for pool in resolve(of_spec).capacity] == [{}]
+        assert [pool.resources for pool in resolve(of_spec).offer.pools] == [None]
     elif "GPU502" in found:
         raise AssertionError(config.refused or config.wrong)
 
@@ -115,9 +115,9 @@ def test_capacity(row: Measured) -> None:
     of_spec, config = of(row)
     if row.ends or row.name in {*STRICTER, TEGRA} or config.ambiguous:
         return
-    (pool,) = capacity(of_spec)
+    (pool,) = resolve(of_spec).capacity
     assert pool.per_node == wanted(row)
-    assert offer(of_spec).pools[0].resources == wanted(row)
+    assert resolve(of_spec).offer.pools[0].resources == wanted(row)
     inputs = node_policies.from_spec(of_spec)
     assert inputs is not None
     assert [each.spec["gpu"]["resources"] for each in inputs.policies] == [wanted(row)]
@@ -129,7 +129,7 @@ def test_labels(row: Measured) -> None:
     of_spec, config = of(row)
     if not row.labels or row.ends or row.name in {*STRICTER, TEGRA} or config.ambiguous:
         return
-    known = offer(of_spec).pools[0].labels
+    known = resolve(of_spec).offer.pools[0].labels
     for key in ("gpu.product", "gpu.replicas", "gpu.sharing-strategy", "gpu.count", "gpu.family", "mig.capable"):
         assert known[f"nvidia.com/{key}"] == frozenset([row.labels[f"nvidia.com/{key}"]]), key
 
@@ -143,7 +143,7 @@ def test_workloads(row: Measured) -> None:
         return
     ((name, number),) = wanted(row).items()
     other = "nvidia.com/gpu" if name.endswith(".shared") else "nvidia.com/gpu.shared"
-    offered = offer(of_spec)
+    offered = resolve(of_spec).offer
     assert "GPU701" not in told(offered, name, 1)
     assert "GPU701" in told(offered, other, 1)
     if number > 1:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.cluster.capacity import PoolCapacity, Total, capacity, totals
+from gpustack.cluster.capacity import PoolCapacity, Total, totals
+from gpustack.cluster.resolve import resolve
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import layers
 from gpustack.policy.loading.defaults import assemble
@@ -27,7 +28,7 @@ def of(pool: dict[str, Any], **sections: Any) -> PoolCapacity:
     """The capacity of a pool of four nodes with eight H100, with what POOL says on top."""
     plain = {"name": "a", "os": "ubuntu22.04", "gpuProduct": H100, "gpusPerNode": 8, "count": 4}
     whole = {key: value for key, value in {**plain, **pool}.items() if value is not None}
-    (found,) = capacity(spec(nodePools=[whole], **sections))
+    (found,) = resolve(spec(nodePools=[whole], **sections)).capacity
     return found
 
 
@@ -183,7 +184,7 @@ MIXED = {"mig": {"strategy": "mixed"}}
 def test_totals() -> None:
     """Sums over pools: bounds under an autoscaler, and the pools whose part isn't known."""
     pool = {"os": "ubuntu22.04", "gpuProduct": A100, "gpusPerNode": 8}
-    pools = capacity(
+    pools = resolve(
         spec(
             nodePools=[
                 {**pool, "name": "a", "count": 2},
@@ -193,7 +194,7 @@ def test_totals() -> None:
             ],
             mig={"strategy": "mixed"},
         )
-    )
+    ).capacity
     assert totals(pools) == {
         "nvidia.com/gpu": Total((16, 48), ("c",)),
         "nvidia.com/mig-1g.5gb": Total((56, 56)),
@@ -205,5 +206,5 @@ def test_pools_of_which_one_shares() -> None:
     """Where one pool shares its GPUs, the others stay exclusive."""
     pool = {"os": "ubuntu22.04", "gpuProduct": A100, "gpusPerNode": 8, "count": 1}
     shares = {**pool, "name": "b", "sharing": {"timeSlicing": {"replicas": 2}}}
-    found = capacity(spec(nodePools=[{**pool, "name": "a"}, shares]))
+    found = resolve(spec(nodePools=[{**pool, "name": "a"}, shares])).capacity
     assert [one.per_node for one in found] == [{"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 16}]

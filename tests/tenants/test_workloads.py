@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpustack.checks.rule import rules_over
-from gpustack.cluster.offer import Offer, offer
+from gpustack.cluster.offer import Offer
+from gpustack.cluster.resolve import resolve
 from gpustack.model import Finding
 from gpustack.tenants.tenants import pods_in, tenants_of
 from tests.components.common import spec
@@ -58,7 +59,7 @@ def cluster(name: str) -> Offer:
         "network": {"cluster": {"networkOperator": True}, "nodePools": [TRAINING]},
         "no-discovery": {"gfd": {"enabled": False}, "nodePools": [TRAINING]},
     }  # fmt: skip
-    return offer(spec(**sections[name]))
+    return resolve(spec(**sections[name])).offer
 
 
 def pod(resource: str = "nvidia.com/gpu", number: object = 1, part: str = "limits", **fields: Any) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def test_resources_that_no_node_offers(resource: str, name: str, remedy: str) ->
 
 def test_shared_gpus_have_another_name() -> None:
     """Where all GPUs are renamed, the plain name is nobody's."""
-    renamed = offer(spec(nodePools=[SHARED]))
+    renamed = resolve(spec(nodePools=[SHARED])).offer
     (tenant,) = tenants_of(pod(), pods_in(pod()), renamed)
     found = [finding for rule in rules_over("workload") for finding in rule.findings(tenant)]
     assert [(finding.rule, finding.remedy) for finding in found] == [("GPU701", "write nvidia.com/gpu.shared")]
@@ -138,7 +139,7 @@ def test_shared_gpus_have_another_name() -> None:
 
 def test_claims_are_no_resources() -> None:
     """With dynamic resource allocation nodes have no such resource, and no RuntimeClass."""
-    dra = offer(spec(gpuCluster={}, nodePools=[TRAINING]))
+    dra = resolve(spec(gpuCluster={}, nodePools=[TRAINING])).offer
     body = pod(runtimeClassName="nvidia")
     (tenant,) = tenants_of(body, pods_in(body), dra)
     found = {finding.rule: finding for rule in rules_over("workload") for finding in rule.findings(tenant)}

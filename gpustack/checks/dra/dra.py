@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
-from ...cluster.ownership import in_charge
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FOREIGN = ("default", "kube-", "openshift-")
 
 def asked(spec: ClusterPolicySpec) -> str:
     """The field that asks for the DRA driver, or "" where none does."""
-    if spec.gpuCluster is not None:
+    if resolve(spec).dra:
         return "gpuCluster"
     return "computeDomains.enabled" if spec.computeDomains.enabled else ""
 
@@ -97,7 +97,7 @@ def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true}]
     """
-    if spec.gpuCluster is None:
+    if not resolve(spec).dra:
         return
     if not releases.release(spec.release).gpu_cluster:
         first = next(name for name in releases.names() if releases.release(name).gpu_cluster)
@@ -140,7 +140,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         drivers: [{name: default, default: true, version: 580.126.20}]
     """
     versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
-    if not in_charge(spec):
+    if not resolve(spec).listed:
         versions = [("driver.version", spec.driver.version if spec.driver.enabled else None)]
         versions += [
             (f"nodePools[{index}].driver.version", pool.driver.version)
@@ -149,7 +149,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         ]
     for path, version in versions:
         found = numbers(version)
-        if spec.gpuCluster is not None and found and found[0] < dra.least_driver_branch():
+        if resolve(spec).dra and found and found[0] < dra.least_driver_branch():
             yield Hit(
                 f"spec.{path}",
                 f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
@@ -158,7 +158,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
         least = dra.least_compute_domain_driver()
         domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
-        if domains and spec.gpuCluster is None and found and found < numbers(least)[: len(found)]:
+        if domains and not resolve(spec).dra and found and found < numbers(least)[: len(found)]:
             yield Hit(
                 f"spec.{path}",
                 f"computeDomains needs driver {least} or newer, and {path} is {version}",
@@ -182,7 +182,7 @@ def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {draDriver: {computeDomains: {enabled: true}}}
         drivers: [{name: default, default: true}]
     """
-    if spec.gpuCluster is not None and spec.computeDomains.enabled:
+    if resolve(spec).dra and spec.computeDomains.enabled:
         yield Hit(
             "spec.computeDomains.enabled",
             "computeDomains stands beside gpuCluster",
@@ -249,8 +249,8 @@ def features_that_exist(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str | None]]:
     """(path, switches, version of the DRA driver) where features are switched."""
     known = releases.release(spec.release).images.get("gpuCluster.draDriver")
-    if spec.gpuCluster is not None:
-        driver = spec.gpuCluster.draDriver
+    if cluster := spec.gpuCluster:
+        driver = cluster.draDriver
         yield "gpuCluster.draDriver.featureGates", driver.featureGates, driver.version
     elif spec.computeDomains.enabled:
         version = spec.computeDomains.version or (known.version if known else None)
@@ -324,9 +324,9 @@ def architecture_of_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether it is set, why it does nothing) of fields of `gpuCluster` that the operator ignores (operator.md
     11.1), or that have no effect in any release."""
-    if spec.gpuCluster is None:
+    if not (cluster := spec.gpuCluster):
         return
-    sets, path = spec.gpuCluster.daemonsets, "gpuCluster.daemonsets"
+    sets, path = cluster.daemonsets, "gpuCluster.daemonsets"
     default = releases.release(spec.release).defaults["daemonsets"]
     own = "the DaemonSets of gpuCluster have update strategies of their own, and the operator ignores it as well"
     yield f"{path}.updateStrategy", (sets.updateStrategy or default["updateStrategy"]) != default["updateStrategy"], own
@@ -335,4 +335,4 @@ def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     context = "the operator ignores it with gpuCluster"
     yield f"{path}.podSecurityContext", sets.podSecurityContext is not None, context
     port = "no release acts on it; hostNetwork opens the port on the node"
-    yield "gpuCluster.dcgm.hostPort", spec.gpuCluster.dcgm.hostPort is not None, port
+    yield "gpuCluster.dcgm.hostPort", cluster.dcgm.hostPort is not None, port

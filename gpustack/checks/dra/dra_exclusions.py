@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
         drivers: [{name: default, default: true}]
         devicePlugin: {enabled: false}
     """
-    if spec.gpuCluster is None:
+    if not resolve(spec).dra:
         return
     default = defaults_of(spec)
     for section in PLUGIN_STACK:
@@ -97,7 +98,7 @@ def driver_section_is_replaced(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true, version: 580.126.20}]
     """
-    if spec.gpuCluster is None:
+    if not resolve(spec).dra:
         return
     default = defaults_of(spec)
     for section in REPLACED:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...catalog import drivers
 from ...catalog._versions import numbers
+from ...cluster.mig_layouts import product_of
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
-from .node_drivers import node_drivers, product_of
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
@@ -30,7 +31,7 @@ def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 580.173.02}
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
     """
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         needed, branch = driver.pool.cuda, driver.branch
         if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
             first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
@@ -60,7 +61,7 @@ def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 595.91.07}
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
     """
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         needed, newest = driver.pool.cuda, driver.branch.newest_cuda if driver.branch is not None else None
         if not needed or not newest or not numbers(needed) > numbers(newest):
             continue

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import releases
-from ...cluster.ownership import OWNER, in_charge, owners
-from ...cluster.workloads import workload
+from ...cluster.ownership import OWNER
+from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
 from ...policy.language.reconciler import labelling
 from ..rule import Hit, rule
@@ -102,14 +102,14 @@ def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202507221927-0}]
     """
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    wanted = in_charge(spec) or spec.operator.use_ocp_driver_toolkit is not False
-    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or in_charge(spec)):
+    wanted = resolve(spec).listed or spec.operator.use_ocp_driver_toolkit is not False
+    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or resolve(spec).listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
     for index, pool in enumerate(spec.nodePools):
         if not builds(spec, index):
             continue
-        if not pool.ostreeVersion and (in_charge(spec) or (named and images)):
+        if not pool.ostreeVersion and (resolve(spec).listed or (named and images)):
             yield Hit(
                 f"spec.nodePools[{index}].ostreeVersion",
                 f"nothing is rendered for the driver of pool {pool.name}, whose version of RHCOS is not said",
@@ -127,12 +127,8 @@ def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def builds(spec: ClusterPolicySpec, index: int) -> bool:
     """Whether a driver for the nodes of pool INDEX builds kernel modules."""
-    pool = spec.nodePools[index]
-    if in_charge(spec):
-        owner = owners(spec)[index]
-        return owner is not None and not spec.drivers[owner].usePrecompiled
-    own = pool.driver.usePrecompiled if pool.driver is not None else None
-    return workload(spec, pool) == "container" and not (spec.driver.usePrecompiled if own is None else own)
+    driver = resolve(spec).pools[index].driver
+    return driver is not None and not driver.precompiled
 
 
 PULLED = (None, "", "IfNotPresent")
@@ -168,7 +164,7 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
             if given:
                 where = f"drivers[{index}].{path}"
                 yield Hit(f"spec.{where}", f"{where} has no effect", why, f"leave out spec.{where}")
-    if spec.operator.use_ocp_driver_toolkit is False and in_charge(spec) and spec.drivers:
+    if spec.operator.use_ocp_driver_toolkit is False and resolve(spec).listed and spec.drivers:
         yield Hit(
             "spec.operator.use_ocp_driver_toolkit",
             "operator.use_ocp_driver_toolkit has no effect on drivers",
@@ -195,14 +191,14 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
         return
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
-    if in_charge(spec) and spec.drivers and traits.driver_owner_label:
+    if resolve(spec).listed and spec.drivers and traits.driver_owner_label:
         yield Hit(
             "spec.drivers",
             f"a driver starts on nodes whose label {OWNER} names it",
             "the label assigns a node to a driver; until something sets it, no driver starts on the node",
             f"set spec.reconciler.image, or do it yourself: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
         )
-    elif pools and not in_charge(spec):
+    elif pools and not resolve(spec).listed:
         pool = spec.nodePools[pools[0]]
         yield Hit(
             f"spec.nodePools[{pools[0]}].driver",

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import drivers, oses
-from ...cluster.ownership import in_charge
+from ...cluster.drivers import NodeDriver
+from ...cluster.resolve import resolve
+from ..joined import POOLS, joined
 from ..rule import Hit, rule
-from .node_drivers import POOLS, NodeDriver, joined, node_drivers
 
 if TYPE_CHECKING:
     from ...policy.language.node_pools import NodePool
@@ -49,7 +50,7 @@ def no_image_for_the_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
     """The drivers whose image is one of NVIDIA's, named by its tag."""
-    return (driver for driver in node_drivers(spec) if driver.nvidias and not driver.digest)
+    return (driver for driver in resolve(spec).drivers if driver.nvidias and not driver.digest)
 
 
 def _no_image(driver: NodeDriver, why: str) -> Hit:
@@ -124,12 +125,12 @@ def system_in_the_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
     """The versions to which a system is appended, by path, of what is on."""
-    own = spec.driver.enabled and not in_charge(spec)
+    own = spec.driver.enabled and not resolve(spec).listed
     sections: list[tuple[str, Any]] = [("driver", spec.driver if own else None), ("vgpuManager", spec.vgpuManager)]
     sections += [(name, getattr(spec, name) if own else None) for name in ("gds", "gdrcopy")]
     for index, pool in enumerate(spec.nodePools):
         sections.append((f"nodePools[{index}].driver", pool.driver if own else None))
-    for index, driver in enumerate(spec.drivers if in_charge(spec) else ()):
+    for index, driver in enumerate(spec.drivers if resolve(spec).listed else ()):
         where = f"drivers[{index}]"
         sections += [(where, driver), (f"{where}.gds", driver.gds), (f"{where}.gdrcopy", driver.gdrcopy)]
     for path, section in sections:
@@ -261,7 +262,7 @@ def one_digest_for_many_systems(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu22.04}]
     """
     systems: dict[str, dict[str, str]] = {}
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         path = next((driver.paths[name] for name in ("version", "image") if DIGEST in (driver.values[name] or "")), "")
         if path and driver.pool.os:
             try:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import releases
-from ...cluster.ownership import OWNER, claims, in_charge, is_default, owners
+from ...cluster.ownership import OWNER, is_default
+from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ..pools.pools import overlaps
 from ..rule import Hit, rule
@@ -46,11 +47,11 @@ def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
         - {name: inference, os: ubuntu22.04, nodeSelector: {example.com/gpu: l4}}
     """
-    if not in_charge(spec):
+    if not resolve(spec).listed:
         return
     seen = set[tuple[int, int]]()
-    for pool in spec.nodePools:
-        first, *others = [*claims(spec, pool)] or [-1]
+    for pool in resolve(spec).pools:
+        first, *others = pool.claims or [-1]
         for other in others:
             if (first, other) in seen:
                 continue
@@ -164,11 +165,11 @@ def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04}
         - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}}
     """
-    if not in_charge(spec) or not spec.nodePools:
+    if not resolve(spec).listed or not spec.nodePools:
         return
-    owner = owners(spec)
+    used = {pool.driver.number for pool in resolve(spec).pools if pool.driver}
     for index, driver in enumerate(spec.drivers):
-        if index in owner:
+        if index in used:
             continue
         what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
         yield Hit(
@@ -193,13 +194,12 @@ def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {useNvidiaDriverCRD: true}
         drivers: [{name: stable, default: true}]
     """
-    if not in_charge(spec) or not spec.drivers:
+    if not resolve(spec).listed or not spec.drivers:
         return
-    for index, owner in enumerate(owners(spec)):
-        pool = spec.nodePools[index]
-        if owner is None and workload(spec, pool) == "container":
+    for pool in resolve(spec).pools:
+        if pool.driver is None and pool.workload == "container":
             yield Hit(
-                f"spec.nodePools[{index}]",
+                pool.path,
                 f"no driver selects the nodes of pool {pool.name}",
                 "GPU pods stay pending there, unless the nodes bring a driver themselves",
                 "add a driver for them to spec.drivers, or make one of the drivers the default with `default: true`",
@@ -222,7 +222,7 @@ def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
     """
     for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and in_charge(spec):
+        if pool.driver is not None and resolve(spec).listed:
             yield Hit(
                 f"spec.nodePools[{index}].driver",
                 f"pool {pool.name} has a driver of its own beside spec.drivers",
@@ -246,14 +246,14 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {useNvidiaDriverCRD: true}
         drivers: [{name: stable, default: true}]
     """
-    if spec.drivers and not in_charge(spec):
+    if spec.drivers and not resolve(spec).listed:
         yield Hit(
             "spec.drivers",
             "drivers has no effect: driver.useNvidiaDriverCRD is not set",
             "the section driver describes the driver of all nodes; the operator ignores NVIDIADriver objects then",
             "set spec.driver.useNvidiaDriverCRD: true, or leave out spec.drivers",
         )
-    if spec.driver.useNvidiaDriverCRD and spec.gpuCluster is None and not spec.drivers:
+    if spec.driver.useNvidiaDriverCRD and not resolve(spec).dra and not spec.drivers:
         yield Hit(
             "spec.driver.useNvidiaDriverCRD",
             "no driver is rendered: there are no spec.drivers",
@@ -261,7 +261,7 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "add spec.drivers, or leave out spec.driver.useNvidiaDriverCRD",
         )
     for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and not in_charge(spec):
+        if pool.driver is not None and not resolve(spec).listed:
             if not spec.driver.enabled:
                 why = "spec.driver.enabled is false: nodes bring their driver"
             elif workload(spec, pool) != "container":
@@ -287,7 +287,7 @@ def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04, nodeSelector: {example.com/ring: stable}}
         - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
     """
-    if in_charge(spec) or not spec.driver.enabled:
+    if resolve(spec).listed or not spec.driver.enabled:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import drivers, platforms, releases
-from ...cluster.ownership import in_charge
+from ...cluster.drivers import NodeDriver, older
+from ...cluster.mig_layouts import product_of
+from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ...model import numbers
+from ..joined import POOLS, joined
 from ..rule import Hit, rule
-from .node_drivers import POOLS, NodeDriver, joined, node_drivers, older, product_of
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
@@ -42,7 +44,7 @@ def driver_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
     """The drivers of nodes with a known GPU, and what that asks of them."""
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         if driver.product is not None and driver.numbers and not driver.vgpu:
             yield driver, drivers.minimum(driver.product)
 
@@ -54,7 +56,7 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
         listed = [name for name in drivers.listed_versions(driver.spec.release) if name[:3] == need.last_branch[1:]]
         version = listed[0] if listed else "a version of it"
         how = f"set spec.nodePools[{driver.index}].driver.version to {version}"
-        if in_charge(driver.spec):
+        if resolve(driver.spec).listed:
             how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
         yield Hit(
             path,
@@ -99,7 +101,7 @@ def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
     """
     found = list[tuple["NodePool", Hit]]()
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         path = driver.paths["kernelModuleType"]
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
@@ -144,7 +146,7 @@ def auto_on_an_old_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 f"set {driver.paths['kernelModuleType']} to open or proprietary",
             ),
         )
-        for driver in node_drivers(spec)
+        for driver in resolve(spec).drivers
         if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM
     )
 
@@ -227,7 +229,7 @@ def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
     if spec.drivers or not spec.gds.enabled:
         return
     numbers = _numbers(spec.gds.version or "")
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
         if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:
             path = driver.paths["kernelModuleType"]
@@ -259,7 +261,7 @@ def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         cluster: {platform: eks-al2023}
     """
-    managed = {driver.index for driver in node_drivers(spec)}
+    managed = {driver.index for driver in resolve(spec).drivers}
     platform = platforms.platform(spec.cluster.platform or "generic")
     if "fabric_manager" in platform.brings:
         return

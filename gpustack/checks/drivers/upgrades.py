@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...cluster.ownership import container_drivers, in_charge
+from ...cluster.resolve import resolve
 from ...cluster.workloads import serving
 from ..platforms.platform import platform_of
 from ..rule import Hit, rule
@@ -28,7 +28,7 @@ OVERRIDDEN = {
 
 def policies(spec: ClusterPolicySpec) -> Iterator[tuple[str, UpgradePolicy, DriverManager]]:
     """Of each driver that this policy installs: its path, its upgrade policy, its manager."""
-    if in_charge(spec):
+    if resolve(spec).listed:
         for index, driver in enumerate(spec.drivers):
             yield f"drivers[{index}]", driver.upgradePolicy, driver.manager
     elif spec.driver.enabled:
@@ -53,7 +53,7 @@ def two_sets_of_knobs(spec: ClusterPolicySpec) -> Iterator[Hit]:
           upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}
     """
     for path, policy, manager in policies(spec):
-        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and in_charge(spec))
+        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and resolve(spec).listed)
         for index, entry in enumerate(manager.env if automatic and not spec.sandboxWorkloads.enabled else ()):
             if entry.name in OVERRIDDEN:
                 field = f"{path}.upgradePolicy.{OVERRIDDEN[entry.name]}"
@@ -138,7 +138,7 @@ def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {enabled: true}
     """
-    if spec.devicePlugin.enabled or spec.gpuCluster is not None or "devicePlugin" in platform_of(spec).brings:
+    if spec.devicePlugin.enabled or resolve(spec).dra or "devicePlugin" in platform_of(spec).brings:
         return
     if serving(spec, "container"):
         yield Hit(
@@ -167,7 +167,7 @@ def what_nodes_have_to_bring(spec: ClusterPolicySpec) -> Iterator[Hit]:
     brings = platform_of(spec).brings
     if not serving(spec, "container"):
         return
-    if not container_drivers(spec) and not in_charge(spec) and "driver" not in brings:
+    if not resolve(spec).container_drivers and not resolve(spec).listed and "driver" not in brings:
         yield Hit(
             "spec.driver.enabled",
             "all components wait for a driver that the nodes bring",

@@ -60,9 +60,9 @@ def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]
     for index, driver in enumerate(spec.drivers):
         yield ("spec", "drivers", index, "labels"), driver.labels
         yield ("spec", "drivers", index, "annotations"), driver.annotations
-    if spec.gpuCluster is not None:
-        yield ("spec", "gpuCluster", "daemonsets", "labels"), spec.gpuCluster.daemonsets.labels
-        yield ("spec", "gpuCluster", "daemonsets", "annotations"), spec.gpuCluster.daemonsets.annotations
+    if cluster := spec.gpuCluster:
+        yield ("spec", "gpuCluster", "daemonsets", "labels"), cluster.daemonsets.labels
+        yield ("spec", "gpuCluster", "daemonsets", "annotations"), cluster.daemonsets.annotations
 
 
 @rule("GPU802", "error")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import _versions, crds, gpus, releases
+from ...cluster.resolve import resolve
 from ...model import Path, docs, dotted
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
@@ -91,7 +92,7 @@ def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
         drivers: [{name: default, default: true}]
         devicePlugin: {enabled: false}
     """
-    if written.spec.gpuCluster is None:
+    if not resolve(written.spec).dra:
         return
     default = defaults_of(written.spec)
     for section in (*PLUGIN_STACK, "driver"):
@@ -124,7 +125,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
         cluster: {kubernetesVersion: "1.34", crds: {nodefeatures.nfd.k8s-sigs.io: expect}}
     """
     spec = written.spec
-    domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster is not None else None
+    domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
         crds.NFD: spec.nfd.enabled is not False and not on_openshift(spec.cluster),
         crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled is not False,

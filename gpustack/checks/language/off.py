@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import releases
-from ...cluster.ownership import in_charge
+from ...cluster.resolve import resolve
 from ...cluster.workloads import kata, sandbox
 from ...model import Path, dotted
 from ...policy.language.cluster import on_openshift
@@ -82,7 +82,7 @@ def others_of(spec: ClusterPolicySpec) -> dict[str, list[Off]]:
 
 def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
     yield from _virtual_machines(spec)
-    if spec.gpuCluster is None and in_charge(spec):
+    if not resolve(spec).dra and resolve(spec).listed:
         why = "spec.driver.useNvidiaDriverCRD is true, so spec.drivers describes the drivers"
         yield from (Off(path, why, "say it in spec.drivers") for path in DESCRIBED_ELSEWHERE)
     if not on_openshift(spec.cluster):
@@ -106,7 +106,7 @@ def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
 
 
 def _virtual_machines(spec: ClusterPolicySpec) -> Iterator[Off]:
-    if spec.gpuCluster is not None:
+    if resolve(spec).dra:
         why = "it is for virtual machines, and gpuCluster knows none"
         yield from (Off(path, why, "leave out spec.gpuCluster") for path in VIRTUAL)
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import releases
-from ...cluster.ownership import in_charge
+from ...cluster.resolve import resolve
 from ...policy.language.reconciler import runs
 from ..dra import dra
 from ..rule import Hit, rule
@@ -188,7 +188,7 @@ def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         driver: {upgradePolicy: {autoUpgrade: true}}
     """
-    listed = in_charge(spec)
+    listed = resolve(spec).listed
     asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []
     if not asked and (listed or not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade):
         return

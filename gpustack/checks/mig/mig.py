@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
 from ...catalog.mig import MigLayout, ProfileName, config_name
-from ...cluster.mig_layouts import Group, generated, groups, manager_runs, named, product_of, profiles_in
+from ...cluster.mig_layouts import Group, generated, groups, named, product_of, profiles_in
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 from .mig_cuts import (
     ON_THE_NODE,
@@ -192,7 +193,7 @@ def unknown_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one",
             )
     products = [product_of(pool) for pool in spec.nodePools] or [None]
-    for path, name in labelled(spec) if manager_runs(spec) else ():
+    for path, name in labelled(spec) if resolve(spec).mig_manager else ():
         found = [named(path, name, seen.names, product) for product in products]
         if all(one.elements is None and one.known for one in found):
             yield _unexplained(seen, path, name, None)
@@ -285,7 +286,7 @@ def idle_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     mig-devices: {1g.10gb: 7}
     """
     seen = subject(spec)
-    if seen is None or seen.names.kind != "custom" or not manager_runs(spec):
+    if seen is None or seen.names.kind != "custom" or not resolve(spec).mig_manager:
         return
     for name, elements in idle_entries(seen).items():
         text = seen.names.text

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
-from ...cluster.mig_layouts import LABEL, Choice, Source, choice, manager_runs, product_of, source
+from ...cluster.mig_layouts import LABEL, Choice, Source, product_of
+from ...cluster.resolve import resolve
 from ...model import dotted
 from ..rule import Hit
 
@@ -69,14 +70,15 @@ class Subject:
 
 def subject(spec: ClusterPolicySpec) -> Subject | None:
     """SPEC as the rules about MIG see it; None where there is nothing to see, which costs next to nothing."""
-    if spec.gpuCluster is not None:
+    cluster = resolve(spec)
+    if cluster.dra:
         return None
     asked = any(pool.sharing.mig or LABEL in pool.nodeSelector for pool in spec.nodePools)
     if not (asked or spec.migManager.config.data or spec.migManager.config.name or labelled(spec)):
         return None
-    names = source(spec)
-    chosen = [(index, pool, choice(spec, pool, names)) for index, pool in enumerate(spec.nodePools)]
-    return Subject(spec, names, tuple((index, pool, one) for index, pool, one in chosen if one is not None))
+    chosen = [(index, pool.said, pool.layout) for index, pool in enumerate(cluster.pools)]
+    found = tuple((index, pool, one) for index, pool, one in chosen if one is not None)
+    return Subject(spec, cluster.layouts, found)
 
 
 def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
@@ -129,7 +131,7 @@ def idle_cuts(seen: Subject) -> Iterator[Cut]:
     there, and is for boards of others.
     """
     text = seen.names.text
-    if seen.names.kind != "custom" or text is None or not manager_runs(seen.spec):
+    if seen.names.kind != "custom" or text is None or not resolve(seen.spec).mig_manager:
         return
     products = [product_of(pool) for pool in seen.spec.nodePools]
     for name, elements in idle_entries(seen).items():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...catalog import gpus
 from ...catalog.mig import MigLayout
-from ...cluster.mig_layouts import Text, groups, manager_runs, product_of, text_of
+from ...cluster.mig_layouts import Text, groups, product_of, text_of
+from ...cluster.resolve import resolve
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
 from ..rule import Hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
@@ -54,7 +55,7 @@ def broken_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     mig-enabled: true
                     mig-devices: {1g.10gb: 7}
     """
-    if not manager_runs(spec):
+    if not resolve(spec).mig_manager:
         return
     seen = subject(spec)
     if seen is not None and seen.names.text is not None:
@@ -143,7 +144,7 @@ def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
           env: [{name: WITH_REBOOT, value: "true"}]
     """
     seen = subject(spec)
-    if seen is None or not manager_runs(spec):
+    if seen is None or not resolve(spec).mig_manager:
         return
     allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
     platform = spec.cluster.platform or ""
@@ -187,7 +188,7 @@ def uncertain_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
     seen = subject(spec)
-    for index, pool, chosen in seen.choices if seen and not manager_runs(spec) else ():
+    for index, pool, chosen in seen.choices if seen and not resolve(spec).mig_manager else ():
         yield Hit(
             chosen.path,
             f"nothing cuts the GPUs of node pool {pool.name} by MIG",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
 from ...cluster.mig_layouts import Text, text_of
+from ...cluster.resolve import resolve
 from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
 from ..rule import Hit, rule
 
@@ -30,7 +31,7 @@ class Listed(NamedTuple):
 
 def listed(spec: ClusterPolicySpec) -> Listed | None:
     """The list that the exporter reads, None where it is the image's, or not in the policy."""
-    if spec.gpuCluster is not None or spec.dcgmExporter.enabled is False:
+    if resolve(spec).dra or spec.dcgmExporter.enabled is False:
         return None
     found = _own(spec) or text_of(spec, spec.dcgmExporter.config, "dcgmExporter.config", KEY)
     if found is None or found.text is None:
@@ -58,7 +59,7 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
         return {row.name: row.type for row in found.metrics.rows}
     config = spec.dcgmExporter.config
     by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in spec.dcgmExporter.env or ())
-    if spec.gpuCluster is not None or spec.dcgmExporter.enabled is False or by_itself or config.name or config.data:
+    if resolve(spec).dra or spec.dcgmExporter.enabled is False or by_itself or config.name or config.data:
         return None
     return {field.name: field.type for field in dcgm.default_counters()}
 

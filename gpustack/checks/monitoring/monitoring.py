@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
+from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language.cluster import on_openshift
 from ...text.quantities import milliseconds, size
@@ -23,7 +24,7 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 def exporting(spec: ClusterPolicySpec) -> bool:
     """Whether the exporter of the device plugin's stack is rendered."""
-    return spec.gpuCluster is None and spec.dcgmExporter.enabled is not False
+    return not resolve(spec).dra and spec.dcgmExporter.enabled is not False
 
 
 def monitored(spec: ClusterPolicySpec) -> bool:

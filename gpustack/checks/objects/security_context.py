@@ -25,8 +25,8 @@ def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bo
     """The security contexts that SPEC gives pods: place, content, and whether the pods are on the host's network."""
     own: list[tuple[Path, Any]] = [(("daemonsets",), spec.daemonsets)]
     own += [(("drivers", index), driver) for index, driver in enumerate(spec.drivers)]
-    if spec.gpuCluster is not None:
-        own.append((("gpuCluster", "daemonsets"), spec.gpuCluster.daemonsets))
+    if cluster := spec.gpuCluster:
+        own.append((("gpuCluster", "daemonsets"), cluster.daemonsets))
     for steps, section in own:
         if section is not None and section.podSecurityContext is not None:
             content = section.podSecurityContext.model_dump(exclude_none=True)

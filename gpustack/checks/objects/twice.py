@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...cluster.resolve import resolve
 from ...model import Body
 from ..rule import Hit, rule
 from .references import pod_template
@@ -92,7 +93,7 @@ def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
         devicePlugin: {enabled: false}
         references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
     """
-    if spec.devicePlugin.enabled is False or spec.gpuCluster is not None:
+    if spec.devicePlugin.enabled is False or resolve(spec).dra:
         return
     found = []
     for index, reference in enumerate(spec.references):

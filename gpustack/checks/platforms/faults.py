@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import faults
-from ...cluster.ownership import in_charge
+from ...cluster.drivers import NodeDriver, system_of
+from ...cluster.mig_layouts import product_of
+from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
-from ..drivers.node_drivers import POOLS, NodeDriver, joined, node_drivers, product_of, system_of
+from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
                 yield from _of_component(spec, fault, f"spec.{section}.version")
     yield from joined(
         (driver.pool, _hit(fault, driver.paths["version"], f" ({POOLS})"))
-        for driver in node_drivers(spec)
+        for driver in resolve(spec).drivers
         for fault in faults.faults_of("driver", driver.version)
         if fault.severity == severity and _of_driver(spec, driver, fault.where)
     )
@@ -113,7 +115,7 @@ def _runs(spec: ClusterPolicySpec, runtime: str) -> bool:
 
 def _shows(spec: ClusterPolicySpec, pool: NodePool, where: Mapping[str, Any]) -> bool:
     system = system_of(pool)
-    if system is None or (where.get("host_driver") and (spec.driver.enabled or in_charge(spec))):
+    if system is None or (where.get("host_driver") and (spec.driver.enabled or resolve(spec).listed)):
         return False
     major = f"{system.id}{system.version.partition('.')[0]}"
     return (not where.get("selinux") or system.selinux) and major in where.get("systems", [major])

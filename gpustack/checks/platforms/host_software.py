@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import toolkit
-from ...cluster.ownership import in_charge
+from ...cluster.drivers import system_of
+from ...cluster.resolve import resolve
 from ...model import Body, dotted
-from ..drivers.node_drivers import POOLS, joined, system_of
+from ..joined import POOLS, joined
 from ..objects.references import pod_template
 from ..rule import Hit, rule
 
@@ -113,7 +114,7 @@ def _kinds(spec: ClusterPolicySpec) -> Iterator[str]:
 
 def _rdma(spec: ClusterPolicySpec) -> Iterator[tuple[str, Rdma]]:
     """The settings of RDMA of drivers that are installed, by path."""
-    if in_charge(spec):
+    if resolve(spec).listed:
         for index, driver in enumerate(spec.drivers):
             yield f"drivers[{index}].rdma", driver.rdma
     elif spec.driver.enabled:

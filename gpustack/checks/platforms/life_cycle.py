@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import drivers, life_cycle, releases
-from ..drivers.node_drivers import POOLS, joined, node_drivers
+from ...cluster.resolve import resolve
+from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def unknown_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 580.126.20}
     """
     found = list[tuple["NodePool", Hit]]()
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         if driver.branch is not None or driver.digest or not driver.version:
             continue
         try:
@@ -183,7 +184,7 @@ def unknown_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:
     """The branches of drivers, with the path of the version and the pool whose nodes run it."""
-    for driver in node_drivers(spec):
+    for driver in resolve(spec).drivers:
         if driver.branch is not None:
             yield driver.paths["version"], driver.branch, driver.pool
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import releases
 from ...catalog._lookup import nearest
+from ...cluster.resolve import resolve
 from ...model import Body, dotted
 from ...policy.language import images
-from ..drivers.node_drivers import node_drivers
 from ..objects.image_uses import uses
 from ..objects.pods import FOREIGN
 from ..rule import Hit, rule
@@ -130,7 +130,7 @@ def references(spec: ClusterPolicySpec) -> Iterator[str]:
             (driver.gdrcopy, "gdrcopy"),
         ):
             yield from _composed(part, None if part.image else release.images.get(default))
-    for found in node_drivers(spec):
+    for found in resolve(spec).drivers:
         if reference := images.composed(*(found.values[name] for name in ("repository", "image", "version"))):
             yield reference
     for pool in spec.nodePools:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import platforms
 from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
-from ...cluster.ownership import container_drivers
+from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ...model import Body
 from ..rule import Hit, rule
@@ -82,7 +82,7 @@ def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
     why = "; the pools run another system than that image, though" if foreign else ""
     for section, (title, harm) in SECTIONS.items():
         brought = platform.brings.get(section)
-        on = container_drivers(spec) if section == "driver" else getattr(spec, section).enabled
+        on = resolve(spec).container_drivers if section == "driver" else getattr(spec, section).enabled
         if brought is not None and (brought.sure and not foreign) == sure and on:
             yield Hit(
                 f"spec.{section}.enabled",
@@ -116,11 +116,7 @@ def gke_device_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: a, os: ubuntu22.04, nodeSelector: {gke-no-default-nvidia-gpu-device-plugin: "true"}}
     """
-    if (
-        not (spec.cluster.platform or "").startswith("gke")
-        or not spec.devicePlugin.enabled
-        or spec.gpuCluster is not None
-    ):
+    if not (spec.cluster.platform or "").startswith("gke") or not spec.devicePlugin.enabled or resolve(spec).dra:
         return
     for index, pool in enumerate(spec.nodePools):
         if pool.nodeSelector.get(GKE_LABEL) != "true" and workload(spec, pool) == "container":
@@ -206,7 +202,7 @@ def driver_in_another_folder(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
     """
     where = spec.hostPaths.driverInstallDir or DRIVER_DIR
-    if container_drivers(spec) and where != DRIVER_DIR:
+    if resolve(spec).container_drivers and where != DRIVER_DIR:
         yield Hit(
             "spec.hostPaths.driverInstallDir",
             f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...catalog import oses, platforms, releases
 from ...catalog._versions import numbers
+from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
-from ..drivers.node_drivers import POOLS, joined, node_drivers
+from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 "upgrade the nodes to one of these, or see that driver and toolkit work there before you rely on it",
             ),
         )
-        for driver in node_drivers(spec)
+        for driver in resolve(spec).drivers
         if driver.nvidias and (system := driver.system) and system.published and system.id != "rhcos"
         if driver.pool.os not in listed and driver.pool.os not in {oses.os_tag(name, spec.release) for name in listed}
     )

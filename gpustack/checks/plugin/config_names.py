@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import texts_of
+from ...cluster.resolve import resolve
 from ...cluster.workloads import sandbox
 from ...policy.language.types import LABEL_VALUE
 from ..nfd.nfd_labels import labels_of_rules
@@ -37,7 +38,7 @@ class Keys(NamedTuple):
 def keys(spec: ClusterPolicySpec) -> Keys | None:
     """The keys that the device plugin's ConfigMap has, None where the policy doesn't say them."""
     config = spec.devicePlugin.config
-    if spec.gpuCluster is not None or spec.devicePlugin.enabled is False or not (config.name or config.data):
+    if resolve(spec).dra or spec.devicePlugin.enabled is False or not (config.name or config.data):
         return None
     texts = texts_of(spec, config, "devicePlugin.config")
     if texts:
@@ -158,7 +159,7 @@ def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 "keep one of the two",
             )
     config = spec.devicePlugin.config
-    if config.default and not config.name and not config.data and spec.gpuCluster is None:
+    if config.default and not config.name and not config.data and not resolve(spec).dra:
         yield Hit(
             "spec.devicePlugin.config.default",
             f"the default configuration {config.default!r} of the device plugin, and no ConfigMap",
@@ -170,7 +171,7 @@ def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:
     """The sections that name a ConfigMap or write one, of components that are on, with their paths."""
-    if spec.gpuCluster is not None:
+    if resolve(spec).dra:
         return
     if spec.devicePlugin.enabled is not False:
         yield "spec.devicePlugin.config", spec.devicePlugin.config

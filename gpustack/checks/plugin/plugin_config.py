@@ -12,6 +12,7 @@ from ...catalog._lookup import nearest
 from ...catalog.mig import IllegalProfile, ProfileName, resource_name
 from ...cluster.mig_layouts import texts_of
 from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
+from ...cluster.resolve import resolve
 from ...policy.configurations.plugin_configs import PluginConfig, read_plugin_config
 from ...policy.configurations.plugin_keys import PREFIX
 from ..rule import Hit, rule
@@ -35,7 +36,7 @@ class Named(NamedTuple):
 
 def configs(spec: ClusterPolicySpec) -> list[Named]:
     """The configurations that the device plugin and GPU feature discovery choose from, where the policy has them."""
-    if spec.gpuCluster is not None or (spec.devicePlugin.enabled is False and spec.gfd.enabled is False):
+    if resolve(spec).dra or (spec.devicePlugin.enabled is False and spec.gfd.enabled is False):
         return []
     texts = texts_of(spec, spec.devicePlugin.config, "devicePlugin.config")
     version = spec.devicePlugin.version or ""
@@ -113,7 +114,7 @@ def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
         yield from _problems(found, found.config.refused)
         counting = [problem for path, problem in found.config.wrong.items() if environment(spec, path) is None]
         yield from _problems(found, tuple(counting))
-    for wrong in wrong_settings(spec) if spec.gpuCluster is None and spec.devicePlugin.enabled is not False else ():
+    for wrong in wrong_settings(spec) if not resolve(spec).dra and spec.devicePlugin.enabled is not False else ():
         yield Hit(
             wrong.path,
             f"{wrong.name} is {wrong.value!r}",

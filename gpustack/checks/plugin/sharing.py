@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog import plugin_config
 from ...cluster.mig_layouts import product_of
 from ...cluster.plugin_sharing import STRATEGY, environment, strategy
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
@@ -59,7 +60,7 @@ def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
         yield from _mps(spec, found, mps) if mps else ()
     for index, pool in enumerate(spec.nodePools):
-        if pool.sharing.mps and spec.gpuCluster is None:
+        if pool.sharing.mps and not resolve(spec).dra:
             path = f"spec.nodePools[{index}].sharing.mps"
             if strategy(spec, None) == "mixed":
                 yield _mixed(path, f"node pool {pool.name} shares by MPS")

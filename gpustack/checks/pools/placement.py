@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...cluster.resolve import resolve
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
 from ...model import dotted
 from ...policy.language.reconciler import runs
@@ -73,7 +74,7 @@ def where(render: Render, resource: Resource) -> str:
         return f"spec.drivers[{names[-1]}].tolerations" if names else found
     if found is None:
         found = "daemonsets.tolerations"
-        return f"spec.gpuCluster.{found}" if render.spec.gpuCluster is not None else f"spec.{found}"
+        return f"spec.gpuCluster.{found}" if resolve(render.spec).dra else f"spec.{found}"
     if not render.spec.nfd.worker.tolerations:  # then they are those of all DaemonSets, and built-in ones
         return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
     return found

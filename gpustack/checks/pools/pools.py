@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...cluster.ownership import node_labels
+from ...cluster.resolve import resolve
 from ...cluster.workloads import vgpu_set, workload
 from ..rule import Hit, rule
 
@@ -52,7 +53,7 @@ def pools_with_one_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: whole, os: ubuntu22.04, nodeSelector: {use: training}}
         - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
     """
-    if spec.gpuCluster is not None:
+    if resolve(spec).dra:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]

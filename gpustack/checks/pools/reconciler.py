@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import kubernetes, time_zones
 from ...catalog.time_zones import UnknownTimeZone
-from ...cluster import node_labels
-from ...cluster.mig_layouts import manager_runs, product_of
-from ...cluster.ownership import container_drivers, in_charge, owners
+from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.reconciler import labelling, runs
 from ..rule import Hit, rule
@@ -86,7 +84,7 @@ def labels_that_are_paused(spec: ClusterPolicySpec) -> Iterator[Hit]:
         migManager: {enabled: false}
     """
     if labelling(spec) == "nodeFeatureRule":
-        for section, who in node_labels.pausing(spec):
+        for section, who in resolve(spec).pausing:
             yield Hit(
                 "spec.reconciler.labelling",
                 f"node feature discovery can't label nodes on which {who} pauses labels",
@@ -222,7 +220,7 @@ def nothing_may_be_unavailable(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
     """Every share of nodes that may be unavailable, and where it stands."""
-    if in_charge(spec):
+    if resolve(spec).listed:
         for index, driver in enumerate(spec.drivers):
             yield f"drivers[{index}].upgradePolicy.maxUnavailable", driver.upgradePolicy.maxUnavailable
     else:
@@ -251,7 +249,7 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     limits = spec.driver.upgradePolicy
     parallel = 1 if limits.maxParallelUpgrades is None else limits.maxParallelUpgrades
-    for index, pool in enumerate(spec.nodePools if runs(spec) and not in_charge(spec) else ()):
+    for index, pool in enumerate(spec.nodePools if runs(spec) and not resolve(spec).listed else ()):
         own = pool.upgrade
         for name, asked, field, most, what in (
             ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None, "in an operation"),
@@ -305,17 +303,16 @@ def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4}]
     """
-    drivers = owners(spec) if in_charge(spec) else [0 if container_drivers(spec) else None for _ in spec.nodePools]
-    for index, (pool, driver) in enumerate(zip(spec.nodePools, drivers, strict=True)):
-        if pool.upgrade is None or not runs(spec):
+    for pool in resolve(spec).pools if runs(spec) else ():
+        if pool.said.upgrade is None:
             continue
-        product = product_of(pool)
-        installs = driver is not None and node_labels.serves(spec, pool) == "container"
-        cuts = manager_runs(spec) and "mig-manager" in node_labels.components(spec, pool)
+        installs = pool.driver is not None and pool.workload == "container"
+        cuts = pool.cluster.mig_manager and "mig-manager" in pool.components
+        product = pool.product
         if not installs and not (cuts and (product is None or product.mig_capable)):
             yield Hit(
-                f"spec.nodePools[{index}].upgrade",
+                f"{pool.path}.upgrade",
                 f"upgrade of pool {pool.name} has no effect: nothing takes its nodes out of service",
                 "no driver is rolled out to them, and no MIG manager cuts their GPUs",
-                f"leave out spec.nodePools[{index}].upgrade",
+                f"leave out {pool.path}.upgrade",
             )

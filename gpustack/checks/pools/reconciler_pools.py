@@ -7,13 +7,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ...cluster import node_labels
-from ...cluster.ownership import KERNEL, OS_RELEASE, in_charge
-from ...cluster.workloads import vgpu_set, workload
+from ...cluster.ownership import KERNEL, OS_RELEASE
+from ...cluster.resolve import resolve
 from ...policy.language.reconciler import labelling, runs
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.node_pools import NodePool
+    from ...cluster.pool import Pool
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 
@@ -43,13 +43,11 @@ def pools_that_discovery_cannot_tell_apart(spec: ClusterPolicySpec) -> Iterator[
     """
     if labelling(spec) != "nodeFeatureRule":
         return
-    for (_, one), (index, other) in combinations(enumerate(spec.nodePools), 2):
-        differ = node_labels.all_labels(spec, one) != node_labels.all_labels(spec, other)
-        if differ and not node_labels.apart(
-            _seen(node_labels.selection(spec, one)), _seen(node_labels.selection(spec, other))
-        ):
+    for one, other in combinations(resolve(spec).pools, 2):
+        differ = one.all_labels != other.all_labels
+        if differ and not node_labels.apart(_seen(one.selection), _seen(other.selection)):
             yield Hit(
-                f"spec.nodePools[{index}]",
+                other.path,
                 f"node feature discovery can't tell the nodes of pool {other.name} from those of pool {one.name}",
                 "the two get different labels, and its rules see operating system and kernel of a node, not its labels",
                 "set spec.reconciler.labelling: program with spec.reconciler.image",
@@ -131,7 +129,7 @@ def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     if labelling(spec) is not None:
         return
-    pools = [(pool.name, node_labels.selection(spec, pool), _wants(spec, pool)) for pool in spec.nodePools]
+    pools = [(pool.name, pool.selection, _wants(pool)) for pool in resolve(spec).pools]
     for (_, (one, selects, wants)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
         certain = selects.items() <= selected.items() or selected.items() <= selects.items()
         if wants != wanted and not certain and not node_labels.apart(selects, selected):
@@ -144,12 +142,13 @@ def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
 
 
-def _wants(spec: ClusterPolicySpec, pool: NodePool) -> tuple[object, ...]:
+def _wants(pool: Pool) -> tuple[object, ...]:
     """What the labels of a node of POOL come to: its driver, what it serves, and how its GPUs are cut and shared."""
-    serves = workload(spec, pool)
-    driver = pool.driver if spec.driver.enabled and not in_charge(spec) else node_labels.driver_of(spec, pool)
-    vgpus = vgpu_set(spec, pool) if serves == "vm-vgpu" else None
-    return driver, serves, vgpus, pool.sharing if spec.gpuCluster is None and serves == "container" else None
+    section = pool.cluster.drivers_by == "section"
+    driver = pool.said.driver if section else pool.driver and pool.driver.owner
+    vgpus = pool.vgpu_set if pool.workload == "vm-vgpu" else None
+    shares = not pool.cluster.dra and pool.workload == "container"
+    return driver, pool.workload, vgpus, pool.said.sharing if shares else None
 
 
 def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:

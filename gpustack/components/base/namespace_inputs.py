@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...catalog.platforms import platform
+from ...cluster.resolve import resolve
 from ..parts.common_inputs import Inputs, on_openshift, prometheus_rules
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def from_spec(spec: ClusterPolicySpec) -> NamespaceInputs | None:
     if name == "default" or name.startswith(FOREIGN):
         return None
     preset = platform(spec.cluster.platform or "generic")
-    dra = spec.gpuCluster is not None
+    dra = resolve(spec).dra
     trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(
         name=name,

@@ -64,8 +64,8 @@ class DraDriverInputs(Inputs):
 
 def from_spec(spec: ClusterPolicySpec) -> DraDriverInputs | None:
     """None where neither GPUs nor compute domains are allocated by DRA."""
-    if spec.gpuCluster is not None:
-        return whole(spec, spec.gpuCluster)
+    if cluster := spec.gpuCluster:
+        return whole(spec, cluster)
     return beside_plugin(spec) if spec.computeDomains.enabled else None
 
 

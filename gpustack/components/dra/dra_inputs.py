@@ -19,13 +19,12 @@ def as_policy(spec: ClusterPolicySpec) -> ClusterPolicySpec:
     With a `gpuCluster` its sections stand for the policy's own, and there is no device plugin and no MIG manager, so
     that inputs which know nothing of DRA (DCGM, its exporter, the ConfigMaps) are right as they are.
     """
-    if spec.gpuCluster is None:
+    if not (cluster := spec.gpuCluster):
         return spec
     from ...policy.language.device_plugin import DevicePlugin
     from ...policy.language.host import HostPaths
     from ...policy.language.mig import MigManager
 
-    cluster = spec.gpuCluster
     return spec.model_copy(
         update={
             "daemonsets": cluster.daemonsets,

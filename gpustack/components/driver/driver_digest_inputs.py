@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...cluster.resolve import resolve
 from ..parts.common_inputs import image, on_openshift, pairs
 from .driver_files_inputs import Files, HostFile
 
@@ -112,7 +113,7 @@ def digest_of_driver(own: ClusterPolicySpec, driver: NvidiaDriver, pod: DriverPo
         "UseHostMOFED": rdma and bool(driver.rdma.useHostMofed),
         "UsePrecompiled": bool(target.kernel),
         "KernelVersion": target.kernel,
-        "HostRoot": "/" if own.gpuCluster is not None else own.hostPaths.rootFS or "",
+        "HostRoot": "/" if resolve(own).dra else own.hostPaths.rootFS or "",
         **of_modules(pod),
         **of_openshift(own, target),
         **of_files(pod.files),

@@ -19,7 +19,8 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.ownership import OWNER, in_charge
+from ...cluster.ownership import OWNER
+from ...cluster.resolve import resolve
 from ...cluster.workloads import serving
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
@@ -63,7 +64,7 @@ def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
 
     Raises FindingsError where the policy asks for what no driver image can do, or does not say what the nodes run.
     """
-    if not spec.driver.enabled or in_charge(spec):
+    if not spec.driver.enabled or resolve(spec).listed:
         return None
     findings, found = refusals(spec), None
     try:

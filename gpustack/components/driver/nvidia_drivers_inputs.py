@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import UnknownImage, release
-from ...cluster.ownership import in_charge, owners
+from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError, numbers
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs, dump, dumped, runtime
@@ -75,12 +75,12 @@ def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
 
     Raises FindingsError where one asks for what no driver image can do, or pools do not say what their nodes run.
     """
-    if not in_charge(spec):
+    if not resolve(spec).listed:
         return None
     found, findings = list[NvidiaDriverInputs](), list[Finding]()
-    owner = owners(spec)
+    mine = [pool.driver and pool.driver.number for pool in resolve(spec).pools]
     for index, driver in enumerate(spec.drivers):
-        pools = [position for position, mine in enumerate(owner) if mine == index]
+        pools = [position for position, number in enumerate(mine) if number == index]
         if not pools:
             continue
         try:
@@ -98,7 +98,7 @@ def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
 def common(spec: ClusterPolicySpec) -> Common:
     """What holds for all drivers: nothing of `daemonsets`, and the node's root only with a ClusterPolicy (10.3)."""
     found = Common.from_spec(spec)
-    return found.model_copy(update={"root_fs": "/"}) if spec.gpuCluster is not None else found
+    return found.model_copy(update={"root_fs": "/"}) if resolve(spec).dra else found
 
 
 def of_driver(spec: ClusterPolicySpec, index: int, driver: NvidiaDriver, pools: list[int]) -> NvidiaDriverInputs:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...catalog import releases
+from ...cluster.resolve import resolve
 from ...cluster.workloads import kata, sandbox
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
@@ -121,9 +122,9 @@ def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
 def finders(spec: ClusterPolicySpec, installed: Installation | None) -> Finders | None:
     """Who writes NodeFeature objects; None where nobody of ours does, or no guard is rendered."""
     mode, accounts = guards.mode(spec), [f"{installed.name}-worker"] if installed else []
-    if spec.gfd.enabled and spec.gpuCluster is None:
+    if spec.gfd.enabled and not resolve(spec).dra:
         accounts.append(GFD)
-    if spec.kataSandboxDevicePlugin.enabled and spec.gpuCluster is None and sandbox(spec) and kata(spec):
+    if spec.kataSandboxDevicePlugin.enabled and not resolve(spec).dra and sandbox(spec) and kata(spec):
         accounts.append(KATA_PLUGIN)
     if mode == "Off" or not accounts:
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...cluster import node_labels
 from ...cluster.ownership import OS_RELEASE
+from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
-    from ...policy.language.node_pools import NodePool
+    from ...cluster.pool import Pool
     from ...policy.language.spec import ClusterPolicySpec
 
 
@@ -35,13 +35,13 @@ def from_spec(spec: ClusterPolicySpec) -> NodeLabelsInputs | None:
     """None where somebody else labels nodes. One rule for all where all nodes get the same."""
     if reconciler.labelling(spec) != "nodeFeatureRule":
         return None
-    pools: list[NodePool | None] = list(spec.nodePools) or [None]
-    labels = [node_labels.all_labels(spec, pool) for pool in pools]
+    pools = resolve(spec).nodes
+    labels = [pool.all_labels for pool in pools]
     alike = all(each == labels[0] for each in labels)
     rules: list[LabelRule] = []
     for pool, wanted in zip(pools, labels, strict=True):
-        made = LabelRule(labels=wanted, **({} if alike or pool is None else features(spec, pool)))
-        names = (pool.name,) if pool else ()
+        made = LabelRule(labels=wanted, **({} if alike else features(pool)))
+        names = () if pool.index is None else (pool.name,)
         same = next((at for at, rule in enumerate(rules) if rule.model_copy(update={"pools": ()}) == made), None)
         if same is None:
             rules.append(made.model_copy(update={"pools": names}))
@@ -50,11 +50,9 @@ def from_spec(spec: ClusterPolicySpec) -> NodeLabelsInputs | None:
     return NodeLabelsInputs(rules=tuple(rules))
 
 
-def features(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
+def features(pool: Pool) -> dict[str, Any]:
     """What node feature discovery finds on the nodes of POOL, by the fields of LabelRule."""
     system = {
-        key.removeprefix(OS_RELEASE): value
-        for key, value in node_labels.selection(spec, pool).items()
-        if key.startswith(OS_RELEASE)
+        key.removeprefix(OS_RELEASE): value for key, value in pool.selection.items() if key.startswith(OS_RELEASE)
     }
-    return {"system": system, "kernel": pool.kernel or ""}
+    return {"system": system, "kernel": pool.said.kernel or ""}

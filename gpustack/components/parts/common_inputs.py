@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ...catalog.releases import release
 from ...catalog.traits import Traits
-from ...cluster.ownership import container_drivers
+from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...policy.language import cluster, images
 from ...policy.language.carried import Carried
@@ -103,7 +103,7 @@ class Common(Inputs):
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
             openshift=on_openshift(spec),
-            driver=bool(container_drivers(spec)),
+            driver=bool(resolve(spec).container_drivers),
             toolkit=bool(spec.toolkit.enabled),
             carried=tuple(spec.carried),
             traits=release(spec.release).traits,

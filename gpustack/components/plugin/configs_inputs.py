@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import gpus, mig, plugin_config
 from ...cluster import mig_layouts
+from ...cluster.resolve import resolve
 from ...cluster.workloads import sandbox
 from ...model import Finding, FindingsError
 from ...text.emit import emit_value
@@ -24,6 +25,7 @@ from ..dra.dra_inputs import as_policy
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...policy.language.device_plugin import NamedConfigs
     from ...policy.language.node_pools import NodePool
     from ...policy.language.sharing import MigSharing
@@ -105,32 +107,37 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
                 remedy="give the pool another name",
             )
         )
-    configs = {EXCLUSIVE: {"version": "v1"}, **{pool.name: plugin_config_of(spec, pool) for pool in sharing}}
+    configs = {
+        EXCLUSIVE: {"version": "v1"},
+        **{pool.name: plugin_config_of(pool) for pool in resolve(spec).pools if pool.said in sharing},
+    }
     return InEffect(PLUGIN, {name: emit_value(config) for name, config in configs.items()}, EXCLUSIVE)
 
 
-def plugin_config_of(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, Any]:
+def plugin_config_of(pool: Pool) -> dict[str, Any]:
     """The device plugin's configuration file for POOL (facts: device-plugin-config.yaml)."""
-    kind = "mps" if pool.sharing.mps else "timeSlicing"
-    how = pool.sharing.mps or pool.sharing.timeSlicing
+    sharing = pool.said.sharing
+    kind = "mps" if sharing.mps else "timeSlicing"
+    how = sharing.mps or sharing.timeSlicing
     assert how is not None, "only pools that share get here"  # noqa: S101 - narrows the type
     options = {
         name: value
         for name in ("renameByDefault", "failRequestsGreaterThanOne")
         if (value := getattr(how, name)) is not None
     }
-    resources = [{"name": name, "replicas": how.replicas} for name in resources_of(spec, pool)]
+    resources = [{"name": name, "replicas": how.replicas} for name in resources_of(pool)]
     return {"version": "v1", "sharing": {kind: {**options, "resources": resources}}}
 
 
-def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
+def resources_of(pool: Pool) -> list[str]:
     """Names of the extended resources that a node of POOL advertises before sharing.
 
     A layout that depends on a board which is not known counts with every element that may be for it. Parts of
     instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource); before
     v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's.
     """
-    layouts = layouts_of(spec, pool)
+    layouts = layouts_of(pool)
+    spec = pool.spec
     if spec.mig.strategy != "mixed" or not any(layouts):
         return ["nvidia.com/gpu"]
     version = spec.devicePlugin.version or ""
@@ -142,13 +149,13 @@ def resources_of(spec: ClusterPolicySpec, pool: NodePool) -> list[str]:
     return sorted({mig.resource_name(profile, version) for profile in profiles} | whole)
 
 
-def layouts_of(spec: ClusterPolicySpec, pool: NodePool) -> list[Mapping[str, int] | None]:
+def layouts_of(pool: Pool) -> list[Mapping[str, int] | None]:
     """The MIG layouts that GPUs of POOL get; None stands for GPUs that stay whole."""
-    chosen = mig_layouts.choice(spec, pool, mig_layouts.source(spec))
+    chosen = pool.layout
     if chosen is None:
         return [None]
     elements = chosen.elements or ()
-    found = mig_layouts.groups(elements, pool)
+    found = mig_layouts.groups(elements, pool.said)
     if found is None:
         return [element.layout if element.enabled else None for element in elements]
     return [group.layout for group in found]

@@ -15,11 +15,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...cluster import node_labels
-from ...cluster.capacity import capacity
-from ...cluster.mig_layouts import choice, manager_runs, product_of, source
-from ...cluster.ownership import OWNER, container_drivers, in_charge, owners
-from ...cluster.ownership import node_labels as labels_of
+from ...cluster.ownership import OWNER
+from ...cluster.resolve import resolve
 from ...model import FindingsError
 from ...policy.language import reconciler
 from ..driver import driver_inputs as section_driver
@@ -30,11 +27,11 @@ from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..parts.common_inputs import Inputs, owned_crds
 from ..plugin.configs_inputs import elements
 from ..toolkit import runtime_classes_inputs as runtime_classes
-from .rollout_inputs import fleet, upgrade, upgrade_policy
+from .rollout_inputs import upgrade
 
 if TYPE_CHECKING:
     from ...api.node_policy import Driver, Gpu, Mig, Spec
-    from ...policy.language.node_pools import NodePool
+    from ...cluster.pool import Pool
     from ...policy.language.spec import ClusterPolicySpec
 
 CRD = "nodepolicies.gpustack.dev"
@@ -81,43 +78,39 @@ def from_spec(spec: ClusterPolicySpec) -> NodePoliciesInputs | None:
         drivers = Drivers(section_driver.from_spec(spec), nvidia_drivers.from_spec(spec))
     except FindingsError:
         return None
-    pools: list[NodePool | None] = list(spec.nodePools) or [None]
-    offered = [found.per_node for found in capacity(spec)] or [{}]
-    made = [node_policy(spec, pool, offers, drivers) for pool, offers in zip(pools, offered, strict=True)]
+    made = [node_policy(pool, drivers) for pool in resolve(spec).nodes]
     policies = tuple(PolicyInputs(name=(each.pools or [EVERYWHERE])[0], spec=plain(each)) for each in folded(made))
     crds = owned_crds(spec, (CRD,))
     return NodePoliciesInputs(crds=crds, policies=policies, driver=drivers.section, drivers=drivers.several)
 
 
-def node_policy(
-    spec: ClusterPolicySpec, pool: NodePool | None, offers: Mapping[str, int | None], drivers: Drivers
-) -> Spec:
-    """What the nodes of POOL are to be, which OFFERS these resources; None is all nodes with a GPU."""
+def node_policy(pool: Pool, drivers: Drivers) -> Spec:
+    """What the nodes of POOL are to be."""
     from ...api import node_policy as policy
     from ...api import objects
 
-    section = spec.reconciler
+    spec, whole = pool.spec, pool.index is None
+    section, count = spec.reconciler, pool.said.count
     assert section is not None, "the program runs"  # noqa: S101 - narrows the type
-    rollout = upgrade_policy(spec, pool)
-    manages = bool(spec.migManager.enabled) and manager_runs(spec)
+    manages = bool(spec.migManager.enabled) and pool.cluster.mig_manager
     return policy.Spec(
-        pools=[pool.name] if pool else [],
-        minNodes=pool.count.min if pool and pool.count else 0,
-        nodeSelector=node_labels.selection(spec, pool) if pool else {},
-        workload=node_labels.serves(spec, pool),
+        pools=[] if whole else [pool.name],
+        minNodes=count.min if count else 0,
+        nodeSelector=pool.selection,
+        workload=pool.workload,
         labelling=reconciler.labelling(spec) == "program",
-        components=list(node_labels.components(spec, pool)),
-        labels=node_labels.labels(spec, pool),
+        components=list(pool.components),
+        labels=pool.labels,
         migManager=manages,
         migReboot=manages and any(each.name == "WITH_REBOOT" and each.value == "true" for each in spec.migManager.env),
-        mig=mig(spec, pool) if manages and pool else None,
+        mig=mig(pool) if manages else None,
         migDefault=(spec.migManager.config.default or "") if manages else "",
-        gpu=gpu(spec, pool, offers),
-        driver=driver_policy(spec, pool, drivers),
-        upgradeAnnotation=rollout.automatic and any(each is not None for each in drivers),
+        gpu=gpu(pool),
+        driver=driver_policy(pool, drivers),
+        upgradeAnnotation=pool.budget.automatic and any(each is not None for each in drivers),
         clientNamespaces=sorted(set(section.clientNamespaces)),
-        upgrade=upgrade(section, pool, rollout),
-        fleet=fleet(spec),
+        upgrade=upgrade(section, pool.budget),
+        fleet=policy.Limits(maxParallel=pool.cluster.fleet.parallel, maxUnavailable=pool.cluster.fleet.unavailable),
         install=policy.Install(maxParallel=section.installParallel or 50),
         startupTaints=[
             objects.Taint(key=taint.key, effect=taint.effect, value=taint.value or "")
@@ -133,35 +126,34 @@ def node_policy(
     )
 
 
-def gpu(spec: ClusterPolicySpec, pool: NodePool | None, offers: Mapping[str, int | None]) -> Gpu:
+def gpu(pool: Pool) -> Gpu:
     """What is known of the GPUs of POOL. A number that isn't known is 0: some."""
     from ...api import node_policy as policy
 
-    classes = runtime_classes.from_spec(spec) if spec.gpuCluster is None else None
+    classes = None if pool.cluster.dra else runtime_classes.from_spec(pool.spec)
     names = dict.fromkeys((classes.name, *(CDI_CLASSES if classes.cdi else ()))) if classes else {}
-    product = product_of(pool) if pool else None
+    offers = {} if pool.index is None else pool.capacity.per_node
     return policy.Gpu(
-        product=(pool.gpuProduct or "") if pool else "",
-        migCapable=product.mig_capable if product else None,
+        product=pool.said.gpuProduct or "",
+        migCapable=pool.product.mig_capable if pool.product else None,
         resources={name: count or 0 for name, count in offers.items()},
         runtimeClasses=list(names),
     )
 
 
-def mig(spec: ClusterPolicySpec, pool: NodePool) -> Mig | None:
+def mig(pool: Pool) -> Mig | None:
     """The MIG layout of POOL. Its content is named where the policy or the release holds it; what the manager makes of
     the GPUs of a node (reconciler.md M26) only that node knows.
     """
     from ...api import node_policy as policy
 
-    cut = pool.sharing.mig
+    cut = pool.said.sharing.mig
     if cut is None:
         return None
     if not cut.config:
-        return policy.Mig(config=pool.name, digest=digest(elements(cut, pool.gpusPerNode)))
-    names = source(spec)
-    chosen = choice(spec, pool, names)
-    known = chosen is not None and chosen.elements is not None and not names.generated
+        return policy.Mig(config=pool.name, digest=digest(elements(cut, pool.said.gpusPerNode)))
+    chosen = pool.layout
+    known = chosen is not None and chosen.elements is not None and not pool.cluster.layouts.generated
     content = [str(element.effect) for element in chosen.elements or ()] if chosen and known else None
     return policy.Mig(config=cut.config, digest=digest(content) if content else "")
 
@@ -171,18 +163,18 @@ def digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
 
 
-def driver_policy(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Driver | None:
+def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
     """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring their driver.
 
     The vGPU host manager is none of them: it drives the GPUs of virtual machines.
     """
     from ...api import node_policy as policy
 
-    brought = bool(container_drivers(spec)) and any(found is not None for found in drivers)
-    if node_labels.serves(spec, pool) != "container" or not brought:
+    brought = bool(pool.cluster.container_drivers) and any(found is not None for found in drivers)
+    if pool.workload != "container" or not brought:
         return None
-    known = {**labels_of(spec, pool), **node_labels.selection(spec, pool)} if pool else {}
-    found = [each for each in installed(spec, pool, drivers) if fits(each.pod.node_selector, known)]
+    known = {} if pool.index is None else {**pool.known_labels, **pool.selection}
+    found = [each for each in installed(pool, drivers) if fits(each.pod.node_selector, known)]
     digests = all(each is None or each.common.traits.driver_digest for each in drivers)
     return policy.Driver(
         daemonSets=[policy.DaemonRevision(name=each.pod.name) for each in found],
@@ -190,25 +182,18 @@ def driver_policy(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drive
     )
 
 
-def installed(spec: ClusterPolicySpec, pool: NodePool | None, drivers: Drivers) -> Iterator[Installed]:
+def installed(pool: Pool, drivers: Drivers) -> Iterator[Installed]:
     """The DaemonSets that are for POOL as far as the driver's owner goes, whatever its nodes run."""
     if drivers.section is not None:
-        own = [each for each in drivers.section.pools if pool is not None and each.owner == pool.name]
+        own = [each for each in drivers.section.pools if pool.driver and each.owner == pool.driver.owner]
         shared = [Installed(pod, drivers.section.settings) for pod in drivers.section.pods]
         yield from [Installed(each.pod, each.settings) for each in own] or shared
     if drivers.several is not None:
-        name = owner_of(spec, pool)
+        number = pool.driver.number if pool.driver else None
+        name = pool.spec.drivers[number].name if number is not None else ""
         for each in drivers.several.drivers:
-            if each.settings.type != "vgpu-host-manager" and (pool is None or each.name == name):
+            if each.settings.type != "vgpu-host-manager" and (pool.index is None or each.name == name):
                 yield from (Installed(pod, each.settings) for pod in each.pods)
-
-
-def owner_of(spec: ClusterPolicySpec, pool: NodePool | None) -> str:
-    """The name of the driver of POOL among `drivers`, "" for none."""
-    if pool is None or not in_charge(spec):
-        return ""
-    index = owners(spec)[next(at for at, other in enumerate(spec.nodePools) if other is pool)]
-    return spec.drivers[index].name if index is not None else ""
 
 
 def fits(selector: Mapping[str, str], known: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ...catalog import releases
-from ...cluster.ownership import container_drivers
+from ...cluster.resolve import resolve
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def features(spec: ClusterPolicySpec) -> tuple[Feature, ...]:
     Where drivers differ, a check passes on nodes whose driver goes without its module. The checks of older releases
     don't, so there only what holds for all nodes is checked, as the operator does.
     """
-    traits, drivers = releases.release(spec.release).traits, container_drivers(spec)
+    traits, drivers = releases.release(spec.release).traits, resolve(spec).container_drivers
     everywhere = not traits.features_in_driver_validation and bool(spec.driver.enabled)
     switches: dict[Feature, bool | None] = {
         "nvidia-fs": spec.gds.enabled if everywhere else any(driver.gds for driver in drivers),

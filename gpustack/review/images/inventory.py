@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from ...catalog.oses import UnknownOS, os_tag
 from ...checks.objects.image_uses import Use, uses
 from ...checks.platforms.mirrors import references
-from ...cluster.scheduling import arch_of
 from ...model import Body
 from ...policy.language import images
 from ..impact import nodes
@@ -91,7 +90,7 @@ def of_cluster(bodies: Iterable[Body], spec: ClusterPolicySpec) -> list[Found]:
 
 def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
     """The platforms of the nodes that have pods of the DaemonSet BODY, as far as pools or their GPUs say it."""
-    archs = {arch_of(pool) for pool in nodes.pools_of(spec, body)}
+    archs = {pool.arch for pool in nodes.pools_of(spec, body)}
     return {f"linux/{arch}" for arch in archs if arch}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...cluster.capacity import PoolCapacity, capacity
+from ...cluster.capacity import PoolCapacity
+from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from . import nodes
 from .rule import Hit, Range, rule
@@ -13,31 +14,34 @@ from .subject import Subject
 from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class Pair(NamedTuple):
-    """A pool that both sides have, and what a node of it advertises; "" as reason where that is known."""
+    """A pool that both sides have, and what its nodes advertise."""
 
-    before: NodePool
-    after: NodePool
-    old: PoolCapacity
-    new: PoolCapacity
+    before: Pool
+    after: Pool
+
+    @property
+    def old(self) -> PoolCapacity:
+        return self.before.capacity
+
+    @property
+    def new(self) -> PoolCapacity:
+        return self.after.capacity
 
 
 def pairs(subject: Subject) -> Iterator[Pair]:
     """The pools that both sides have. Nothing where a side's policy isn't known."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
-    old = {found.name: found for found in capacity(subject.before)}
-    pools = {pool.name: pool for pool in subject.before.nodePools}
-    for pool, found in zip(subject.after.nodePools, capacity(subject.after), strict=True):
-        if pool.name in pools:
-            yield Pair(pools[pool.name], pool, old[pool.name], found)
+    pools = {pool.name: pool for pool in resolve(subject.before).pools}
+    yield from (Pair(pools[pool.name], pool) for pool in resolve(subject.after).pools if pool.name in pools)
 
 
-def spread(pool: NodePool) -> Range | None:
+def spread(pool: Pool) -> Range | None:
     """How many nodes POOL has."""
     return nodes.number([pool])
 
@@ -79,12 +83,13 @@ def less_allocatable(subject: Subject) -> Iterator[Hit]:
 
 def recut(subject: Subject, pair: Pair) -> bool:
     """Whether the reconciler cuts the GPUs of a pool in other parts, none of which are lost."""
-    before, after = (pool.sharing.mig for pool in (pair.before, pair.after))
+    before, after = (pool.said.sharing.mig for pool in (pair.before, pair.after))
     if before == after or subject.after is None or not reconciler.runs(subject.after) or not pair.new.per_node:
         return False
-    if pair.before.sharing.timeSlicing != pair.after.sharing.timeSlicing or pair.before.gpusPerNode is None:
+    one, two = pair.before.said, pair.after.said
+    if one.sharing.timeSlicing != two.sharing.timeSlicing or one.gpusPerNode is None:
         return False
-    return pair.before.gpusPerNode == pair.after.gpusPerNode and parts(pair.after) >= min(parts(pair.before), MOST)
+    return one.gpusPerNode == two.gpusPerNode and parts(two) >= min(parts(one), MOST)
 
 
 MOST = 6
@@ -124,7 +129,7 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
     Do: tell the tenants; pods that trusted to be alone on a GPU aren't any more, or wait for one.
     """
     for pair in pairs(subject):
-        was, now = how(pair.before), how(pair.after)
+        was, now = how(pair.before.said), how(pair.after.said)
         if was != now:
             tier = POWER if APART[now] < APART[was] else OUTAGE
             yield Hit(f"pool {pair.after.name}", f"sharing: {was} -> {now}", spread(pair.after), tier=tier)
@@ -151,19 +156,13 @@ def pool_changes(subject: Subject) -> Iterator[Hit]:
     """
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
-    after = {pool.name: pool for pool in subject.after.nodePools}
-    for pool in subject.before.nodePools:
+    after = {pool.name: pool for pool in resolve(subject.after).pools}
+    for pool in resolve(subject.before).pools:
         now = after.get(pool.name)
         if now is None:
             yield Hit(f"pool {pool.name}", "the pool is in the policy no longer", spread(pool))
-        elif _selects(subject.before, pool) != _selects(subject.after, now):
+        elif pool.selection != now.selection:
             yield Hit(f"pool {pool.name}", "the pool selects nodes by other labels", spread(now))
-
-
-def _selects(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
-    from ...cluster.node_labels import selection
-
-    return selection(spec, pool)
 
 
 @rule("IMP306", 3)
@@ -176,8 +175,8 @@ def pool_grows(subject: Subject) -> Iterator[Hit]:
     """
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
-    before = {pool.name: pool for pool in subject.before.nodePools}
-    for pool in subject.after.nodePools:
+    before = {pool.name: pool for pool in resolve(subject.before).pools}
+    for pool in resolve(subject.after).pools:
         if pool.name not in before:
             yield Hit(f"pool {pool.name}", "the pool is new", spread(pool))
         elif spread(before[pool.name]) != spread(pool):
@@ -185,7 +184,7 @@ def pool_grows(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {pool.name}", f"nodes: {one} -> {two}")
 
 
-def _number(pool: NodePool) -> str:
+def _number(pool: Pool) -> str:
     found = spread(pool)
     if found is None:
         return "not said"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ...cluster.capacity import capacity
-from ...cluster.mig_layouts import LABEL, choice, manager_runs, source
+from ...cluster.mig_layouts import LABEL
+from ...cluster.resolve import resolve
 from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
 from ...policy.language import reconciler
@@ -21,6 +21,7 @@ from .subject import Subject, at, items, mapping
 from .tiers import OUTAGE
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -88,12 +89,13 @@ def strategy_changes(subject: Subject) -> Iterator[Hit]:
     are cut anew. To come to `mixed`, merge that alone, with the requests of the workloads, and the layout after it.
     """
     before, after = subject.before, subject.after
-    if before is None or after is None or after.gpuCluster or before.mig.strategy == after.mig.strategy:
+    if before is None or after is None or resolve(after).dra or before.mig.strategy == after.mig.strategy:
         return
     one, two = before.mig.strategy or "none", after.mig.strategy or "none"
     yield Hit("", f"mig.strategy: {one} -> {two}, with the sync and on all nodes")
     between = before.model_copy(update={"mig": after.mig})
-    for pool, was, now in zip(before.nodePools, capacity(before), capacity(between), strict=True):
+    for pool, now in zip(resolve(before).pools, resolve(between).capacity, strict=True):
+        was = pool.capacity
         if was.per_node and was.per_node != now.per_node:
             told = amounts(now.per_node) if now.per_node else "nothing that is known: the device plugin refuses it"
             what = f"until a node is cut anew it advertises {amounts(was.per_node)} -> {told}"
@@ -120,7 +122,7 @@ def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
     for pair in pairs(subject):
         if subject.before is None or subject.after is None:
             return
-        one, two = layout(subject.before, pair.before), layout(subject.after, pair.after)
+        one, two = layout(pair.before), layout(pair.after)
         pooled |= {found.name for found in (one, two) if found}
         if one != two and (one is None or two is None or one[:2] != two[:2]):
             yield _change(subject.after, pair, one, two, restarts)
@@ -135,7 +137,7 @@ def _change(
 ) -> tuple[Way, Hit]:
     """What becomes of the pools of PAIR, whose layout was ONE and is TWO."""
     where, nodes = f"pool {pair.after.name}", spread(pair.after)
-    was, now = said(pair.before, one), said(pair.after, two)
+    was, now = said(pair.before.said, one), said(pair.after.said, two)
     step = f"MIG: {was} -> {now}" if was != now else f"MIG: {now} has another content"
     if not manages(after):
         return "label", Hit(where, f"{step}; no MIG manager runs, so nothing cuts its nodes", nodes)
@@ -162,16 +164,16 @@ def _same_label(where: str, what: str, nodes: Range | None, *, restarts: bool) -
 
 def manages(spec: ClusterPolicySpec) -> bool:
     """Whether the MIG manager runs."""
-    return bool(spec.migManager.enabled) and manager_runs(spec)
+    return bool(spec.migManager.enabled) and resolve(spec).mig_manager
 
 
-def layout(spec: ClusterPolicySpec, pool: NodePool) -> Layout | None:
+def layout(pool: Pool) -> Layout | None:
     """What the label of the nodes of POOL is to name, or what the pool selects them by; None for neither."""
-    wanted = node_policies.mig(spec, pool)
+    wanted = node_policies.mig(pool)
     if wanted is not None:
         return Layout(wanted.config, wanted.digest, commanded=True)
-    label = pool.nodeSelector.get(LABEL)
-    chosen = choice(spec, pool, source(spec)) if label else None
+    label = pool.said.nodeSelector.get(LABEL)
+    chosen = pool.layout if label else None
     content = [str(element.effect) for element in (chosen.elements if chosen else None) or ()]
     return Layout(label, node_policies.digest(content) if content else "", commanded=False) if label else None
 
@@ -180,7 +182,7 @@ def _others(subject: Subject) -> list[str]:
     """The layouts of the policy's own text whose content changes: a node may have any of them as its label."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return []
-    one, two = source(subject.before), source(subject.after)
+    one, two = resolve(subject.before).layouts, resolve(subject.after).layouts
     if not manages(subject.after) or {one.kind, two.kind} != {"custom"}:
         return []
     both = [name for name in two.entries if name in one.entries]

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from ...cluster.resolve import resolve
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
 from .tiers import PLANNED, POWER
@@ -144,9 +145,7 @@ def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
 def default_values(spec: ClusterPolicySpec) -> Leaves:
     """What a policy says that has nothing but the release of SPEC and what its cluster is."""
     cluster = spec.cluster.model_dump(mode="json", exclude_none=True)
-    said_too: dict[str, Any] = (
-        {} if spec.gpuCluster is None else {"gpuCluster": {}}
-    )  # its defaults come with the section
+    said_too: dict[str, Any] = {} if not resolve(spec).dra else {"gpuCluster": {}}  # its defaults come with the section
     return _defaults(
         spec.release, text({"cluster": {key: cluster[key] for key in FACTS if key in cluster}, **said_too})
     )

@@ -1,27 +1,30 @@
-"""The driver that the nodes of each pool get, and where the policy says what about it.
+"""The driver that the nodes of a pool get, why that one, and where the policy says what about it.
 
 Three parts of the policy describe drivers: the section `driver`, `driver` of a pool, which overrides fields of it, and
-`drivers`. Rules about a driver and the nodes under it ask here, so that each is written once.
+`drivers`. Here is the one answer to which of them a pool's nodes get; `Pool.driver` has it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ...catalog import drivers, gpus, oses, releases
-from ...cluster.ownership import in_charge, owners
-from ...cluster.workloads import workload
-from ...model import numbers
-from ...policy.language import images
+from ..catalog import drivers, gpus, oses, releases
+from ..model import numbers
+from ..policy.language import images
+from .mig_layouts import product_of
+from .ownership import claims, default_driver
+from .workloads import workload
 
 if TYPE_CHECKING:
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..rule import Hit
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.spec import ClusterPolicySpec
+
+Source = Literal["section", "list", "host"]
+"""Who describes drivers: the section `driver` (with what pools override of it), the list `drivers`, or nobody, because
+the nodes bring theirs."""
 
 NVIDIA = "nvcr.io/nvidia"
 """Where NVIDIA publishes images of drivers."""
@@ -33,7 +36,8 @@ Version = tuple[int, ...]
 class NodeDriver:
     """The driver of the nodes of POOL, number INDEX.
 
-    `values` are the driver's fields, `paths` where each of them stands, or would.
+    `values` are the driver's fields, `paths` where each of them stands, or would. `number` is its place in `drivers`,
+    None where the section describes it. `path` is what says that this pool gets this driver, `why` says it in words.
     """
 
     spec: ClusterPolicySpec
@@ -41,6 +45,22 @@ class NodeDriver:
     pool: NodePool
     values: dict[str, Any]
     paths: dict[str, str]
+    number: int | None
+    path: str
+    why: str
+
+    @property
+    def owner(self) -> str:
+        """What the node label says that assigns the driver to these nodes; "" where there is nothing to choose from."""
+        if self.number is None:
+            return self.pool.name if self.pool.driver is not None else ""
+        owned = releases.release(self.spec.release).traits.driver_owner_label
+        return self.spec.drivers[self.number].name if owned else ""
+
+    @property
+    def for_containers(self) -> bool:
+        """Whether it drives GPUs for containers; the vGPU host manager drives those of virtual machines."""
+        return workload(self.spec, self.pool) == "container" and self.values.get("driverType") != "vgpu-host-manager"
 
     @property
     def version(self) -> str:
@@ -103,14 +123,6 @@ def branch_of(numbers: Version) -> drivers.Branch | None:
         return None
 
 
-def product_of(pool: NodePool) -> gpus.Product | None:
-    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
-    try:
-        return gpus.product(pool.gpuProduct) if pool.gpuProduct else None
-    except gpus.UnknownProduct:
-        return None
-
-
 def system_of(pool: NodePool) -> oses.OperatingSystem | None:
     """The operating system of POOL, or None where it isn't said or the catalogue doesn't know it."""
     try:
@@ -128,22 +140,29 @@ def older(have: Version, least: str) -> bool:
 FIELDS = ("repository", "image", "version", "kernelModuleType", "usePrecompiled")
 
 
-def node_drivers(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
-    """The driver of each pool that serves containers and gets one from this policy."""
-    listed = in_charge(spec)
-    if not listed and not spec.driver.enabled:
-        return
-    chosen = owners(spec) if listed else []
-    for index, pool in enumerate(spec.nodePools):
-        if workload(spec, pool) != "container":
-            continue
-        if not listed:
-            yield overridden(spec, index, pool)
-        elif (number := chosen[index]) is not None and spec.drivers[number].driverType != "vgpu-host-manager":
-            driver = spec.drivers[number]
-            values = {name: getattr(driver, name) for name in (*FIELDS, "driverType")}
-            paths = {name: f"spec.drivers[{number}].{name}" for name in FIELDS}
-            yield NodeDriver(spec, index, pool, {**values, **defaults(spec, values)}, paths)
+def driver_of(spec: ClusterPolicySpec, source: Source, index: int) -> NodeDriver | None:
+    """The driver of node pool INDEX of SPEC, in which SOURCE describes drivers; None where its nodes bring their own,
+    or serve virtual machines without one of `drivers`.
+    """
+    pool = spec.nodePools[index]
+    if source == "list":
+        claimed = next(claims(spec, pool), None)
+        number = claimed if claimed is not None else default_driver(spec)
+        return None if number is None else listed(spec, index, number, claimed=claimed is not None)
+    return overridden(spec, index, pool) if source == "section" and workload(spec, pool) == "container" else None
+
+
+def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -> NodeDriver:
+    """Number NUMBER of `drivers` as the driver of pool INDEX, which it selects if it has CLAIMED it."""
+    driver, pool = spec.drivers[number], spec.nodePools[index]
+    values = {name: getattr(driver, name) for name in (*FIELDS, "driverType")}
+    paths = {name: f"spec.drivers[{number}].{name}" for name in FIELDS}
+    path, why = f"spec.drivers[{number}].default", "no other driver selects the nodes, and it is the default"
+    if claimed:
+        selects = f"its nodeSelector matches the labels of pool {pool.name}"
+        path = f"spec.drivers[{number}]" + (".nodeSelector" if driver.nodeSelector else "")
+        why = selects if driver.nodeSelector else "it has no nodeSelector, so it takes all nodes"
+    return NodeDriver(spec, index, pool, {**values, **defaults(spec, values)}, paths, number, path, why)
 
 
 def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDriver:
@@ -161,7 +180,10 @@ def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDrive
                 paths[name] = f"spec.nodePools[{index}].driver.{name}"
     if not values["repository"] and not values["version"] and ":" in (values["image"] or ""):
         values["version"] = values["image"].rpartition(":")[2]
-    return NodeDriver(spec, index, pool, values, paths)
+    if pool.driver is not None:
+        why = f"pool {pool.name} overrides the cluster's driver"
+        return NodeDriver(spec, index, pool, values, paths, None, f"spec.nodePools[{index}].driver", why)
+    return NodeDriver(spec, index, pool, values, paths, None, "spec.driver", "the section driver is for all nodes")
 
 
 def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str | None]:
@@ -173,15 +195,24 @@ def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str |
     return {name: value for name, value in found.items() if not values[name]}
 
 
-POOLS = "{pools}"
-"""Stands in what a hit says for the node pools that it is about: see `joined`."""
+class Features(NamedTuple):
+    """What a driver's pods bring beside the driver."""
+
+    rdma: bool
+    gds: bool
+    gdrcopy: bool
 
 
-def joined(found: Iterable[tuple[NodePool, Hit]]) -> Iterator[Hit]:
-    """The hits about pools, those that say the same of several pools as one; their names take the place of POOLS."""
-    names: dict[Hit, list[str]] = {}
-    for pool, hit in found:
-        names.setdefault(hit, []).append(pool.name)
-    for hit, about in names.items():
-        text = f"node pool {about[0]}" if len(about) == 1 else f"node pools {', '.join(about[:-1])} and {about[-1]}"
-        yield replace(hit, what=hit.what.replace(POOLS, text))
+def container_drivers(spec: ClusterPolicySpec, source: Source) -> list[Features]:
+    """The drivers that a render of SPEC, in which SOURCE describes drivers, brings to nodes for containers."""
+    if source == "list":
+        return [
+            Features(bool(driver.rdma.enabled), bool(driver.gds.enabled), bool(driver.gdrcopy.enabled))
+            for driver in spec.drivers
+            if driver.driverType != "vgpu-host-manager"
+        ]
+    if source == "host":
+        return []
+    rdma = [pool.driver.rdma.enabled for pool in spec.nodePools if pool.driver is not None]
+    switches = [spec.driver.rdma.enabled, *(switch for switch in rdma if switch is not None)]
+    return [Features(bool(switch), bool(spec.gds.enabled), bool(spec.gdrcopy.enabled)) for switch in switches]

@@ -1,0 +1,97 @@
+"""How fast nodes may be taken out of service: `upgradePolicy` of a pool's driver, and the pool's own `upgrade`.
+
+Absent fields have the operator's defaults (reconciler.md U22). What a pool says replaces what the driver says; over all
+pools together `Cluster.fleet` holds, as the operator's limits hold for a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..policy.language.driver import UpgradePolicy
+    from ..policy.language.node_pools import Window
+    from .pool import Pool
+    from .resolve import Cluster
+
+PARALLEL, UNAVAILABLE = 1, "25%"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The budget of a pool. `policy` is its driver's and stands at `path`; `automatic`: a new driver rolls by itself.
+
+    0 for `parallel` is no limit. `unavailable` is a number of nodes, or a share such as 25%.
+    """
+
+    policy: UpgradePolicy
+    path: str
+    automatic: bool
+    parallel: int
+    unavailable: int | str
+    zone_unavailable: int | str | None
+    windows: Sequence[Window]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What holds over all pools. 0 for `parallel` is no limit."""
+
+    parallel: int
+    unavailable: int | str
+
+
+def budget(pool: Pool) -> Budget:
+    """How fast the nodes of POOL may be taken out of service.
+
+    In a cluster of sandboxes no driver rolls by itself: there the driver manager takes the node out of service and puts
+    it back, whoever else works on it (reconciler.md U6, D6).
+    """
+    spec, own = pool.spec, pool.said.upgrade
+    found, path, default = spec.driver.upgradePolicy, "spec.driver.upgradePolicy", False
+    if pool.cluster.listed:
+        default = True
+        pools = [pool] if pool.index is not None else pool.cluster.pools
+        number = next((driver.number for each in pools if (driver := each.driver)), None)
+        if number is not None:
+            found, path = spec.drivers[number].upgradePolicy, f"spec.drivers[{number}].upgradePolicy"
+    automatic = default if found.autoUpgrade is None else found.autoUpgrade
+    shared = spec.reconciler.windows if spec.reconciler else []
+    return Budget(
+        found,
+        path,
+        bool(automatic) and not pool.cluster.sandbox,
+        own.maxParallel if own and own.maxParallel is not None else parallel(found),
+        own.maxUnavailable if own and own.maxUnavailable is not None else unavailable(found),
+        own.zoneMaxUnavailable if own else None,
+        (own.windows if own else ()) or shared,
+    )
+
+
+def fleet(cluster: Cluster) -> Fleet:
+    """The limits of the section `driver`; of `drivers`, each of which has its own, what they allow together."""
+    spec = cluster.spec
+    if not cluster.listed:
+        return Fleet(parallel(spec.driver.upgradePolicy), unavailable(spec.driver.upgradePolicy))
+    used = {pool.driver.number for pool in cluster.pools if pool.driver is not None}
+    policies = [driver.upgradePolicy for number, driver in enumerate(spec.drivers) if number in used]
+    slots = [parallel(each) for each in policies] or [PARALLEL]
+    shares = [unavailable(each) for each in policies] or [UNAVAILABLE]
+    percent = [int(share[:-1]) for share in shares if isinstance(share, str)]
+    return Fleet(
+        0 if 0 in slots else sum(slots),
+        f"{max(percent)}%" if percent else sum(share for share in shares if isinstance(share, int)),
+    )
+
+
+def parallel(found: UpgradePolicy) -> int:
+    """How many nodes at a time; 0 is no limit."""
+    return PARALLEL if found.maxParallelUpgrades is None else found.maxParallelUpgrades
+
+
+def unavailable(found: UpgradePolicy) -> int | str:
+    """How many nodes may be unavailable."""
+    return UNAVAILABLE if found.maxUnavailable is None else found.maxUnavailable

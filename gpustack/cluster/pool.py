@@ -1,0 +1,153 @@
+"""A group of nodes: what the policy says of it, and all that follows from that.
+
+`resolve.py` says why everybody asks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling, workloads
+
+if TYPE_CHECKING:
+    from ..catalog.gpus import Product
+    from ..catalog.oses import OperatingSystem
+    from ..policy.configurations.plugin_configs import PluginConfig
+    from ..policy.language.node_pools import NodePool
+    from ..policy.language.spec import ClusterPolicySpec
+    from .budgets import Budget
+    from .capacity import PoolCapacity
+    from .offer import PoolOffer
+    from .plugin_sharing import PoolSharing
+    from .resolve import Cluster
+
+EVERYWHERE = "all-gpu-nodes"
+"""What the nodes of a cluster without pools are called together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """A node pool of CLUSTER, number INDEX, as the policy SAID it; without an index all nodes with a GPU, of which
+    nothing is known. `said` is for fields that mean what they say.
+    """
+
+    cluster: Cluster
+    index: int | None
+    said: NodePool
+
+    @property
+    def spec(self) -> ClusterPolicySpec:
+        """The effective spec."""
+        return self.cluster.spec
+
+    @property
+    def name(self) -> str:
+        return self.said.name
+
+    @property
+    def path(self) -> str:
+        """Where the policy describes these nodes."""
+        return "spec.nodePools" if self.index is None else f"spec.nodePools[{self.index}]"
+
+    @cached_property
+    def product(self) -> Product | None:
+        """The GPU of the nodes, None where the policy doesn't say it, or the catalogue doesn't know it."""
+        return mig_layouts.product_of(self.said)
+
+    @cached_property
+    def system(self) -> OperatingSystem | None:
+        """The operating system, None where the policy doesn't say it, or the catalogue doesn't know it."""
+        return drivers.system_of(self.said)
+
+    @property
+    def arch(self) -> str | None:
+        """The architecture, as the pool says it or its GPU implies it; None where neither does."""
+        return scheduling.arch_of(self.said)
+
+    @property
+    def runtime(self) -> str:
+        """The container runtime, with its version where that is said ("containerd://1.7.27"); "" where it isn't."""
+        return self.said.containerRuntime or self.spec.cluster.containerRuntime or ""
+
+    @cached_property
+    def workload(self) -> workloads.Workload:
+        """What the nodes serve."""
+        return workloads.workload(self.spec, self.said)
+
+    @cached_property
+    def driver(self) -> drivers.NodeDriver | None:
+        """The driver that the nodes get from this policy, and why. None where they bring it, and for all as one."""
+        return None if self.index is None else drivers.driver_of(self.spec, self.cluster.drivers_by, self.index)
+
+    @property
+    def claims(self) -> list[int]:
+        """The positions in `drivers` of all that select the nodes, less the default one; a rule refuses two."""
+        return [] if self.index is None else [*ownership.claims(self.spec, self.said)]
+
+    @cached_property
+    def layout(self) -> mig_layouts.Choice | None:
+        """The MIG layout of the nodes, None where GPUs stay whole."""
+        return mig_layouts.choice(self.spec, self.said, self.cluster.layouts)
+
+    @cached_property
+    def sharing(self) -> PoolSharing:
+        """How pods share the nodes' GPUs. UnknownSharing where that can't be said."""
+        return plugin_sharing.pool_sharing(self.spec, self.said)
+
+    @property
+    def plugin_config(self) -> PluginConfig | None:
+        """The device plugin's configuration that the nodes choose. UnknownSharing where that can't be said."""
+        return plugin_sharing.configuration(self.spec, self.said)
+
+    @property
+    def vgpu_set(self) -> str:
+        """The name of the set of vGPU devices that the nodes get."""
+        return workloads.vgpu_set(self.spec, self.said)
+
+    @cached_property
+    def selection(self) -> dict[str, str]:
+        """Labels by which the nodes are selected, all of them there before anything of NVIDIA's runs."""
+        return node_labels.selection(self.spec, self.said)
+
+    @cached_property
+    def known_labels(self) -> dict[str, str]:
+        """All labels that the nodes have as far as the policy says it, those of discovery among them."""
+        return ownership.node_labels(self.spec, self.said)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The ends of the nodes' labels nvidia.com/gpu.deploy.*, whatever is enabled (reconciler.md L14)."""
+        return node_labels.components(self)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Labels that say which configuration of a component is the nodes', and which driver."""
+        return node_labels.labels(self)
+
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """Every label that the nodes get and that does not depend on what their GPUs can do."""
+        return node_labels.all_labels(self)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """How fast the nodes may be taken out of service."""
+        from .budgets import budget
+
+        return budget(self)
+
+    @cached_property
+    def capacity(self) -> PoolCapacity:
+        """What the nodes advertise."""
+        from .capacity import capacity
+
+        return capacity(self)
+
+    @property
+    def offer(self) -> PoolOffer:
+        """What the nodes offer to pods of tenants."""
+        from .offer import pool_offer
+
+        return pool_offer(self)

@@ -1,0 +1,164 @@
+"""What a policy means, said once: who allocates GPUs, who describes drivers, and what each pool of nodes is and gets.
+
+Solves: "which driver does this pool get", "is there a MIG manager", "what do its nodes offer" are asked by rules,
+inputs, NodePolicies, `capacity` and reviews, and two readers of the same fields once gave two answers. Here each
+question has one answer, and that has the policy path to blame. Rejected: computing all answers when a spec is loaded.
+Most verbs ask few of them, so each is computed when it is first asked for, and kept.
+
+`resolve` keeps the clusters of the specs that were asked about last. Rejected: keeping a cluster in its spec, where it
+would travel with pickles and copies, and be compared.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from . import mig_layouts, workloads
+from .drivers import NodeDriver, Source
+from .pool import EVERYWHERE, Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..policy.language.spec import ClusterPolicySpec
+    from .budgets import Fleet
+    from .capacity import PoolCapacity
+    from .drivers import Features
+    from .offer import Offer
+
+KEPT = 64
+"""How many clusters `resolve` keeps: those of one policy and its invented neighbours, and both sides of a review."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """What SPEC, an effective spec, means. `spec` is for fields that mean what they say."""
+
+    spec: ClusterPolicySpec
+
+    @property
+    def dra(self) -> bool:
+        """Whether GPUs are allocated by claims (operator.md 11.1)."""
+        return self.allocation == "dra"
+
+    @property
+    def allocation(self) -> Literal["plugin", "dra"]:
+        """Who allocates GPUs: the device plugin, or with `gpuCluster` the DRA driver, which excludes it."""
+        return "plugin" if self.spec.gpuCluster is None else "dra"
+
+    @property
+    def drivers_by(self) -> Source:
+        """Who describes drivers: `drivers` where the policy says so, and with `gpuCluster`, which knows no other way
+        (operator.md 10.1).
+        """
+        if self.spec.driver.useNvidiaDriverCRD or self.dra:
+            return "list"
+        return "section" if self.spec.driver.enabled else "host"
+
+    @property
+    def listed(self) -> bool:
+        """Whether `drivers` describe the drivers, and the section `driver` doesn't count."""
+        return self.drivers_by == "list"
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
+        """The node pools, in policy order."""
+        return tuple(Pool(self, index, said) for index, said in enumerate(self.spec.nodePools))
+
+    @cached_property
+    def everywhere(self) -> Pool:
+        """All nodes with a GPU, as far as the policy tells without its pools."""
+        from ..policy.language.node_pools import NodePool
+
+        return Pool(self, None, NodePool(name=EVERYWHERE))
+
+    @property
+    def nodes(self) -> tuple[Pool, ...]:
+        """The pools; where there are none, all nodes with a GPU as one."""
+        return self.pools or (self.everywhere,)
+
+    @property
+    def drivers(self) -> Iterator[NodeDriver]:
+        """The driver of each pool that serves containers and gets one from this policy."""
+        return (pool.driver for pool in self.pools if pool.driver is not None and pool.driver.for_containers)
+
+    @cached_property
+    def container_drivers(self) -> list[Features]:
+        """The drivers that a render brings to nodes for containers, none where the nodes have theirs."""
+        from .drivers import container_drivers
+
+        return container_drivers(self.spec, self.drivers_by)
+
+    @property
+    def sandbox(self) -> bool:
+        """Whether nodes may serve virtual machines at all."""
+        return workloads.sandbox(self.spec)
+
+    @property
+    def kata(self) -> bool:
+        """Whether nodes for passthrough serve Kata containers and not KubeVirt."""
+        return workloads.kata(self.spec)
+
+    @property
+    def mig_manager(self) -> bool:
+        """Whether the MIG manager has its place here; with a gpuCluster it never has (reconciler.md M29)."""
+        return not self.dra and self.spec.migManager.enabled is not False
+
+    @cached_property
+    def layouts(self) -> mig_layouts.Source:
+        """Where the names of MIG layouts come from."""
+        return mig_layouts.source(self.spec)
+
+    @cached_property
+    def capacity(self) -> tuple[PoolCapacity, ...]:
+        """What the nodes of each pool advertise, in policy order."""
+        return tuple(pool.capacity for pool in self.pools)
+
+    @property
+    def runtime_classes(self) -> list[str]:
+        """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
+        from .offer import runtime_classes
+
+        return runtime_classes(self)
+
+    @cached_property
+    def offer(self) -> Offer:
+        """What the cluster offers to tenants."""
+        from .offer import offer
+
+        return offer(self)
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """What holds over all pools together while drivers roll."""
+        from .budgets import fleet
+
+        return fleet(self)
+
+    @property
+    def pausing(self) -> list[tuple[str, str]]:
+        """What takes labels off nodes for a while and sets them again: its section, and what it is called."""
+        found = []
+        if self.container_drivers or (self.listed and self.spec.drivers):
+            found.append(("drivers" if self.listed else "driver", "the driver manager"))
+        if self.mig_manager and self.spec.migManager.enabled:
+            found.append(("migManager", "the MIG manager"))
+        if self.sandbox:
+            found.append(("sandboxWorkloads", "the managers of vfio-pci and vGPU"))
+        return found
+
+
+_kept: OrderedDict[int, Cluster] = OrderedDict()
+
+
+def resolve(spec: ClusterPolicySpec) -> Cluster:
+    """What SPEC means: the same object for the same spec, as long as few others are asked about in between."""
+    found = _kept.get(id(spec))
+    if found is None:
+        found = _kept[id(spec)] = Cluster(spec)
+        if len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return found
