@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..gitops import place
+from ..gitops import engines, place
 from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
@@ -121,7 +121,7 @@ def _placed(path: str) -> tuple[int, str, str] | None:
         return None
     if first == place.FOLDER:
         engine, cluster, *file = rest.split("/", 2)
-        return (1, cluster, path) if file and engine in place.ENGINES else None
+        return (1, cluster, path) if file and engine in engines.names() else None
     return None if first.startswith(".") else (0, first, rest)
 
 

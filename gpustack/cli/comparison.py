@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..gitops import place
+from ..gitops import engines, place
 from ..model import Finding, GpustackError, InputError
 from . import common
 from .policies import Beside, Policies, beside
@@ -170,7 +170,7 @@ def folder_side(folder: Path) -> Side:
 
     clusters = {root.name: files(root) for root in _folders(folder)}
     engine: dict[str, Files] = {}
-    for which in place.ENGINES:
+    for which in engines.names():
         for root in _folders(folder / place.FOLDER / which):
             engine[root.name] = {**engine.get(root.name, {}), **files(root, f"{place.FOLDER}/{which}/{root.name}/")}
     return Side(clusters, texts, f"{folder}/", engine)

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..gitops.place import ENGINES, FOLDER
+from ..gitops.engines import names
+from ..gitops.place import FOLDER
 from ..model import Finding, Location
 from . import beside
 from .folders import read
@@ -170,7 +171,7 @@ def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
     cluster = rendering.cluster
     made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}
     there = look(out, cluster)
-    for engine in {*ENGINES, *beside.engines_in(out)}:
+    for engine in {*names(), *beside.engines_in(out)}:
         there |= look(out, f"{FOLDER}/{engine}/{cluster}")
     there |= look(out, f"{INDEX}/{cluster}.json")
     found = list(judge(there, made))
@@ -185,7 +186,7 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
     `of_cluster`'s to tell.
     """
     known = {*clusters, *others}
-    places = {f"{FOLDER}/{engine}" for engine in ENGINES}
+    places = {f"{FOLDER}/{engine}" for engine in names()}
     there: dict[str, Thing] = {}
     for path, found in shallow(out, "").items():
         there[path] = found

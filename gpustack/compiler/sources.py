@@ -225,7 +225,7 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         return error.findings
     from ..checks.rule import rules_over
     from ..checks.subjects import Written
-    from ..policy.language.gitops import artifact
+    from ..gitops.reads import artifact
     from ..policy.loading.load import spec_key
 
     written = Written(loaded.spec, loaded.merged)

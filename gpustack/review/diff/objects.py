@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...gitops.place import NAMES
+from ...gitops.engines import title
 from ...model import Body
 from .fields import FieldChange, apply, changes
 
@@ -40,7 +40,7 @@ class Identity(NamedTuple):
         return cls(group if version else "", str(body["kind"]), *names, engine)
 
     def __str__(self) -> str:
-        whose = f"{NAMES.get(self.engine, self.engine)}'s " if self.engine else ""
+        whose = f"{title(self.engine)}'s " if self.engine else ""
         return f"{whose}{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
     @property
