@@ -119,13 +119,35 @@ def schema_path(api_version: str, kind: str, minor: str) -> Path | None:
 
     Names that are no API version or kind have no file either, whatever stands in them: they never lead out of schemas/.
     """
-    name = file_name(api_version, kind)
-    if len(name) > _NAME_BYTES or not _API_VERSION.fullmatch(api_version) or not _KIND.fullmatch(kind):
+    if not is_kind(api_version, kind):
         return None
-    for folder in schema_folders(minor):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    name = file_name(api_version, kind)
+    kinds, customs = schema_folders(minor)
+    if (kinds / name).is_file():
+        return kinds / name
+    return customs / name if _is_ours(customs / name) else None
+
+
+def is_kind(api_version: str, kind: str) -> bool:
+    """Whether the words are an API version and a kind, and short enough to be looked for."""
+    names = _API_VERSION.fullmatch(api_version) and _KIND.fullmatch(kind)
+    return bool(names) and len(file_name(api_version, kind)) <= _NAME_BYTES
+
+
+@lru_cache(maxsize=4096)
+def having(api_version: str, kind: str) -> tuple[str, ...]:
+    """The minor versions of whose clusters gpustack has the schema of a kind."""
+    return tuple(minor for minor in MINORS if schema_path(api_version, kind, minor))
+
+
+ADDED = "x-gpustack-scope"
+"""A word in schemas that a user added (kinds.py), and in none of ours."""
+
+
+@lru_cache(maxsize=256)
+def _is_ours(path: Path) -> bool:
+    """Whether PATH is a schema of gpustack's own: in a checkout that holds policies too, users' lie beside them."""
+    return path.is_file() and ADDED.encode() not in path.read_bytes()
 
 
 def schema_folders(minor: str) -> tuple[Path, Path]:

@@ -87,6 +87,7 @@ RAISED: dict[str, str] = {
     "GPU907": "There is no Node.js that can be used",
     "GPU908": "gpustack's JSON schemas are missing",
     "GPU909": "A process of a render was killed",
+    "GPU910": "A schema of other software in schemas/crds/ can't be used, or can't be made",
     "GPU920": "A cluster's folder in dist/ is a link or a file",
     "GPU921": "dist/ can't be written",
     "GPU922": "A file of somebody else stands where a rendered one goes",

@@ -110,12 +110,11 @@ def below(files: Files, out: Path, cluster: str) -> bool:
     them, or is one of the folders that FILES are inside.
     """
     from ..compiler.index import INDEX
-    from ..gitops.engines import names
-    from ..gitops.place import FOLDER
+    from ..gitops.place import ENGINES, FOLDER
 
     if concerned(files, out / INDEX / f"{cluster}.json"):
         return True
-    folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in names()))
+    folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
     if any(not absolute(folder).isdisjoint(files.inside) for folder in folders):
         return True
     return any(concerned(files, folder) for folder in folders if os.path.lexists(folder))

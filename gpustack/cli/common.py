@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import datetime
 import difflib
 import fnmatch
@@ -12,7 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..compiler.cache import Store, own_digest, private_store, untrusted
+from ..catalog.kinds import kinds_of
+from ..compiler.cache import Store, private_store, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
 from . import links
@@ -145,8 +147,15 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
             [Finding("GPU975", "warning", f"the cache {folder} isn't used: it {trouble}", remedy=PRIVATE)], sys.stderr
         )
         folder = None
-    with private_store() if folder is None else contextlib.nullcontext(Store(folder, own_digest())) as found:
+    more = kinds_of(Path.cwd()).digest
+    with private_store(more) if folder is None else contextlib.nullcontext(Store(folder, salt(more))) as found:
         yield found
+
+
+def elsewhere_in(project: Project, root: Path) -> Project:
+    """PROJECT for policies whose repository is ROOT: with the same cache, as far as it brings along the same."""
+    store = Store(project.store.root, salt(kinds_of(root).digest))
+    return dataclasses.replace(project, root=root, store=store)
 
 
 PRIVATE = "name a folder of your own outside of the clone with GPUSTACK_CACHE, or take others' rights: chmod -R go-w"

@@ -56,11 +56,10 @@ class Policies:
                 yield spec
 
     def _read(self, source: Source) -> Spec:
-        from ..compiler.sources import load_policy
-        from ..policy.language.spec import ClusterPolicySpec
+        from ..compiler.sources import load_policy, spec_of_text
 
         if source.spec:
-            return ClusterPolicySpec.model_validate_json(source.spec)
+            return spec_of_text(source.spec, self.project.root, self.project.store)
         try:
             return load_policy(source.path, self.project.root, self.project.store).spec
         except GpustackError:
@@ -106,7 +105,7 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     root = folder.resolve().parent
     if not (root / common.POLICIES).is_dir():
         return None
-    there = replace(project, root=root, out=folder)
+    there = replace(common.elsewhere_in(project, root), out=folder)
     try:
         paths = policy_files(root / common.POLICIES, common.POLICIES)
     except GpustackError:

@@ -1,13 +1,22 @@
-"""gpustack schema: the policy language as a JSON schema, for editors."""
+"""gpustack schema: the policy language as a JSON schema, for editors; and kinds of other software, for extraObjects."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ..catalog.kinds import FOLDER, SCOPES, OwnKind, SchemaError, kinds_of
+from ..model import Finding, InputError, Location, OutputError
+from . import common
 from .saving import save
+from .text import as_json, printable
+
+if TYPE_CHECKING:
+    from ..catalog.definitions import Made
 
 TARGET = "schemas/clusterpolicy.schema.json"
 
@@ -16,9 +25,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", default=TARGET, help=f"where to write it, - for standard output (default: {TARGET})"
     )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    add = actions.add_parser("add", help=f"put the kinds of CustomResourceDefinitions into {FOLDER}/, or update them")
+    add.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        type=common.named,
+        help="CustomResourceDefinitions in YAML or JSON, several in a file too, or a JSON schema of one kind; - for "
+        "standard input",
+    )
+    add.add_argument("--api-version", metavar="VERSION", help="of a JSON schema's kind: example.com/v1")
+    add.add_argument("--kind", metavar="KIND", help="of a JSON schema: its kind")
+    add.add_argument("--scope", choices=SCOPES, help="of a JSON schema's kind: whether its objects have a namespace")
+    remove = actions.add_parser("remove", help=f"take kinds out of {FOLDER}/")
+    words = "NodePool, v1beta1/NodePool with its version, or the name of a CustomResourceDefinition"
+    remove.add_argument("names", nargs="+", metavar="KIND", type=common.named, help=words)
+    listing = actions.add_parser("list", help=f"list the kinds in {FOLDER}/")
+    for below in (add, remove, listing):
+        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.action:
+        return {"add": add_kinds, "remove": remove_kinds, "list": list_kinds}[options.action](options)
     from ..policy.help.schema import export
 
     text = json.dumps(export(), indent=1, sort_keys=False) + "\n"
@@ -27,3 +57,169 @@ def run(options: argparse.Namespace) -> int:
         return 0
     save(Path(options.out), text, "the schema", "name another file after --out")
     return 0
+
+
+def add_kinds(options: argparse.Namespace) -> int:
+    """Write a file for each kind and version in the files named; nothing, where one of them can't be used."""
+    from ..catalog import kubernetes
+
+    found: dict[str, Made] = {}
+    for file in options.files:
+        for made in read(file, options):
+            if made.kind.file in found and found[made.kind.file].text != made.text:
+                raise InputError(unusable(file, f"{title(made.kind)} is in several files, and not the same in each"))
+            found[made.kind.file] = made
+    known = [made.kind for made in found.values() if kubernetes.having(made.kind.api_version, made.kind.kind)]
+    fresh = {file: made for file, made in found.items() if made.kind not in known}
+    there = {each.file: each for each in kinds_of(Path.cwd()).readable()}
+    done = [{**plain(made.kind), "did": write(made, there)} for made in fresh.values()]
+    crds = {made.kind.crd for made in fresh.values() if made.kind.crd}
+    gone = [each for each in there.values() if each.crd in crds and each.file not in fresh]
+    for each in gone:
+        delete(each.file)
+    done += [{**plain(each), "did": "removed", "why": f"{each.crd} serves it no longer"} for each in gone]
+    done += [{**plain(each), "did": "left", "why": "gpustack has a schema of it"} for each in known]
+    return told(done, options)
+
+
+def write(made: Made, there: Mapping[str, OwnKind]) -> str:
+    """Write the file of MADE beside those that are THERE; returns what that did."""
+    path = Path(FOLDER) / made.kind.file
+    if path.is_file() and not path.is_symlink() and path.read_text("utf-8", "replace") == made.text:
+        return "unchanged"
+    save(path, made.text, "the schema", "give gpustack the permission that it lacks")
+    return "updated" if made.kind.file in there else "added"
+
+
+def remove_kinds(options: argparse.Namespace) -> int:
+    kinds = list(kinds_of(Path.cwd()).readable())
+    chosen: dict[str, OwnKind] = {}
+    for name in options.names:
+        hits = [each for each in kinds if name in names_of(each)]
+        if not hits:
+            have = common.some(each.kind for each in kinds) or "nothing"
+            what, remedy = f"{FOLDER}/ has no kind {name!r}", "see `gpustack schema list`"
+            raise InputError(Finding("GPU910", "error", what, why=f"it has {have}", remedy=remedy))
+        chosen.update((each.file, each) for each in hits)
+    for each in chosen.values():
+        delete(each.file)
+    return told([{**plain(each), "did": "removed"} for each in chosen.values()], options)
+
+
+def names_of(kind: OwnKind) -> set[str]:
+    """By what KIND may be called on the command line."""
+    whole = f"{kind.api_version}/{kind.kind}"
+    return {kind.kind, f"{kind.version}/{kind.kind}", whole, whole.replace("/", " "), f"{kind.kind}.{kind.group}"} | (
+        {title(kind), kind.crd, kind.file} - {""}
+    )
+
+
+def list_kinds(options: argparse.Namespace) -> int:
+    return told([plain(each) for each in kinds_of(Path.cwd()).all()], options)
+
+
+def delete(file: str) -> None:
+    try:
+        (Path(FOLDER) / file).unlink(missing_ok=True)
+    except OSError as error:
+        what = f"{FOLDER}/{file} can't be removed: {error.strerror}"
+        remedy = "give gpustack the permission that it lacks"
+        raise OutputError(Finding("GPU924", "error", what, remedy=remedy)) from None
+
+
+def title(kind: OwnKind) -> str:
+    return f"{kind.api_version} {kind.kind}"
+
+
+def plain(kind: OwnKind) -> dict[str, Any]:
+    """What is told of KIND."""
+    said = {"apiVersion": kind.api_version, "kind": kind.kind, "scope": SCOPES[kind.namespaced]}
+    return {**said, "file": f"{FOLDER}/{kind.file}", "definition": kind.crd, "unchecked": list(kind.unchecked)}
+
+
+def told(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
+    """Print what was DONE, or what there is."""
+    if options.format == "json":
+        print(as_json({"exitCode": 0, "kinds": done}))
+        return 0
+    for each in done:
+        did = f"{each['did']}: " if "did" in each else ""
+        why = f" ({each['why']})" if "why" in each else ""
+        print(printable(f"{did}{each['apiVersion']} {each['kind']}, {each['scope']}{why}"))
+        if each["unchecked"] and each.get("did") != "removed":
+            some = common.some(each["unchecked"])
+            print(printable(f"  left to the API server: {some}"))
+    return 0
+
+
+def read(file: str, options: argparse.Namespace) -> Iterator[Made]:
+    """The kinds in FILE. Raises InputError for a file without any, and for what can't be used."""
+    from ..catalog.definitions import from_definition
+
+    shown = "standard input" if file == "-" else file
+    found = 0
+    for body in objects(documents(file, shown)):
+        try:
+            if body.get("kind") == "CustomResourceDefinition":
+                found += 1
+                yield from from_definition(body)
+            elif is_schema(body):
+                found += 1
+                yield of_schema(body, options)
+        except SchemaError as error:
+            metadata = body.get("metadata")
+            name = f"{metadata.get('name')}: " if isinstance(metadata, dict) else ""
+            raise InputError(unusable(shown, f"{name}{error}")) from None
+    if not found:
+        remedy = "name a file with CustomResourceDefinitions, such as `kubectl get crds -o yaml` prints"
+        raise InputError(unusable(shown, "no CustomResourceDefinition and no JSON schema is in it", remedy))
+
+
+def documents(file: str, shown: str) -> Iterator[Any]:
+    """Each document of FILE as plain data."""
+    from ..text.construct import Builder
+    from ..text.source import LIMIT, decode, load_bytes
+    from ..text.yaml12 import check_expansion, compose
+
+    raw = sys.stdin.buffer.read(LIMIT + 1) if file == "-" else load_bytes(Path(file), shown)
+    if len(raw) > LIMIT:
+        raise InputError(unusable(shown, f"it has more than {LIMIT // 1024 // 1024} MiB", "split it"))
+    text = decode(raw, shown)
+    for node in compose(text, shown):
+        check_expansion(node, text, shown)
+        yield Builder(text, shown).build(node)
+
+
+def objects(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The mappings among FOUND, and those in lists of Kubernetes."""
+    for each in found:
+        if isinstance(each, dict):
+            items = each.get("items") if str(each.get("kind", "")).endswith("List") else None
+            yield from objects(items) if isinstance(items, list) else [each]
+
+
+def is_schema(body: Mapping[str, Any]) -> bool:
+    return "kind" not in body and ("properties" in body or "$ref" in body)
+
+
+def of_schema(body: Mapping[str, Any], options: argparse.Namespace) -> Made:
+    """The kind of the JSON schema BODY, with what OPTIONS say of it."""
+    from ..catalog.definitions import Heads, from_schema, heads_in
+
+    says = heads_in(body)
+    api_version, kind = options.api_version or says[0], options.kind or says[1]
+    if not api_version or not kind or not options.scope:
+        what = [
+            option
+            for option, value in (("--api-version", api_version), ("--kind", kind), ("--scope", options.scope))
+            if not value
+        ]
+        raise SchemaError(f"a JSON schema doesn't say all of its kind: add {' and '.join(what)}")
+    group, _, version = api_version.rpartition("/")
+    return from_schema(body, Heads(group, version, kind, options.scope))
+
+
+def unusable(shown: str, why: str, remedy: str = "") -> Finding:
+    """The finding for a file of definitions that can't be used."""
+    remedy = remedy or "mend the file, or take the definition from the software's own release"
+    return Finding("GPU910", "error", f"{shown} can't be used", location=Location(shown), why=why, remedy=remedy)

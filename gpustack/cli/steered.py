@@ -34,9 +34,7 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
 
     overlooked = git.overlooked(".")
     changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
-    rendered = f"{out}/"
-    committed = (path for side in (merged, staged) for path in side if not path.startswith(rendered))
-    for path in sorted({*committed, *git.others(out), *_known()}):
+    for path in sorted({*merged, *staged, *_untracked(git), *_known()}):
         then = _plain(merged.get(path))
         entry = staged.get(path)
         now = then if entry and not entry.blob else _plain(entry)  # what is being merged isn't proposed yet
@@ -73,14 +71,21 @@ def _is(git: Git, shown: Shown | None, entry: Entry | None, *, lines: bool = Fal
     return entry == Entry(mode, blob_name(git.algorithm, data.replace(b"\r\n", b"\n") if lines else data))
 
 
+def _untracked(git: Git) -> list[str]:
+    """The files that Git doesn't know and isn't told to ignore: the next commit may have them."""
+    return [path for path in git.ask("ls-files", "-z", "--others", "--exclude-standard").split("\0") if path]
+
+
 def _known() -> Iterator[str]:
     """The files of the current folder that are known to steer, ignored ones too."""
     from ..review.steering import FOLDERS, steers
 
     for entry in sorted(os.scandir("."), key=lambda one: one.name):
-        if entry.is_dir(follow_symlinks=False) and f"{entry.name.lower()}/" in FOLDERS:
+        known = [each for each in FOLDERS if each.startswith(f"{entry.name.lower()}/")]
+        if entry.is_dir(follow_symlinks=False) and known:
             for folder, _, files in os.walk(entry.name):
-                yield from (Path(folder, name).as_posix() for name in sorted(files))
+                paths = (Path(folder, name).as_posix() for name in sorted(files))
+                yield from (path for path in paths if path.lower().startswith(tuple(known)))
         elif steers(entry.name):
             yield entry.name
     yield from (name for name in ("docs/CODEOWNERS", "policies/waivers.yaml") if os.path.lexists(name))

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..catalog.kinds import kinds_of
 from ..compiler import beside, folders, index, kubeconform
 from ..model import Finding, GpustackError, InputError, Location
 from . import common, links, strays
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     told = {finding.location.file for finding in findings if finding.location}
     findings += [each.finding for each in strange(options, out) if each.path not in told]
     with common.store(options) as store:
-        findings += kubeconform.second_opinion(files, binary, store, options.jobs)
+        findings += kubeconform.second_opinion(files, binary, store, options.jobs, kinds_of(Path.cwd()))
     code = 2 if findings else 0
     if options.format == "json":
         print(document(code, [plain(finding) for finding in findings], files=len(files)))

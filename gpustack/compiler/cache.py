@@ -56,6 +56,11 @@ def own_digest() -> str:
     return sha.hexdigest()
 
 
+def salt(more: str) -> str:
+    """The salt of a store for a project that brings MORE along by which results differ: a digest, or "" for nothing."""
+    return digest(own_digest(), more) if more else own_digest()
+
+
 def own_files(package: Path) -> Iterator[Path]:
     """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas.
 
@@ -179,7 +184,9 @@ def make_private(folder: Path, root: Path) -> None:
 
 
 @contextlib.contextmanager
-def private_store() -> Iterator[Store]:
-    """A store of this run alone (`--no-cache`): workers still hand results to each other through it."""
+def private_store(more: str = "") -> Iterator[Store]:
+    """A store of this run alone (`--no-cache`): workers still hand results to each other through it. MORE is as for
+    `salt`.
+    """
     with tempfile.TemporaryDirectory(prefix="gpustack-") as folder:
-        yield Store(Path(folder), own_digest())
+        yield Store(Path(folder), salt(more))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Finding, FindingsError, Location
 from ..policy.loading.load import display
 from . import foreign, index, output, sources
-from .cache import Store, digest
+from .cache import digest
 from .engine import engine_files
 from .executor import Executor
 from .folders import locked
@@ -98,7 +98,7 @@ def judge_sources(
     by_key: dict[str, list[Source]] = {}
     for source in found:
         by_key.setdefault(source.key, []).append(source)
-    todo = [(project.store, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
+    todo = [(project, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
     results: dict[str, list[Finding]] = {}
     refused: set[str] = set()
     for done, (key, findings, good) in enumerate(executor.map(_compile, todo, worth=STACKS_PER_NODE), 1):
@@ -162,13 +162,12 @@ def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Wa
     return {folder: waivers for folder, waivers in found.items() if waivers}
 
 
-def _compile(item: tuple[Store, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
+def _compile(item: tuple[Project, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
     """What the rules say about a spec, and whether it compiled."""
-    store, key, text, tolerated = item
-    from ..policy.language.spec import ClusterPolicySpec
-
+    project, key, text, tolerated = item
     try:
-        stack = compile_stack(ClusterPolicySpec.model_validate_json(text), key, store, tolerated)
+        spec = sources.spec_of_text(text, project.root, project.store)
+        stack = compile_stack(spec, key, project.store, tolerated)
     except RefusedError as error:
         return key, [plain(finding) for finding in (*error.findings, *error.beside)], False
     return key, [plain(finding) for finding in stack.findings], True

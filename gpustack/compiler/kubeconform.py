@@ -15,11 +15,13 @@ from stdin was rejected: kubeconform then calls every object "stdin".
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpustack.catalog import kubernetes
+from gpustack.catalog.kinds import NONE, Kinds
 from gpustack.compiler.cache import digest
 from gpustack.compiler.executor import available_cpus
 from gpustack.model import Finding, Location, MissingToolError
@@ -88,32 +91,50 @@ def _missing(why: str) -> MissingToolError:
 
 
 def second_opinion(
-    files: Mapping[Path, str], binary: Path, verdicts: Verdicts | None = None, jobs: int | None = None
+    files: Mapping[Path, str],
+    binary: Path,
+    verdicts: Verdicts | None = None,
+    jobs: int | None = None,
+    kinds: Kinds = NONE,
 ) -> list[Finding]:
     """Return what kubeconform has against FILES (file -> minor version of its cluster's Kubernetes), [] for nothing.
 
-    Each file holds one object. VERDICTS remembers what was found valid by this binary and these schemas. At most JOBS
-    processes run at a time, by default one per processor. Raises MissingToolError when BINARY can't be run.
+    Each file holds one object, of a kind that gpustack has a schema of or of the user's KINDS. VERDICTS remembers what
+    was found valid by this binary and these schemas. At most JOBS processes run at a time, by default one per
+    processor. Raises MissingToolError when BINARY can't be run.
     """
     groups, findings = _group(files)
     tool = _binary_digest(binary, *_stamp(binary)) if verdicts is not None else ""
 
     def key(group: Group) -> str:
-        return digest(tool, kubernetes.schema_digest(group.minor), group.content)
+        return digest(tool, kubernetes.schema_digest(group.minor), kinds.digest, group.content)
 
     if verdicts is not None:
         groups = [group for group in groups if verdicts.get(NAME, key(group)) is None]
     jobs = max(1, min(jobs or available_cpus(), len(groups)))
     chunks = list(_chunks(groups))
     workers = max(1, jobs // max(1, len(chunks)))
-    with ThreadPoolExecutor(max(1, min(jobs, len(chunks)))) as pool:
-        for chunk, (found, good) in zip(chunks, pool.map(lambda c: _ask(binary, c, workers), chunks), strict=True):
+    with ThreadPoolExecutor(max(1, min(jobs, len(chunks)))) as pool, _copied(kinds) as own:
+        answers = pool.map(lambda chunk: _ask(binary, chunk, workers, own), chunks)
+        for chunk, (found, good) in zip(chunks, answers, strict=True):
             findings += found
             for group in chunk:
                 # A file that was replaced meanwhile is not what the verdict is about.
                 if verdicts is not None and group.name in good and _content(group.paths[0]) == group.content:
                     verdicts.put(NAME, key(group), {"valid": True})
     return sorted(findings, key=lambda f: (str(f.location), f.rule, f.what))
+
+
+@contextlib.contextmanager
+def _copied(kinds: Kinds) -> Iterator[Path | None]:
+    """A folder with the schemas of KINDS as they were looked at, whatever becomes of the files; None without any."""
+    if not kinds:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="gpustack-kinds-") as folder:
+        for each in kinds.all():
+            (Path(folder) / each.file).write_bytes(kinds.files[each.file])
+        yield Path(folder)
 
 
 def _group(files: Mapping[Path, str]) -> tuple[list[Group], list[Finding]]:
@@ -170,9 +191,9 @@ def _chunks(groups: Sequence[Group]) -> Iterator[list[Group]]:
         yield chunk
 
 
-def _command(binary: Path, minor: str, workers: int) -> list[str]:
+def _command(binary: Path, minor: str, workers: int, own: Path | None) -> list[str]:
     locations = []
-    for folder in kubernetes.schema_folders(minor):
+    for folder in (*kubernetes.schema_folders(minor), *([own] if own else [])):
         plain = str(folder).replace("{{", '{{"{{"}}')  # the location is a template: braces in a path are none of it
         locations += ["-schema-location", f"{plain}/{kubernetes.FILE_TEMPLATE}"]
     # -verbose, as only then an object that is fine is reported at all, and can be counted.
@@ -180,9 +201,9 @@ def _command(binary: Path, minor: str, workers: int) -> list[str]:
     return [str(binary.absolute()), *options, "-kubernetes-version", f"{minor}.0", *locations, "--"]
 
 
-def _ask(binary: Path, chunk: Sequence[Group], workers: int) -> tuple[list[Finding], set[str]]:
+def _ask(binary: Path, chunk: Sequence[Group], workers: int, own: Path | None) -> tuple[list[Finding], set[str]]:
     """Run kubeconform over a chunk. Return the findings and the names of the groups that are good."""
-    command = [*_command(binary, chunk[0].minor, workers), *(group.name for group in chunk)]
+    command = [*_command(binary, chunk[0].minor, workers, own), *(group.name for group in chunk)]
     alone = {"PATH": programs.search(), "LC_ALL": "C"}  # nothing around it has a say
     try:
         done = subprocess.run(

@@ -242,7 +242,7 @@ def schema_findings(
     from .validate import validate
 
     for resource in resources:
-        for finding in validate(resource.body, minor):
+        for finding in validate(resource.body, minor, spec.kinds):
             yield caused(spec, section(entry.module), named(resource.body, spec.cluster.namespace), finding)
 
 

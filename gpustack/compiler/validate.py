@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpustack.catalog import kubernetes
+from gpustack.catalog.kinds import ADD, FOLDER, NONE, Kinds, OwnKind
 from gpustack.model import Body, Finding, dotted
 from gpustack.model import Path as Steps
 
@@ -30,8 +31,9 @@ SHOWN = 12
 """A finding lists the allowed fields up to this number, above it the nearest ones."""
 
 
-def validate(body: Body, minor: str) -> list[Finding]:
-    """Return what a cluster of Kubernetes MINOR ("1.33") would refuse in BODY; nothing when it is fine.
+def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
+    """Return what a cluster of Kubernetes MINOR ("1.33") with the user's KINDS would refuse in BODY; nothing when it is
+    fine.
 
     GPU901: the object breaks its schema, one finding per place. GPU902: this version has no such kind. A finding's path
     is the place in BODY.
@@ -41,15 +43,19 @@ def validate(body: Body, minor: str) -> list[Finding]:
         what = f"{_title(body)}: apiVersion and kind must be there, as strings"
         return [Finding("GPU901", "error", what, remedy="write both, for example apiVersion: v1 and kind: ConfigMap")]
     path = kubernetes.schema_path(api_version, kind, minor)
-    if path is None:
-        return [_no_schema(body, api_version, kind, minor)]
+    own = kinds.of(api_version, kind) if path is None else None
+    if path is None and own is None:
+        return [_no_schema(body, api_version, kind, minor, kinds)]
     try:
-        if _validator(path).is_valid(body):
-            return []
+        if (_validator(path) if path else _own_validator(kinds, own.file if own else "")).is_valid(body):
+            return list(_twins(own, body, body, ())) if own else []
     except ValueError as error:  # a date, bytes or a key that is no string: what YAML can say and JSON can't
         what = f"{_title(body)}: holds what JSON can't: {error}"
         return [Finding("GPU901", "error", what, remedy="put the value or key in quotes")]
-    return _explain(body, path, minor)
+    if own:
+        return _explain(body, own.schema, own.file, f"{own.api_version} {kind}")
+    assert path is not None, "returned above"  # noqa: S101 - narrows the type
+    return _explain(body, json.loads(path.read_bytes()), path.name, f"Kubernetes {minor}")
 
 
 @lru_cache(maxsize=512)
@@ -61,57 +67,110 @@ def _validator(path: Path) -> jsonschema_rs.Draft7Validator:
     return jsonschema_rs.Draft7Validator(path.read_text("utf-8"), pattern_options=jsonschema_rs.RegexOptions())
 
 
-def _no_schema(body: Body, api_version: str, kind: str, minor: str) -> Finding:
-    having = [other for other in kubernetes.MINORS if kubernetes.schema_path(api_version, kind, other)]
+@lru_cache(maxsize=512)
+def _own_validator(kinds: Kinds, file: str) -> jsonschema_rs.Draft7Validator:
+    """Compile what FILE of KINDS says, which was looked at before."""
+    import jsonschema_rs
+
+    text = kinds.files[file].decode("utf-8")
+    return jsonschema_rs.Draft7Validator(text, pattern_options=jsonschema_rs.RegexOptions())
+
+
+def _twins(own: OwnKind, body: Body, value: Any, path: Steps) -> Iterator[Finding]:
+    """What is wrong with lists of BODY, from VALUE at PATH on, whose items the API server knows by keys: two of one."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _twins(own, body, inner, (*path, key))
+    elif isinstance(value, list):
+        keys, seen = own.list_keys(path) if any(isinstance(item, dict) for item in value) else None, set()
+        for index, item in enumerate(value):
+            yield from _twins(own, body, item, (*path, index))
+            if keys and isinstance(item, dict):
+                name = json.dumps([item.get(key) for key in keys])
+                if name in seen:
+                    what = f"{_title(body)}: {dotted((*path, index))} is there twice"
+                    why = f"{own.api_version} {own.kind} knows the items of this list by {' and '.join(keys)}"
+                    yield Finding("GPU901", "error", what, dotted((*path, index)), why=why, remedy="leave one out")
+                seen.add(name)
+
+
+def _no_schema(body: Body, api_version: str, kind: str, minor: str, kinds: Kinds) -> Finding:
+    having = kubernetes.having(api_version, kind)
     what = f"{_title(body)}: no schema for {api_version} {kind} in Kubernetes {minor}"
     if having:
         why = f"Kubernetes has this kind from {having[0]} to {having[-1]}"
         remedy = "set spec.cluster.kubernetesVersion to a version that has it, or leave the object out"
         return Finding("GPU902", "error", what, "kind", why=why, remedy=remedy)
-    near = _nearest(f"{api_version} {kind}", list(_known_kinds(minor)))
+    near = _nearest(f"{api_version} {kind}", list(_known_kinds(minor, kinds)))
     why = "what can't be checked is not rendered"
-    remedy = f"did you mean {near[0]}?" if near else "check apiVersion and kind; apply other kinds by other means"
+    add = f"run `{ADD} FILE` with the CustomResourceDefinition of {api_version} {kind}"
+    others = kinds.named(kind)
+    if others:
+        why += f"; {FOLDER} has {kind} in {' and '.join(others)}"
+    remedy = f"did you mean {near[0]}? Else {add}" if near else add
+    if "." not in api_version:  # a group of Kubernetes itself
+        remedy = f"did you mean {near[0]}?" if near else "check apiVersion and kind"
     return Finding("GPU902", "error", what, "kind", why=why, remedy=remedy)
 
 
-def _known_kinds(minor: str) -> Iterator[str]:
-    """Yield "apps/v1 DaemonSet" for each schema of MINOR. Reads them all: for errors only."""
+def _known_kinds(minor: str, kinds: Kinds = NONE) -> Iterator[str]:
+    """Yield "apps/v1 DaemonSet" for each schema of MINOR, and KINDS. Reads them all: for errors only."""
     for folder in kubernetes.schema_folders(minor):
         for path in folder.glob("*.json"):
             properties = json.loads(path.read_bytes())["properties"]
             yield f"{properties['apiVersion']['enum'][0]} {properties['kind']['enum'][0]}"
+    yield from (f"{each.api_version} {each.kind}" for each in kinds.all())
 
 
-def _explain(body: Body, path: Path, minor: str) -> list[Finding]:
-    """Turn a refusal into findings, one per place in BODY, in the order of the places."""
+def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
+    """Turn a refusal into findings, one per place in BODY, in the order of the places. WHOSE the SCHEMA is, which FILE
+    has: "Kubernetes 1.33".
+    """
     from jsonschema import Draft7Validator
     from jsonschema.exceptions import best_match
+    from jsonschema.validators import extend
 
-    errors = Draft7Validator(json.loads(path.read_bytes())).iter_errors(body)
+    linear: Any = extend(Draft7Validator, {"pattern": _matches})  # type: ignore[no-untyped-call]  # jsonschema has no types
+    errors = linear(schema).iter_errors(body)
     found = filter(None, (best_match([error]) for error in errors))
     findings: dict[tuple[str, str], Finding] = {}
     for error in sorted(found, key=lambda e: [f"{s:06}" if isinstance(s, int) else s for s in e.absolute_path]):
-        for finding in _describe(error, body, minor):
+        for finding in _describe(error, body, whose):
             findings.setdefault((finding.what, finding.why), finding)
     if not findings:
-        what = f"{_title(body)}: breaks {path.name} of Kubernetes {minor}"
+        what = f"{_title(body)}: breaks {file} of {whose}"
         why = "jsonschema-rs refuses the object and jsonschema doesn't say why"
         return [Finding("GPU901", "error", what, why=why, remedy="report this object to gpustack's developers")]
     return list(findings.values())
 
 
-def _describe(error: ValidationError, body: Body, minor: str) -> Iterator[Finding]:
+def _matches(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    """Hold VALUE to PATTERN by the engine of the verdict: Python's own may take for ever."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not _pattern(pattern).is_valid(value):
+        yield ValidationError(f"does not match {pattern}")
+
+
+@lru_cache(maxsize=512)
+def _pattern(text: str) -> jsonschema_rs.Draft7Validator:
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft7Validator({"pattern": text}, pattern_options=jsonschema_rs.RegexOptions())
+
+
+def _describe(error: ValidationError, body: Body, whose: str) -> Iterator[Finding]:
     steps: Steps = tuple(error.absolute_path)
     instance: Any = error.instance
     rule: Any = error.validator_value
     if error.validator == "additionalProperties" and isinstance(error.schema, Mapping):
         known = sorted(error.schema.get("properties", {}))
         for name in sorted(set(instance).difference(known)):
-            yield _unknown_field(error, body, (*steps, name), known, minor)
+            yield _unknown_field(error, body, (*steps, name), known, whose)
     elif error.validator == "required":
         for name in (name for name in rule if name not in instance):
             place = dotted((*steps, name))
-            why = f"Kubernetes {minor} requires it"
+            why = f"{whose} requires it"
             what = f"{_title(body)}: {place} is missing"
             yield Finding("GPU901", "error", what, place, why=why, remedy=f"set {place}")
     else:
@@ -122,9 +181,9 @@ def _describe(error: ValidationError, body: Body, minor: str) -> Iterator[Findin
         yield Finding("GPU901", "error", what, dotted(steps), why=why, remedy=remedy)
 
 
-def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list[str], minor: str) -> Finding:
+def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list[str], whose: str) -> Finding:
     name = str(steps[-1])
-    what = f"{_title(body)}: {dotted(steps)} is no field of Kubernetes {minor}"
+    what = f"{_title(body)}: {dotted(steps)} is no field of {whose}"
     if len(known) > SHOWN:
         why = f"{len(known)} fields are allowed here; the nearest are {', '.join(_nearest(name, known, 3, 0.0))}"
     else:

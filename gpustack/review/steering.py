@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 import yaml
 
+from ..catalog import kinds
 from ..model import GpustackError
 from .images import lock
 from .impact import repository
@@ -21,7 +22,7 @@ from .impact.effects import Effect
 from .impact.evidence import digest
 from .impact.tiers import PLANNED, POWER, UNCLASSIFIED
 
-FOLDERS = ("ci/", ".github/", ".gitlab/", ".circleci/", ".buildkite/")
+FOLDERS = ("ci/", ".github/", ".gitlab/", ".circleci/", ".buildkite/", f"{kinds.FOLDER}/")
 """Folders of which every file steers."""
 FILES = (
     *(".gitlab-ci.yml", ".gitattributes", ".gitmodules", ".gitignore", ".pre-commit-config.yaml", ".mailmap"),
@@ -94,6 +95,8 @@ def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, 
 
 
 def _why(path: str) -> str:
+    if path.lower().startswith(f"{kinds.FOLDER}/"):
+        return "it says which objects of other software are valid, and whether they have a namespace"
     if steers(path):
         return "it steers the review, or what runs it"
     if path.startswith(".") or "/." in path or "/" not in path:

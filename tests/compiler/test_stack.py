@@ -239,7 +239,7 @@ def test_what_a_schema_refuses_has_a_place(store: Store) -> None:
 
 def test_a_component_that_a_schema_refuses_has_a_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong in an object of ours is shown at the section that renders it, and at the policy where none does."""
-    monkeypatch.setattr(validate, "validate", lambda body, _: [Finding("GPU901", "error", "bad", "spec.template")])
+    monkeypatch.setattr(validate, "validate", lambda *_: [Finding("GPU901", "error", "bad", "spec.template")])
     found = {path for _, path in refusals(store, gfd={"enabled": True})}
     assert {"spec.gfd", "spec.validator", "spec"} <= found
     assert not any("template" in path for path in found)

@@ -131,9 +131,9 @@ def test_equal_specs_are_validated_once(fleet: Fleet, monkeypatch: pytest.Monkey
     calls = []
     validate = ClusterPolicySpec.model_validate
 
-    def counted(data: Any) -> ClusterPolicySpec:
+    def counted(data: Any, **more: Any) -> ClusterPolicySpec:
         calls.append(data)
-        return validate(data)
+        return validate(data, **more)
 
     monkeypatch.setattr(ClusterPolicySpec, "model_validate", counted)
     memo = Memo()

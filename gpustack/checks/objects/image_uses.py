@@ -52,8 +52,10 @@ def uses(body: Body) -> Iterator[tuple[str, Use]]:
 
 def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
     if isinstance(value, dict):
+        parts = isinstance(value.get("repository"), str) or isinstance(value.get("version"), str)
         for key, item in value.items():
-            yield from _walk(item, (*path, str(key)))
+            if not (key == "image" and parts and isinstance(item, str) and "/" not in item):  # a part of a name
+                yield from _walk(item, (*path, str(key)))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _walk(item, (*path, index))

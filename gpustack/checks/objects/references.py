@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...catalog import kubernetes
 from ...model import Body
 from ..dra import claims
 
@@ -50,6 +51,9 @@ def provided(body: Body) -> Iterator[Provided]:
     """What the existence of BODY satisfies."""
     kind, meta = body["kind"], body["metadata"]
     namespace, keys = meta.get("namespace", ""), None
+    if not kubernetes.having(body["apiVersion"], kind):
+        yield Provided(f"{kind}.{body['apiVersion'].rpartition('/')[0]}", namespace, meta["name"])
+        return
     if kind in {"ConfigMap", "Secret"} and INJECTED not in meta.get("labels", {}):
         keys = sorted({*body.get("data", {}), *body.get("binaryData", {}), *body.get("stringData", {})})
     elif kind == "Service":
@@ -81,7 +85,11 @@ def pod_template(body: Body) -> Body | None:
 
 
 def needed(body: Body) -> Iterator[Needed]:
-    """Every object that BODY names."""
+    """Every object that BODY names. What is in an object of the user's other software only that software knows, though
+    it may have the name of a kind of Kubernetes (a Role, a Service, a Job).
+    """
+    if not kubernetes.having(body["apiVersion"], body["kind"]):
+        return
     kind, meta = body["kind"], body["metadata"]
     namespace, by = meta.get("namespace", ""), f"{body['kind']}/{meta['name']}"
     template = pod_template(body)

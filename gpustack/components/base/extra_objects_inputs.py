@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...catalog.kubernetes import CLUSTER_SCOPED
 from ...model import Body, Finding, FindingsError
 from ..parts.common_inputs import GUARDED, Inputs
 from ..plugin.configs_inputs import refuse_large
@@ -30,7 +29,7 @@ def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
         body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
         if body["kind"] == "Secret" and body["apiVersion"] == "v1":
             raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
-        if body["kind"] not in CLUSTER_SCOPED and not body["metadata"].get("namespace"):
+        if spec.kinds.namespaced(body["apiVersion"], body["kind"]) and not body["metadata"].get("namespace"):
             body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
         if body["kind"] == "ConfigMap" and isinstance(body.get("data"), dict):
             refuse_large(body["data"], str(body["metadata"]["name"]), f"spec.extraObjects[{position}].data")

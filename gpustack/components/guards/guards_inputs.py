@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...api import keys
-from ...gitops.accounts import writing
 from ...policy.language import guards
 from ..dra.dra_driver_inputs import DraDriverInputs
 from ..driver.driver_inputs import DriverInputs
@@ -94,7 +93,7 @@ def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
         return None
     parts = running(spec, ASKED)
     mig, dra = parts.get("mig_manager"), parts.get("dra_driver")
-    writers = writing(spec)
+    writing = guards.writing(spec)
     return GuardsInputs(
         namespace=spec.cluster.namespace,
         mode=mode,
@@ -104,9 +103,9 @@ def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
         layouts=MIG_MANAGER if mig and mig.common.traits.mig_manager_discovers_layouts else "",
         domains=bool(dra and dra.controller),
         mps=bool(dra and dra.gpus and dra.feature_gates.get("MPSSupport")),
-        users=writers.users,
-        groups=writers.groups,
-        known=writers.known,
+        users=writing.users,
+        groups=writing.groups,
+        known=writing.known,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from gpustack.catalog.kubernetes import CLUSTER_SCOPED
+from gpustack.catalog.kinds import kinds_in
 from gpustack.model import DEEPEST, Path
 
 from .base import Section
@@ -40,7 +40,7 @@ _NAME = Form(
 knows (checks/objects/api_server.py)."""
 
 
-def _manifest(body: dict[str, Any]) -> dict[str, Any]:
+def _manifest(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     """Return BODY without its nulls, or say what it lacks to be a Kubernetes object."""
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -52,7 +52,8 @@ def _manifest(body: dict[str, Any]) -> dict[str, Any]:
         raise refuse("extra_object", f"{body['apiVersion']!r} is no apiVersion", "write v1, apps/v1 or the like")
     _check(("kind",), KIND, body["kind"])
     _check(("metadata", "name"), _NAME, body["metadata"]["name"])
-    _check_namespace(str(body["kind"]), body["metadata"].get("namespace"))
+    inside = kinds_in(info.context).namespaced(body["apiVersion"], body["kind"])
+    _check_namespace(str(body["kind"]), body["metadata"].get("namespace"), inside=inside)
     return {key: _without_nulls(value, (key,)) for key, value in body.items() if value is not None}
 
 
@@ -64,14 +65,14 @@ def _check(place: Path, form: Form, value: str) -> None:
         raise refuse_at(place, error, value) from None
 
 
-def _check_namespace(kind: str, namespace: Any) -> None:
-    """Hold the namespace of an object of KIND to what its scope allows."""
+def _check_namespace(kind: str, namespace: Any, *, inside: bool) -> None:
+    """Hold the namespace of an object of KIND to what its scope allows: INSIDE a namespace, or none."""
     place = ("metadata", "namespace")
     if namespace is None or namespace == "":
         return
     if not isinstance(namespace, str):
         raise refuse("extra_object", "metadata.namespace is no text", "write the name of a namespace, in quotes")
-    if kind in CLUSTER_SCOPED:
+    if not inside:
         what = f"a {kind} is of the whole cluster and has no namespace: the API server refuses it"
         raise refuse_at(place, refuse("extra_object", what, "leave out metadata.namespace"), namespace)
     _check(place, DNS_LABEL, namespace)

@@ -6,9 +6,11 @@ has been merged and filled with defaults is the *effective spec*, a `ClusterPoli
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, PrivateAttr
+
+from gpustack.catalog.kinds import NONE, Kinds, kinds_in
 
 from . import future, host, sandbox
 from .base import Section, items, section
@@ -132,12 +134,20 @@ class PolicySpec(Section):
 
 
 class ClusterPolicySpec(PolicySpec):
-    """The effective spec of one cluster."""
+    """The effective spec of one cluster. `kinds` are those of the policy repository, by which it was validated."""
 
     release: Release
     """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
     cluster: Cluster = section()
     """What the cluster is: its Kubernetes version, platform, container runtime."""
+    _kinds: Kinds = PrivateAttr(default=NONE)
+
+    def model_post_init(self, context: Any) -> None:
+        self._kinds = kinds_in(context)
+
+    @property
+    def kinds(self) -> Kinds:
+        return self._kinds
 
 
 class Metadata(Section):

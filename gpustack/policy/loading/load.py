@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gpustack.catalog.kinds import NONE, Kinds, context, kinds_of
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.envelope import finding, open_policy, peek
@@ -45,12 +46,14 @@ class Loaded:
 
 @dataclass
 class Memo:
-    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON."""
+    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON;
+    and the kinds of the policy repository, None before they are read."""
 
     documents: dict[pathlib.Path, Document] = field(default_factory=dict)
     layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    kinds: Kinds | None = None
 
 
 def load(
@@ -72,6 +75,8 @@ def load(
     merged, findings = assemble([*(layer.part for layer in layers), own, *asked])
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
+    if memo.kinds is None:
+        memo.kinds = kinds_of(root)
     spec = _validated(merged, memo, findings)
     documents = (policy.document, *(layer.envelope.document for layer in layers))
     if findings or spec is None:
@@ -150,7 +155,7 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
     from gpustack.policy.language.spec import ClusterPolicySpec
 
     try:
-        spec = ClusterPolicySpec.model_validate(merged.spec)
+        spec = ClusterPolicySpec.model_validate(merged.spec, context=context(memo.kinds or NONE))
     except ValidationError as error:
         from gpustack.policy.loading.diagnose import diagnose
 

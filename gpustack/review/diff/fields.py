@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...catalog.kinds import OwnKind
 from ...text import quantities
 
 Op = Literal["add", "remove", "replace", "order"]
@@ -70,18 +71,20 @@ QUANTITIES = {"requests", "limits", "capacity", "hard", "sizeLimit", "storage"}
 """Names of fields whose value, or whose values, are quantities."""
 
 
-def changes(before: Any, after: Any) -> list[FieldChange]:
-    """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. `apply` is the way back."""
-    return list(_value((), before, after, quantity=False))
+def changes(before: Any, after: Any, own: OwnKind | None = None) -> list[FieldChange]:
+    """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. `apply` is the way back. OWN is the
+    kind of both where it is one of the user's: it says by what the items of its lists are known.
+    """
+    return list(_value((), before, after, own, quantity=False))
 
 
-def _value(path: Path, before: Any, after: Any, *, quantity: bool) -> Iterator[FieldChange]:
+def _value(path: Path, before: Any, after: Any, own: OwnKind | None, *, quantity: bool) -> Iterator[FieldChange]:
     if same(before, after, quantity=quantity):
         return
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _mapping(path, before, after, quantity=quantity)
+        yield from _mapping(path, before, after, own, quantity=quantity)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _list(path, before, after)
+        yield from _list(path, before, after, own)
     else:
         yield FieldChange("replace", path, before, after)
 
@@ -109,7 +112,9 @@ def _exactly(before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
-def _mapping(path: Path, before: dict[str, Any], after: dict[str, Any], *, quantity: bool) -> Iterator[FieldChange]:
+def _mapping(
+    path: Path, before: dict[str, Any], after: dict[str, Any], own: OwnKind | None, *, quantity: bool
+) -> Iterator[FieldChange]:
     for key, value in before.items():
         if key not in after:
             yield FieldChange("remove", (*path, key), before=value)
@@ -117,11 +122,12 @@ def _mapping(path: Path, before: dict[str, Any], after: dict[str, Any], *, quant
         if key not in before:
             yield FieldChange("add", (*path, key), after=value)
         else:
-            yield from _value((*path, key), before[key], value, quantity=quantity or key in QUANTITIES)
+            yield from _value((*path, key), before[key], value, own, quantity=quantity or key in QUANTITIES)
 
 
-def _list(path: Path, before: list[Any], after: list[Any]) -> Iterator[FieldChange]:
-    names = key_of(path, before, after)
+def _list(path: Path, before: list[Any], after: list[Any], own: OwnKind | None) -> Iterator[FieldChange]:
+    said = own.list_keys(path) if own else None
+    names = key_of(path, before, after, said=said)
     if names is None:
         yield FieldChange("replace", path, before, after)
         return
@@ -134,18 +140,21 @@ def _list(path: Path, before: list[Any], after: list[Any]) -> Iterator[FieldChan
         if key not in left:
             yield FieldChange("add", (*path, key), after=item)
         else:
-            yield from _value((*path, key), left[key], item, quantity=False)
+            yield from _value((*path, key), left[key], item, own, quantity=False)
     come = [key for key in left if key in right] + [key for key in right if key not in left]
     if come != list(right):
         yield FieldChange("order", path, list(left), list(right))
 
 
-def key_of(path: Path, *lists: Sequence[Any]) -> tuple[str, ...] | None:
-    """The fields by which the items of LISTS, at PATH, are known; None where nothing tells them apart."""
+def key_of(path: Path, *lists: Sequence[Any], said: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
+    """The fields by which the items of LISTS, at PATH, are known; None where nothing tells them apart. SAID is what the
+    kind's definition says.
+    """
     name = path[-1] if path and isinstance(path[-1], str) else ""
     if not any(lists):
         return None
-    for names in (*KEYS.get(name, ()), *ANYWHERE):
+    candidates: list[tuple[str, ...]] = [*([said] if said else ()), *KEYS.get(name, ()), *ANYWHERE]
+    for names in candidates:
         if all(_distinct(names, items) for items in lists):
             return names
     return None

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...gitops.engines import title
+from ...catalog.kinds import NONE, Kinds, OwnKind
+from ...gitops.place import NAMES
 from ...model import Body
 from .fields import FieldChange, apply, changes
 
@@ -40,7 +41,7 @@ class Identity(NamedTuple):
         return cls(group if version else "", str(body["kind"]), *names, engine)
 
     def __str__(self) -> str:
-        whose = f"{title(self.engine)}'s " if self.engine else ""
+        whose = f"{NAMES.get(self.engine, self.engine)}'s " if self.engine else ""
         return f"{whose}{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
     @property
@@ -80,14 +81,14 @@ class ObjectChange:
     new: Body | None = field(default=None, compare=False, repr=False)
 
 
-def compare(before: Objects, after: Objects) -> list[ObjectChange]:
-    """The changes between two renders of a cluster, by identity."""
+def compare(before: Objects, after: Objects, *, kinds: Kinds = NONE) -> list[ObjectChange]:
+    """The changes between two renders of a cluster, by identity. KINDS are the user's."""
     gone = {identity: found for identity, found in before.items() if identity not in after}
     new = {identity: found for identity, found in after.items() if identity not in before}
     made = []
     for old, fresh in _renames(gone, new):
         lost, found = gone.pop(old).body, new.pop(fresh)
-        fields = changes(lost, found.body)
+        fields = changes(lost, found.body, _own(found.body, kinds))
         made.append(ObjectChange("renamed", fresh, fields, found.body, old, file=found.file, old=lost, new=found.body))
     made += [
         ObjectChange("removed", identity, body=found.body, file=found.file, old=found.body)
@@ -99,13 +100,18 @@ def compare(before: Objects, after: Objects) -> list[ObjectChange]:
     ]
     for identity in before.keys() & after.keys():
         left, right = before[identity], after[identity]
-        fields = changes(left.body, right.body)
+        fields = changes(left.body, right.body, _own(right.body, kinds))
         moved = (left.file, right.file) if left.file != right.file else None
         if fields or moved:
             made.append(
                 ObjectChange("changed", identity, fields, moved=moved, file=right.file, old=left.body, new=right.body)
             )
     return sorted(made, key=lambda change: change.identity.place)
+
+
+def _own(body: Body, kinds: Kinds) -> OwnKind | None:
+    """The kind of BODY, where it is one of KINDS."""
+    return kinds.of(str(body.get("apiVersion", "")), str(body["kind"])) if kinds else None
 
 
 def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]:

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ...catalog.kinds import NONE as NONE_ADDED
+from ...catalog.kinds import Kinds
 from ...model import Body, Finding, InputError
 from .objects import Identity, ObjectChange, Rendered, compare
 from .own import NONE, Own, holed, left_over, marked, marked_file, mentions
@@ -33,13 +35,14 @@ class Side:
     """One side: the files of each cluster, and how the text behind a name is had.
 
     `engine` are the files of the GitOps engine for each cluster, by their paths below the rendered folder: they are
-    applied elsewhere, and each has the cluster's name in it.
+    applied elsewhere, and each has the cluster's name in it. `kinds` are the user's own, as this side has them.
     """
 
     clusters: Mapping[str, Files]
     text: Callable[[str], str]
     title: str = ""
     engine: Mapping[str, Files] = field(default_factory=dict)
+    kinds: Kinds = NONE_ADDED
 
     def names(self) -> set[str]:
         """All clusters."""
@@ -166,7 +169,9 @@ class _Look:
         ]
         key = tuple(tuple(map(id, each)) for each in ones)
         if key not in self._compared:
-            self._compared[key] = compare(*(dict(one.found for one in each if one.found) for each in ones))
+            self._compared[key] = compare(
+                *(dict(one.found for one in each if one.found) for each in ones), kinds=self._sides[1].kinds
+            )
         return self._compared[key]
 
     def _one(self, side: Side, name: str, file: str, own: Own, cluster: str, *, engine: bool) -> _One:
