@@ -19,6 +19,7 @@ from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
 from ..cluster.mig_layouts import Group, groups, product_of
 from ..cluster.resolve import resolve
+from .templates import template
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
@@ -165,7 +166,7 @@ def svg(title: str, drawings: Sequence[Drawing], *, within: str = "") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{ids}-title {ids}-desc">\n'
         f'<title id="{ids}-title">{escape(title)}</title>\n<desc id="{ids}-desc">{escape(description)}</desc>\n'
-        f"{'' if within else STYLE + PATTERNS}"
+        f"{'' if within else _style()}"
         f'<rect class="ground" width="100%" height="100%"/>\n{body}</svg>\n'
     )
 
@@ -197,53 +198,9 @@ def shared() -> str:
     """What the pictures of a page have in common. Browsers draw no pattern of a picture that is not displayed, so this
     one is, and has no size.
     """
-    return f'<svg class="unseen" width="0" height="0" aria-hidden="true">{STYLE}{PATTERNS}</svg>\n'
+    return f'<svg class="unseen" width="0" height="0" aria-hidden="true">{_style()}</svg>\n'
 
 
-STYLE = """<style>
-.ground { fill: #ffffff }
-.caption { font: 600 14px system-ui, sans-serif; fill: #1b1f24 }
-.detail { font: 13px system-ui, sans-serif; fill: #4a5159 }
-.name { font: 600 12px ui-monospace, monospace; fill: #1b1f24; text-anchor: middle }
-.label { fill: #ffffff }
-.g1, .g2, .g3, .g4, .g7 { stroke: #1b1f24; stroke-width: 1.5 }
-.g1 { fill: url(#mig-dots) }
-.g2 { fill: url(#mig-rising) }
-.g3 { fill: url(#mig-level) }
-.g4 { fill: url(#mig-crossed) }
-.g7 { fill: url(#mig-upright) }
-.unused { fill: none; stroke: #6b737c; stroke-dasharray: 4 4 }
-.p1 { fill: #cfe3fb } .p2 { fill: #fbe3b8 } .p3 { fill: #cdeccd } .p4 { fill: #f6d3dd } .p7 { fill: #e0d7f5 }
-.ink { stroke: #1b1f24; stroke-opacity: .45; fill: none }
-.dot { fill: #1b1f24; fill-opacity: .45 }
-@media (prefers-color-scheme: dark) {
-.ground, .label { fill: #14181d }
-.caption, .name { fill: #eef1f4 }
-.detail { fill: #b4bcc5 }
-.g1, .g2, .g3, .g4, .g7 { stroke: #eef1f4 }
-.unused { stroke: #8d96a0 }
-.p1 { fill: #1d4670 } .p2 { fill: #6b4d10 } .p3 { fill: #1f5a2b } .p4 { fill: #6d2440 } .p7 { fill: #47337d }
-.ink { stroke: #eef1f4 }
-.dot { fill: #eef1f4 }
-}
-</style>
-"""
-"""Contrast of text is above 7 in both schemes; a pattern tells sizes apart where colours don't."""
-
-
-def _pattern(name: str, slices: int, ink: str) -> str:
-    return (
-        f'<pattern id="mig-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<rect class="p{slices}" width="8" height="8"/>{ink}</pattern>\n'
-    )
-
-
-PATTERNS = (
-    "<defs>\n"
-    + _pattern("dots", 1, '<circle class="dot" cx="4" cy="4" r="1.2"/>')
-    + _pattern("rising", 2, '<path class="ink" d="M-2 2 2 -2M0 8 8 0M6 10 10 6"/>')
-    + _pattern("level", 3, '<path class="ink" d="M0 4H8"/>')
-    + _pattern("crossed", 4, '<path class="ink" d="M0 0 8 8M0 8 8 0"/>')
-    + _pattern("upright", 7, '<path class="ink" d="M4 0V8"/>')
-    + "</defs>\n"
-)
+def _style() -> str:
+    """Contrast of text is above 7 in both schemes; a pattern tells sizes apart where colours don't."""
+    return f"<style>\n{template('mig.css')}</style>\n{template('mig-patterns.svg')}"

@@ -11,6 +11,7 @@ import pytest
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.review import mig_picture
 from gpustack.review.mig_picture import Drawing, of_layout, of_spec, svg, terminal
+from gpustack.review.templates import template
 from tests.components.common import spec
 
 H100 = "H100-80GB"
@@ -120,7 +121,7 @@ def test_text_is_escaped() -> None:
 
 def test_contrast() -> None:
     """Text stands on a ground of contrast 7 at least, in both schemes (WCAG 2.2, 1.4.6)."""
-    light, _, dark = mig_picture.STYLE.partition("@media")
+    light, _, dark = template("mig.css").partition("@media")
     for scheme in (light, dark):
         colours = dict(re.findall(r"\.(ground|label|caption|detail|name)[^}]*?fill: (#[0-9a-f]{6})", scheme))
         grounds = re.findall(r"\.(?:ground|ground, \.label|label) \{ fill: (#[0-9a-f]{6})", scheme)
