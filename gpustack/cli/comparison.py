@@ -110,11 +110,15 @@ class Sides:
     def said_anew(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, Sequence[ObjectChange]]:
         """The clusters beside FOUND whose policies say something else, though they render the same: without changes."""
         nothing: Sequence[ObjectChange] = ()
-        if not self.old or not self.new or isinstance(self.old, Beside) or isinstance(self.new, Beside):
+        if not self.old or not self.new:
             return {}
         old, new = self.old.sources, self.new.sources
-        both = sorted(old.keys() & new.keys() - found.keys())
-        return {name: nothing for name in both if old[name].key != new[name].key}
+        both = [name for name in sorted(old.keys() & new.keys() - found.keys()) if old[name].key != new[name].key]
+        for policies in (self.old, self.new):
+            if isinstance(policies, Beside):
+                policies.prepare(both)
+                both = [name for name in both if policies.spec(name)]  # others aren't those of the folder
+        return dict.fromkeys(both, nothing)
 
     def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
         """The effective specs of both sides for the clusters FOUND."""

@@ -180,6 +180,27 @@ def test_two_checkouts_have_numbers(merged: Project, tmp_path: Path) -> None:
     assert "--base" in told
 
 
+def test_two_checkouts_that_render_the_same(merged: Project, tmp_path: Path) -> None:
+    """What a policy says otherwise is told between two folders as well, though nothing is rendered otherwise; one that
+    renders to something else than is in its folder isn't asked.
+    """
+    merged.policy("one", nodePools=[POOL], **ON)
+    assert merged.run("render").code == 0
+    old = tmp_path / "merged"
+    for name in ("policies", "dist"):
+        shutil.copytree(merged.folder / name, old / name)
+    merged.policy("one", nodePools=[{**POOL, "count": 5}], **ON)
+    assert merged.run("render").code == 0
+
+    def told() -> list[tuple[str, str]]:
+        ran = merged.run("diff", old / "dist", merged.dist, "--format", "json", cwd=tmp_path)
+        return [(item["where"], item["what"]) for item in ran.json["impact"]]
+
+    assert ("spec.nodePools.a.count.max", "3 -> 5") in told()
+    merged.policy("one", nodePools=[{**POOL, "count": 7}], **ON, mig={"strategy": "mixed"})
+    assert told() == []
+
+
 def test_a_file_that_is_no_object(merged: Project, tmp_path: Path) -> None:
     """It is named, with what to do; exit 4."""
     other = tmp_path / "other"

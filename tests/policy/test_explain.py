@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from gpustack.model import InputError, Location
-from gpustack.policy.help.explain import explain
+from gpustack.policy.help.explain import NotSetError, explain
 from gpustack.policy.loading.load import Loaded, load
+from gpustack.review.impact.leaves import Leaf
+from gpustack.review.impact.origin import said
 from tests.policy.fleet import Fleet
+from tests.project import ROOT
 
 POOLS = """\
   extends: [base]
@@ -29,6 +32,26 @@ def loaded(tmp_path: Path) -> Loaded:
     fleet.layer("base", "  driver: {rdma: {enabled: true}}\n")
     pins = '  release: v26.7.0\n  cluster: {kubernetesVersion: "1.34", platform: eks-al2023}\n'
     return load(fleet.policy(POOLS, pins=pins), root=tmp_path)
+
+
+@pytest.mark.parametrize("policy", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda path: path.stem)
+def test_whatever_diff_prints(policy: Path) -> None:
+    """Every field of a policy can be asked for as diff writes it: lists by name, keys with dots and slashes."""
+    loaded = load(policy, root=ROOT)
+    for path, value in said(loaded.spec).items():
+        name = Leaf(path, None, value, {}, {}).name
+        try:
+            rows = explain(loaded, f"spec.{name}")
+        except NotSetError:  # a default of the language
+            continue
+        assert rows, name
+
+
+@pytest.mark.parametrize("path", ["spec.nodePools.a.count.max", "nodePools[a].count.min", "nodePools.a.count"])
+def test_a_value_in_its_short_form(tmp_path: Path, path: str) -> None:
+    """What is said in one number and compared as two is told as it is said."""
+    loaded = load(Fleet(tmp_path).policy("  nodePools: [{name: a, count: 3}]\n"), root=tmp_path)
+    assert [(row.path, row.value) for row in explain(loaded, path)] == [(("nodePools", 0, "count"), 3)]
 
 
 @pytest.mark.parametrize(

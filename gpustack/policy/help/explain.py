@@ -1,7 +1,8 @@
 """Who wrote a value of the effective spec: for `gpustack explain CLUSTER PATH`.
 
 Solves: what a cluster gets comes from up to five places, and `git grep` finds only three of them. A path is written as
-people say it: driver.version, spec.driver.version, nodePools[0].os or nodePools[training].os; "" is the whole spec.
+people say it: driver.version, spec.driver.version, nodePools[0].os, nodePools[training].os or, as `diff` prints it,
+spec.nodePools.training.os; "" is the whole spec.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from gpustack.model import Finding, InputError, Location, Path, dotted, whole
 from gpustack.policy.loading.layers import Origin, has
 from gpustack.policy.loading.load import Loaded
 
-# A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first.
+# A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first, and may
+# stand before a bracket.
 _STEP = re.compile(
-    r"""(?:\A|(?<!\A)\.)(?P<name>[^.\[\]"']+)|\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
+    r"""(?:\A|(?<!\A)\.)(?P<name>[^.\[\]"']+)|(?:(?<!\A)\.)?\[(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bracket>[^\]"']+))\]"""
 )
 
 
@@ -83,7 +85,10 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
         elif isinstance(node, list):
             raise _no_item(path, step, [], len(node))
         else:
-            raise _unset(loaded, (*path, *steps[index:]))
+            error = _unset(loaded, (*path, *steps[index:]))
+            if isinstance(error, NotSetError) and path and not isinstance(node, dict):
+                return path  # said in a short form, such as a number for its least and its most
+            raise error
     return path
 
 

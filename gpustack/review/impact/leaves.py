@@ -35,8 +35,10 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """The path in words."""
-        return ".".join(f"[{step}]" if "." in step or "/" in step else step for step in self.path)
+        """The path in words, as `gpustack explain` takes it."""
+        return "".join(f"[{step}]" if "." in step or "/" in step else f".{step}" for step in self.path).removeprefix(
+            "."
+        )
 
 
 def leaves(value: Any) -> dict[Path, Any]:
