@@ -43,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
     plans = {name: Plan.model_validate(plan) for name, plan in known.items() if plan is not None}
     if not plans:
         raise InputError(no_engine(options.cluster))
-    sys.stdout.write("---\n".join(document(plan, cluster) for cluster, plan in to_print(plans).items()))
+    printed = plans if options.cluster else to_print(plans)
+    sys.stdout.write("---\n".join(document(plan, cluster) for cluster, plan in printed.items()))
     return 0
 
 
@@ -60,10 +61,14 @@ SAYS = {
 
 
 def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
-    """The roots of PLANS by cluster; "" is all of them in one. Raises InputError where they have none in common."""
+    """The roots of PLANS by cluster; "" is all of them in one, also where there is one cluster so far: the root is
+    applied once, and others come. Raises InputError where they have none in common.
+    """
     from ..gitops import flux
 
-    if len(plans) == 1 or not any(plan.engine == "argocd" or flux.runs_inside(plan) for plan in plans.values()):
+    if not any(plan.engine == "argocd" or flux.runs_inside(plan) for plan in plans.values()):
+        return plans
+    if len(plans) == 1 and not can_serve_others(*plans.values()):
         return plans
     return {"": one_for_all(plans)}
 
@@ -92,9 +97,16 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
 
     first = next(iter(plans.values()))
     shared = {(argocd.namespace_of(plan), plan.settings.repository.model_dump_json()) for plan in plans.values()}
-    if len(shared) > 1 or any(plan.engine == "flux" or plan.oci or argocd.runs_inside(plan) for plan in plans.values()):
+    if len(shared) > 1 or not all(map(can_serve_others, plans.values())):
         raise InputError(several(plans))
     return first
+
+
+def can_serve_others(plan: Plan) -> bool:
+    """Whether the root of PLAN can be that of other clusters too: an Argo CD's elsewhere, that reads from Git."""
+    from ..gitops import argocd
+
+    return plan.engine == "argocd" and not plan.oci and not argocd.runs_inside(plan)
 
 
 def no_engine(cluster: str | None) -> Finding:

@@ -76,6 +76,28 @@ def test_one_argo_cd_for_all(project: Project) -> None:
     assert paths(project.run("bootstrap").out) == ["dist/.gitops/argocd"]
 
 
+@pytest.mark.parametrize(
+    ("gitops", "path"),
+    [
+        (argocd(name="a"), "dist/.gitops/argocd"),
+        (argocd(server=HERE), "dist/.gitops/argocd/a"),
+        (FLUX, "./dist/.gitops/flux/a"),
+    ],
+    ids=["elsewhere", "inside", "flux"],
+)
+def test_one_cluster_so_far(project: Project, gitops: dict[str, Any], path: str) -> None:
+    """Without a name the first cluster gets the root that the second one shares, where clusters can share one; whoever
+    names it gets its own.
+    """
+    project.policy("a", gitops=gitops)
+    first, own = project.run("bootstrap"), project.run("bootstrap", "a")
+    assert paths(first.out) == [path]
+    assert paths(own.out)[0].endswith("/a")
+    if gitops == argocd(name="a"):
+        project.policy("b", gitops=argocd(name="b"))
+        assert project.run("bootstrap").out == first.out
+
+
 def test_one_flux_for_many(project: Project) -> None:
     """With kubeConfig the roots of all clusters are printed one after the other, each with a name of its own, for the
     cluster in which Flux runs; one of them alone for who names it. What they apply stays there: no root goes elsewhere.
