@@ -286,14 +286,19 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("NodePolicy"):
         if change.what != "changed":
             continue
+        grown: dict[str, list[str]] = {}  # a pool that says nothing has the limits of the cluster: one step, told once
         for field in change.fields:
             steps = [step for step in field.path if isinstance(step, str)]
             limit = bool(steps) and steps[-1] in {"maxParallel", "maxUnavailable", "zoneMaxUnavailable"}
             if limit and more(field.before, field.after):
-                yield Hit(str(change.identity), f"{'.'.join(steps[1:])}: {field.before} -> {field.after}")
+                said = f"{steps[-1]}: {field.before} -> {field.after}"
+                grown.setdefault(said, []).append(".".join(steps[1:-1]))
+        found = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]
         old, new = (at(body, "spec", "upgrade", "windows") for body in (change.old, change.new))
         if old != new and not tighter(old, new):
-            yield Hit(str(change.identity), "its maintenance windows are others, or longer")
+            found.append("its maintenance windows are others, or longer")
+        if found:
+            yield Hit(str(change.identity), "; ".join(found))
 
 
 def more(before: object, after: object) -> bool:

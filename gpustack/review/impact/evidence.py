@@ -1,7 +1,7 @@
 """What a finding is about, before and after, as digests: what somebody who accepts it has looked at.
 
-A finding about an object is about the whole object, one about a field of the policy about that field, any other about
-all that changes in its clusters. So whatever is pushed later to the same place is another finding.
+A finding about an object, or several, is about the whole of it, one about a field of the policy about that field, any
+other about all that changes in its clusters. So whatever is pushed later to the same place is another finding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def digest(value: Any) -> str:
 def about(subject: Subject, hit: Hit) -> Pair:
     """The digests of what HIT is about, before and after."""
     changes = (*subject.changes, *subject.engine)
-    found = [change for change in changes if hit.where in {str(change.identity), str(change.was)}]
+    wanted = {*hit.about} or {hit.where}
+    found = [change for change in changes if wanted & {str(change.identity), str(change.was)}]
     if found:
         return digest([body(change.old) for change in found]), digest([body(change.new) for change in found])
     steps = [step.leaf for step in subject.steps if hit.where == f"spec.{step.leaf.name}"]

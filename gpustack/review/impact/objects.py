@@ -9,6 +9,7 @@ from typing import Any
 from ...model import Body
 from ..diff.objects import ObjectChange
 from .engines import engine_step
+from .rights import ADMISSION
 from .rule import Hit, rule
 from .subject import WORKLOADS, Subject, at, guarded, items, mapping
 from .table import guard
@@ -81,15 +82,22 @@ def heavy_removal(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(identity), f"it is removed: {HEAVY[identity.kind]}{guarded(change.old)}", tier=tier)
 
 
+TOLD = {*ADMISSION, *HEAVY} - {"PodDisruptionBudget"}
+"""Kinds of which other rules name each object that is removed."""
+
+
 @rule("IMP504", 3)
 def pruned(subject: Subject) -> Iterator[Hit]:
     """Objects are removed.
 
     An engine with pruning deletes them in the cluster; one without leaves them behind, with the rights that they grant.
 
+    Those that other rules name are not counted.
+
     Do: make sure that pruning is on, or delete them by hand.
     """
-    kinds = Counter((change.was or change.identity).kind for change in gone(subject))
+    found = ((change.was or change.identity).kind for change in gone(subject))
+    kinds = Counter(kind for kind in found if kind not in TOLD)
     if kinds:
         yield Hit("", ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())) + " removed")
 

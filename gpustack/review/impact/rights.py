@@ -188,9 +188,16 @@ def admission(subject: Subject) -> Iterator[Hit]:
     """
     if subject.whole:
         return
+    removed = [change for change in subject.of(*ADMISSION) if change.what in {"removed", "renamed"}]
+    together = [change.was or change.identity for change in removed if not subject.foreign(change)]
+    if len(together) > 1:  # one field of the policy does it, and is accepted once
+        kinds = dict.fromkeys(each.kind for each in together)
+        named = (f"{kind} {', '.join(each.name for each in together if each.kind == kind)}" for kind in kinds)
+        yield Hit("", f"{len(together)} are removed: {'; '.join(named)}", about=tuple(map(str, together)))
     for change in subject.of(*ADMISSION):
-        if change.what in {"removed", "renamed"}:
-            yield Hit(str(change.was or change.identity), "it is removed")
+        if change in removed:
+            if len(together) < 2 or subject.foreign(change):
+                yield Hit(str(change.was or change.identity), "it is removed")
         elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
             what = "it is changed: what it refuses may be less"
             yield Hit(str(change.identity), what, tier=subject.power(change))

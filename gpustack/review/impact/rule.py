@@ -43,7 +43,7 @@ class Hit:
 
     `nodes` is on how many nodes, None where that isn't known or has no meaning. It stands apart so that the effects of
     many clusters can be told as one. `remedy` replaces what the rule's page says. `tier` is the one that holds here, of
-    those that the rule names; None for the first of them.
+    those that the rule names; None for the first of them. `about` are the objects where it is about several.
     """
 
     where: str
@@ -51,6 +51,7 @@ class Hit:
     nodes: Range | None = None
     remedy: str = ""
     tier: int | None = None
+    about: tuple[str, ...] = ()
 
 
 Check = Callable[["Subject"], Iterator[Hit]]

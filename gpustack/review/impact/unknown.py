@@ -13,7 +13,8 @@ from typing import Any
 from ...catalog import _data
 from ..diff.objects import ObjectChange
 from . import table
-from .leaves import Leaf, changed, leaves
+from .leaves import NAMES, Leaf, changed, leaves
+from .origin import Step
 from .rule import Hit, rule
 from .subject import Subject, at, mapping
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
@@ -182,6 +183,25 @@ def content(subject: Subject) -> Iterator[Hit]:
     yield from _hits(subject, UNCLASSIFIED)
 
 
+VERSIONS = {("release",), ("cluster", "kubernetesVersion")}
+"""Fields of which IMP701 to IMP705 say the same."""
+
+
+def told(subject: Subject) -> Iterator[Step]:
+    """The fields of the policy that change, each fact once: of an item that is new or gone not its name, which stands
+    in the path of what else it says; nor versions that rules of their own tell.
+    """
+    for step in subject.steps:
+        *inside, key = step.leaf.path
+        others = (each for each in subject.steps if each is not step and [*each.leaf.path[: len(inside)]] == inside)
+        named = key in NAMES and inside and str(step.leaf.old or step.leaf.new) == inside[-1]
+        if named and None in {step.leaf.old, step.leaf.new} and any(each.tier <= step.tier for each in others):
+            continue
+        if step.leaf.path in VERSIONS and step.tier > OUTAGE and step.leaf.old is not None:
+            continue
+        yield step
+
+
 @rule("IMP905", 1, 2)
 def policy_field(subject: Subject) -> Iterator[Hit]:
     """A field of the policy changes that isn't known to be harmless.
@@ -192,7 +212,7 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
 
     Do: read what is said; accept it where you know why it is wanted.
     """
-    for step in subject.steps:
+    for step in told(subject):
         if step.tier <= OUTAGE:
             leaf = step.leaf
             yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
@@ -209,7 +229,7 @@ def policy_bounded(subject: Subject) -> Iterator[Hit]:
     """
     if subject.whole:
         return
-    for step in subject.steps:
+    for step in told(subject):
         if step.tier > OUTAGE and not step.by_release and (step.tier == PLANNED or not subject.all):
             leaf = step.leaf
             yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)

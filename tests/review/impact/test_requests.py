@@ -885,7 +885,7 @@ def test_a_new_cluster_may_be_a_copy() -> None:
     ("over", "rule", "tier"),
     [
         ({"cluster": {"kubernetesVersion": "1.35"}}, "IMP705", PLANNED),
-        ({"cluster": {"kubernetesVersion": "1.35"}}, "IMP906", PLANNED),
+        ({"reconciler": {"labelGraceSeconds": 3600}}, "IMP906", PLANNED),
         ({"cluster": {"kubernetesVersion": "1.33"}}, "IMP905", OUTAGE),
         ({"driver": {"upgradePolicy": {"drain": {"force": True}}}}, "IMP905", POWER),
     ],
@@ -932,3 +932,45 @@ def test_what_is_told_of_a_power(name: str, rule: str, said: str) -> None:
     found, _ = judge(POWERS[name], FLEET if POWERS[name].new else ())
     assert any(said in effect.what for effect in found.red if effect.rule == rule)
     assert "IMP102" not in {effect.rule for effect in found.red}
+
+
+def test_guards_off_is_one_finding() -> None:
+    """What one field takes away is accepted once: every guard stands in it, and another one less is another finding."""
+    off, _ = judge(request("train-dgx", {"guards": {"mode": "Off"}}), FLEET)
+    (found,) = [effect for effect in off.red if effect.rule == "IMP405"]
+    names = {each.name for each in rendered(loaded("train-dgx", {})) if each.kind.startswith("ValidatingAdmission")}
+    assert len(names) > 3
+    assert all(found.what.count(name) == 2 for name in names), found.what
+    assert {effect.where for effect in off.red} == {"", "spec.guards.mode"}
+    fewer, _ = judge(request("lab-a100", {"guards": {"mode": "Off"}}), FLEET)
+    assert {effect.before for effect in fewer.red}.isdisjoint({found.before})
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            request("train-dgx", {"devicePlugin": {"env": [{"name": "LD_PRELOAD", "value": "/x"}]}}),
+            {"spec.devicePlugin.env.LD_PRELOAD.value"},
+        ),
+        (
+            Request("train-dgx", {}, {"devicePlugin": {"env": [{"name": "A", "value": "/x"}]}}),
+            {"spec.devicePlugin.env.A.value"},
+        ),
+        (request("train-dgx", {"cluster": {"kubernetesVersion": "1.35"}}), {""}),
+    ],
+    ids=["variable", "variable gone", "Kubernetes"],
+)
+def test_nothing_is_told_twice(asked: Request, told: set[str]) -> None:
+    """A variable is its value, the name stands in the path; and a version has a rule of its own."""
+    found, _ = judge(asked, FLEET)
+    policy = {"IMP905", "IMP906", "IMP705"}
+    assert {effect.where for effect in found.effects if effect.rule in policy} == told
+
+
+def test_a_budget_is_told_once_for_a_pool() -> None:
+    """Where a pool goes by the limits of the cluster, one number more is one step, though it stands in two places."""
+    found, _ = judge(request("lab-a100", upgrade(maxUnavailable=5, maxParallelUpgrades=4)), FLEET)
+    grown = [effect for effect in found.effects if effect.rule == "IMP113"]
+    assert len(grown) == len({effect.where for effect in grown}) > 1
+    assert all("fleet and upgrade maxUnavailable: 1 -> 5" in effect.what for effect in grown)
