@@ -20,11 +20,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
 
+GENERIC, OPENSHIFT = "generic", "openshift"
+"""The platform that changes nothing, for nothing is known of the cluster; that of the language's section openshift."""
 DEFAULT_KUBELET_ROOT = "/var/lib/kubelet"
 DEFAULT_RUNTIME_FOLDERS = ("/etc/containerd", "/run/containerd")
 """Where files and socket of containerd are on platforms that say nothing else."""
@@ -60,6 +62,26 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnPlugin:
+    """A device plugin that the platform runs on nodes without the label UNLESS=true. WHOSE says it in words, ALSO what
+    that label does besides.
+    """
+
+    whose: str
+    unless: str
+    also: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The last release line whose support table has the platform, under NAME; ASK who supports it since."""
+
+    name: str
+    until: str
+    ask: str
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """One platform.
 
@@ -69,7 +91,9 @@ class Platform:
     that precompiled Ubuntu driver images need there. `brings` says by section of the policy (and fabric_manager) what
     the node image has already, `systems` the os-release IDs of that image; none where any may do. `runtime_folders`
     hold all files of containerd, and `config_owner` is who else writes its configuration; with `own_template` a
-    template beside it replaces what the platform would write.
+    template beside it replaces what the platform would write. `machines` says what its nodes are, "" where they may be
+    either. With `tolerates_by_name` a pod tolerates taints that are called like a resource it asks for.
+    `kubernetes_max` is the newest minor version by release line, where the platform is documented for less than others.
     """
 
     name: str
@@ -95,12 +119,23 @@ class Platform:
     runtime_folders: tuple[str, ...] = DEFAULT_RUNTIME_FOLDERS
     config_owner: str | None = None
     own_template: bool = False
+    machines: Literal["virtual", "metal", ""] = ""
+    openshift: bool = False
+    tolerates_by_name: bool = False
+    own_plugin: OwnPlugin | None = None
+    listed: Listed | None = None
+    kubernetes_max: Mapping[str, str] = field(default_factory=dict)
     presets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @property
     def quota(self) -> bool:
         """Whether the namespace needs a ResourceQuota."""
         return self.resource_quota is not None
+
+
+def unnamed(*, openshift: bool) -> str:
+    """The platform of a cluster whose policy names none: with OPENSHIFT it has a section of that name."""
+    return OPENSHIFT if openshift else GENERIC
 
 
 def names() -> list[str]:
@@ -144,6 +179,12 @@ def platform(name: str) -> Platform:
         runtime_folders=tuple((containerd or {}).get("folders", DEFAULT_RUNTIME_FOLDERS)),
         config_owner=data.get("config_owner"),
         own_template=(containerd or {}).get("own_template", False),
+        machines=data.get("machines", ""),
+        openshift=data.get("openshift", False),
+        tolerates_by_name=data.get("tolerates_by_name", False),
+        own_plugin=OwnPlugin(**data["own_plugin"]) if "own_plugin" in data else None,
+        listed=Listed(**data["listed"]) if "listed" in data else None,
+        kubernetes_max=data.get("kubernetes_max", {}),
         presets=tuple(data.get("presets", ())),
     )
 

@@ -110,11 +110,12 @@ def below(files: Files, out: Path, cluster: str) -> bool:
     them, or is one of the folders that FILES are inside.
     """
     from ..compiler.index import INDEX
-    from ..gitops.place import ENGINES, FOLDER
+    from ..gitops.engines import names
+    from ..gitops.place import FOLDER
 
     if concerned(files, out / INDEX / f"{cluster}.json"):
         return True
-    folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in ENGINES))
+    folders = (out / cluster, *(out / FOLDER / engine / cluster for engine in names()))
     if any(not absolute(folder).isdisjoint(files.inside) for folder in folders):
         return True
     return any(concerned(files, folder) for folder in folders if os.path.lexists(folder))

@@ -48,65 +48,45 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-SAYS = {
-    "AppProject": "What the Application may do: this repository, where it goes, these kinds, and nothing else.",
-    "Application": "What Argo CD syncs, and how.",
-    "ConfigMap": "A part of Argo CD's own configuration: the script by which it tells the health of a NodePolicy.\n"
-    "# Applied server-side, it is added to what is there.",
-    "GitRepository": "Where Flux reads what it syncs.",
-    "OCIRepository": "Where Flux reads what it syncs.",
-    "Kustomization": "What Flux applies of it, and how.",
-}
-"""What each kind of object is, for the person who applies it."""
-
-
 def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
     """The roots of PLANS by cluster; "" is all of them in one, also where there is one cluster so far: the root is
     applied once, and others come. Raises InputError where they have none in common.
     """
-    from ..gitops import flux
-
-    if not any(plan.engine == "argocd" or flux.runs_inside(plan) for plan in plans.values()):
-        return plans
-    if len(plans) == 1 and not can_serve_others(*plans.values()):
+    roots = {plan.engine.rooted(plan) for plan in plans.values()}
+    if roots == {"beside"} or (len(plans) == 1 and roots != {"shared"}):
         return plans
     return {"": one_for_all(plans)}
 
 
 def document(plan: Plan, cluster: str) -> str:
     """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
-    from ..gitops import flux, place
-    from ..gitops.plan import folder, roots
+    from ..gitops.plan import roots
     from ..text.emit import emit
 
-    inside = plan.engine == "flux" and flux.runs_inside(plan)
-    where = f"the cluster {cluster}" if inside else f"the cluster in which {place.NAMES[plan.engine]} runs"
-    what = printable(plan.url if plan.oci else plan.path(folder(plan, cluster)))
+    inside = cluster and plan.engine.runs_inside(plan)
+    where = f"the cluster {cluster}" if inside else f"the cluster in which {plan.engine.title} runs"
+    what = printable(plan.url if plan.oci else plan.path(plan.folder(cluster)))
     pushed = "is pushed" if plan.oci else "is committed and pushed"
     often = "once, and again when it changes" if plan.oci else "once"
     head = (
         f"# Syncs {what}, once that {pushed}. To be applied {often}, to {where}:\n"
         f"#   gpustack bootstrap{f' {cluster}' if cluster else ''} | kubectl apply --server-side -f -\n"
     )
-    return head + "---\n".join(f"# {SAYS[body['kind']]}\n{emit(body)}" for body in roots(plan, cluster))
+    return head + "---\n".join(
+        f"# {plan.engine.kinds[body['kind']].says}\n{emit(body)}" for body in roots(plan, cluster)
+    )
 
 
 def one_for_all(plans: Mapping[str, Plan]) -> Plan:
     """The plan that stands for all PLANS, by cluster. Raises InputError where one root can't serve them."""
-    from ..gitops import argocd
-
     first = next(iter(plans.values()))
-    shared = {(argocd.namespace_of(plan), plan.settings.repository.model_dump_json()) for plan in plans.values()}
-    if len(shared) > 1 or not all(map(can_serve_others, plans.values())):
+    needed = {
+        (plan.engine.name, plan.engine.namespace(plan.settings), plan.settings.repository.model_dump_json())
+        for plan in plans.values()
+    }
+    if len(needed) > 1 or any(plan.engine.rooted(plan) != "shared" for plan in plans.values()):
         raise InputError(several(plans))
     return first
-
-
-def can_serve_others(plan: Plan) -> bool:
-    """Whether the root of PLAN can be that of other clusters too: an Argo CD's elsewhere, that reads from Git."""
-    from ..gitops import argocd
-
-    return plan.engine == "argocd" and not plan.oci and not argocd.runs_inside(plan)
 
 
 def no_engine(cluster: str | None) -> Finding:

@@ -8,7 +8,6 @@ many nodes a change is about.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -16,12 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..catalog import kinds
-from ..gitops import place
+from ..gitops import engines, place
 from ..model import Finding, GpustackError, InputError
 from . import common
-from .git import blob_name
 from .policies import Beside, Policies, beside
-from .steered import touched
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from ..review.impact.origin import Fleet
     from ..review.steering import Content
     from .formats.diff import Compared
-    from .git import Git
     from .policies import Spec
 
 
@@ -143,6 +139,8 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
             yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])))
         return
+    from .against_git import git_sides
+
     with common.project(options) as project, ExitStack() as stack:
         texts, after = new_side(project)
         yield git_sides(options, project, texts, after, stack)
@@ -177,7 +175,7 @@ def folder_side(folder: Path) -> Side:
 
     clusters = {root.name: files(root) for root in _folders(folder)}
     engine: dict[str, Files] = {}
-    for which in place.ENGINES:
+    for which in engines.names():
         for root in _folders(folder / place.FOLDER / which):
             engine[root.name] = {**engine.get(root.name, {}), **files(root, f"{place.FOLDER}/{which}/{root.name}/")}
     return Side(clusters, texts, f"{folder}/", engine)
@@ -229,163 +227,9 @@ def side_of(project: Project, found: Sequence[Source], texts: Texts, title: str)
     return Side({source.name: shapes[source.key][0] for source in found}, texts, title, engine, known)
 
 
-def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
-    """What is merged: the rendered folder at the base's commit, or what its policies render to; beside AFTER."""
-    from ..review.diff.sides import Side
-    from .git import Git
-    from .strays import Proposed
-
-    git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
-    commit = git.base(options.base)
-    title = f"{options.base} ({commit[:10]})"
-    where = git.place(options.out)
-    folder = git.named(where) if where else options.out.rstrip("/")
-    there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
-    git.extract(git.files(commit, kinds.FOLDER), there)
-    elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")
-    merged = git.entries(commit, ".")
-    there_before = {path: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
-    blobs = {path: entry.blob for path, entry in there_before.items() if entry.mode.startswith("100")}
-    known = unchanged(after, folder, git.algorithm)
-    staged = git.staged(".")
-    foreign = Proposed(
-        git,
-        project,
-        folder,
-        {path.removeprefix(f"{folder}/"): name for path, (name, _) in known.items()},
-        {path.removeprefix(f"{folder}/"): entry for path, entry in there_before.items()},
-        {path: entry for path, entry in merged.items() if entry.mode == "160000"},
-        after.policies.sources,
-    ).strays(staged)
-    others = touched(git, merged, staged, folder)
-    if not blobs:
-        side, old = rendered_there(git, commit, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, others, foreign)
-    found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
-    unread: dict[str, list[tuple[dict[str, str], str]]] = {}
-    for path, blob in blobs.items():
-        placed = _placed(path.removeprefix(f"{folder}/"))
-        if placed is None:
-            continue
-        whose, cluster, name = placed
-        files = found[whose].setdefault(cluster, {})
-        if known.get(path, ("", ""))[0] == blob:
-            files[name] = known[path][1]
-        else:
-            unread.setdefault(blob, []).append((files, name))
-    read_rest(git, unread, texts)
-    before = Side(shared(found[0], after.side.clusters), texts, title, shared(found[1], after.side.engine))
-    policies = git.files(commit, common.POLICIES)
-    same = set(unchanged_policies(policies, after.policies).values()) if policies else set()
-    wanted = (  # a new cluster is compared with what others say
-        unread or after.side.names() - before.names() or same != after.policies.sources.keys()
-    )
-    then = read_there(git, commit, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, then, after.policies, others, foreign)
-
-
 def pins() -> Iterator[tuple[str, str]]:
     """The images of images.lock, and the digests that they are pinned to; nothing where it can't be read."""
     from .images import locked
 
     with suppress(GpustackError):
         yield from ((name, each.digest) for name, each in (locked() or {}).items())
-
-
-def _placed(path: str) -> tuple[int, str, str] | None:
-    """Whose the file PATH below the rendered folder is: 0 for a cluster's, 1 for its engine's; the cluster, and what
-    the side calls the file. None for what is no manifest.
-    """
-    first, _, rest = path.partition("/")
-    if not rest or not path.endswith(".yaml"):
-        return None
-    if first == place.FOLDER:
-        engine, cluster, *file = rest.split("/", 2)
-        return (1, cluster, path) if file and engine in place.ENGINES else None
-    return None if first.startswith(".") else (0, first, rest)
-
-
-def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
-    """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
-    from ..compiler.output import HEADER
-    from ..review.diff.sides import without_header
-
-    for blob, content in git.contents(unread):
-        name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
-        for files, file in unread[blob]:
-            files[file] = name
-
-
-def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -> dict[str, Files]:
-    """CLUSTERS, with the very mapping of AFTER where nothing differs."""
-    return {name: after[name] if after.get(name) == files else files for name, files in clusters.items()}
-
-
-def algorithm(blobs: Mapping[str, str]) -> str:
-    """How Git names contents in this repository."""
-    return "sha256" if len(next(iter(blobs.values()))) == 64 else "sha1"
-
-
-def unchanged(after: New, folder: str, how: str) -> dict[str, tuple[str, str]]:
-    """The names that Git would give to the files of AFTER, by path, and the content: what has the same name need not be
-    read.
-    """
-    encoded: dict[str, bytes] = {}
-    found = {}
-    both = [(f"{folder}/{cluster}/", cluster, files) for cluster, files in after.side.clusters.items()]
-    both += [(f"{folder}/", cluster, files) for cluster, files in after.side.engine.items()]
-    for where, cluster, files in both:
-        head = after.headers[cluster].encode()
-        for name, text in files.items():
-            if text not in encoded:
-                encoded[text] = after.side.text(text).encode()
-            found[f"{where}{name}"] = blob_name(how, head, encoded[text]), text
-    return found
-
-
-def rendered_there(git: Git, commit: str, project: Project, texts: Texts, title: str) -> tuple[Side, Policies]:
-    """What the policies of COMMIT render to, for repositories that do not commit what they render to."""
-    from ..compiler import fleet
-    from ..policy.loading.load import policy_files
-
-    folder = project.root / common.POLICIES
-    git.extract(git.files(commit, common.POLICIES), project.root)
-    paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
-    found = fleet.compiled(project, paths) if paths else []
-    return side_of(project, found, texts, title), Policies(project, found)
-
-
-def read_there(git: Git, commit: str, project: Project, now: Policies) -> Policies:
-    """The policies of COMMIT, read and not rendered. Those that are the same now are not read again."""
-    from ..compiler.executor import Executor
-    from ..compiler.sources import read_sources
-    from ..policy.loading.load import policy_files
-
-    blobs = git.files(commit, common.POLICIES)
-    folder = project.root / common.POLICIES
-    same = unchanged_policies(blobs, now) if blobs else {}
-    layers = f"{common.POLICIES}/layers/"
-    git.extract(
-        {path: blob for path, blob in blobs.items() if path not in same or path.startswith(layers)}, project.root
-    )
-    paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
-    with Executor(project.jobs, len(paths)) as executor:
-        found, _ = read_sources(project, paths, executor, lambda *_: None)
-    return Policies(project, found, dict.fromkeys(same.values(), now))
-
-
-def unchanged_policies(blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
-    """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
-    from ..text.regular import read_regular
-
-    how = algorithm(blobs)
-    layers = Path(common.POLICIES) / "layers"
-    here = {path.as_posix() for path in layers.iterdir()} if layers.is_dir() else set()
-    there = {path for path in blobs if path.startswith(f"{layers.as_posix()}/")}
-    if here != there or any(blob_name(how, read_regular(Path(path))) != blobs[path] for path in there):
-        return {}
-    return {
-        path: name
-        for name, source in now.sources.items()
-        if (path := source.path.as_posix()) in blobs and blob_name(how, read_regular(source.path)) == blobs[path]
-    }

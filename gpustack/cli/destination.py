@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
-from ..policy.language.gitops import is_digest, named
+from ..policy.language.repository import is_digest, named
 from . import common, rendered
 from .text import printable
 
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
-    from ..policy.language.gitops import Engine
     from ..registry.reference import Reference
+
+DEFAULT = "flux"
+"""The engine whose media types an artifact gets where nothing says who reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Goal:
 
     cluster: str
     where: Reference
-    engine: Engine
+    engine: str
     findings: tuple[Finding, ...] = ()
     digest: str = ""
 
@@ -72,7 +74,7 @@ def goal(options: argparse.Namespace, cluster: str, where: Reference | None) -> 
     fixed = reads.revision if reads and reads.oci and is_digest(reads.revision) else ""
     # What is read by its digest has a tag all the same, so that registries keep it: the default one.
     where = where or target("" if reads is None else reads.url if fixed else f"{reads.url}:{reads.revision}")
-    engine = options.engine or (reads.engine if reads else "flux")
+    engine = options.engine or (reads.engine if reads else DEFAULT)
     return Goal(cluster, where, engine, tuple(elsewhere(cluster, where, reads)), fixed)
 
 

@@ -17,14 +17,20 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..model import Finding, InputError, MissingToolError
 from ..text import programs
 from ..text.regular import read_regular
 
+ATTRIBUTES = ".gitattributes"
+CONVERTED = ("filter", "ident", "working-tree-encoding")
+"""Attributes of Git by which a file is checked out as another than it was committed as."""
+UNSAID = ("unspecified", "unset")
+"""What Git says of an attribute that a path doesn't have."""
 SECONDS = 120.0
 """How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""
 
@@ -38,6 +44,7 @@ SAFE = (
     "protocol.ext.allow=never",
     "maintenance.auto=false",
     "gc.auto=0",
+    *("core.trustctime=true", "core.checkStat=default", "core.fileMode=true", "core.symlinks=true"),
 )
 """What Git is told whatever any configuration says."""
 FIXED = {
@@ -86,9 +93,19 @@ def start(
     options = [word for setting in SAFE for word in ("-c", setting)]
     command = [program, *options, "--literal-pathspecs", "--no-pager", "--no-replace-objects", *words]
     try:
-        return subprocess.run(
-            command, input=given, capture_output=True, check=False, cwd=root, env=environment(root), timeout=SECONDS
-        )
+        with tempfile.TemporaryFile() as out:  # megabytes of names, which a pipe has in thousands of pieces
+            done = subprocess.run(
+                command,
+                input=given,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                check=False,
+                cwd=root,
+                env=environment(root),
+                timeout=SECONDS,
+            )
+            out.seek(0)
+            return subprocess.CompletedProcess(done.args, done.returncode, out.read(), done.stderr)
     except subprocess.TimeoutExpired:
         what = f"git {words[0]} was still running after {SECONDS:.0f} seconds"
         why = "a clone without all of its content fetches what it lacks, and its remote may not answer"
@@ -170,8 +187,7 @@ def refuse_option(reference: str) -> None:
         raise InputError(Finding("GPU022", "error", what, remedy="give a branch, tag or commit"))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What Git has at a path: its mode as six digits (100644, 100755, 120000 a link, 160000 a submodule), and the name
     of its content.
     """
@@ -188,6 +204,7 @@ class Git:
     def __init__(self, why: str, remedy: str, root: Path | None = None) -> None:
         self._why, self._remedy = why, remedy
         self._root = root
+        self._overlooked: set[str] | None = None
         self.prefix = self.ask("rev-parse", "--show-prefix").removesuffix("\n")
 
     @functools.cached_property
@@ -265,9 +282,8 @@ class Git:
         found = {}
         for line in filter(None, self.ask(*words, about=commit).split("\0")):
             head, _, path = line.partition("\t")
-            mode, _, blob = head.split()
-            found[self.named(path)] = Entry(mode, blob)
-        return found
+            found[path] = Entry(head[:6], head.rpartition(" ")[2])
+        return {self.named(path): entry for path, entry in found.items()} if self.prefix else found
 
     def named(self, path: str) -> str:
         """PATH, from the repository's top, as it is named from the root."""
@@ -294,6 +310,50 @@ class Git:
             found[self.named(path)] = Entry(mode, blob if stage == "0" else "")
         return found
 
+    def staged_beside(self, commit: str, merged: Mapping[str, Entry]) -> dict[str, Entry]:
+        """What `staged` has for the root, found by what differs from COMMIT, which has MERGED there."""
+        found = dict(merged)
+        words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none"]
+        parts = self.ask(*words, commit, "--", ".").split("\0")
+        for head, path in zip(parts[::2], parts[1::2], strict=False):
+            _, mode, _, blob, status = head.split(" ")
+            if status == "U":
+                return self.staged(".")
+            if status == "D":
+                found.pop(self.named(path), None)
+            else:
+                found[self.named(path)] = Entry(mode, blob)
+        return found
+
+    def touched(self, folder: str) -> set[str]:
+        """The paths below FOLDER, from the root, whose files look otherwise than when Git checked them out or staged
+        them: by size, times, inode, owner and kind. What Git was told not to look at is among them.
+
+        To open each of 80,000 files takes longer than all the rest of a review. Whoever writes to a file changes how
+        it looks: the kernel sets the time of the last change. A pull request writes neither that nor the index.
+
+        Git itself opens files that were written in the same second as the index, and converts them as attributes say:
+        only where `converts` has nothing may it be asked.
+        """
+        words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
+        listed = self.ask(*words).split("\0")
+        return {self.named(path) for path in listed[1::2]} | self.overlooked(".")
+
+    def converts(self, paths: Collection[str], staged: Iterable[str]) -> list[tuple[str, str, str]]:
+        """Which of PATHS Git checks out as another content than is committed: path, attribute and its value. The
+        settings of the clone for line ends are of the path "". STAGED are all paths of the index.
+        """
+        ends = {"core.autocrlf": "true", "core.eol": "crlf"}
+        asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
+        lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
+        found = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
+        if os.linesep != "\n":
+            found.append(("", "core.eol", "native"))
+        if self.has_attributes(paths, staged):
+            said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
+            found += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
+        return found
+
     def overlooked(self, folder: str | Path) -> set[str]:
         """The paths below FOLDER, from the root, of which this clone's index says not to look at the work tree: sparse,
         skip-worktree and assume-unchanged.
@@ -301,15 +361,51 @@ class Git:
         place = self.place(folder)
         if place is None:
             return set()
+        if folder == "." and self._overlooked is not None:
+            return self._overlooked
         words = ["ls-files", "-v", "-z", "--full-name", "--", self.named(place) or "."]
-        lines = filter(None, self.ask(*words).split("\0"))
-        return {self.named(line[2:]) for line in lines if line[0] == "S" or line[0].islower()}
+        odd = [line for line in self.ask(*words).split("\0") if line and line[0] != "H"]
+        found = {self.named(line[2:]) for line in odd if line[0] == "S" or line[0].islower()}
+        self._overlooked = found if folder == "." else None
+        return found
+
+    def has_attributes(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
+        """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
+        path, in the work tree or as it is STAGED, and one of the clone's own.
+        """
+        ways: set[str] = set()
+        for way in {path.rpartition("/")[0] for path in paths}:
+            above = way
+            while above and above not in ways:
+                ways.add(above)
+                above = above.rpartition("/")[0]
+        tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
+        own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
+        root = os.fspath(self.here(""))
+        if any(os.path.lexists(f"{root}/{file}") for file in (*tops, *(f"{way}/{ATTRIBUTES}" for way in ways))):
+            return True
+        if os.path.lexists(self.here(own)) or self.ask("ls-files", "--", *tops):
+            return True
+        return any(path.endswith(f"/{ATTRIBUTES}") for path in staged)
+
+    def others(self, but: str) -> list[str]:
+        """The files that Git doesn't know and isn't told to ignore, by their paths from the root, but those in the
+        folder BUT.
+        """
+        pattern = re.sub(r"([*?\[\]\\])", r"\\\1", f"/{self.prefix}{but}/")
+        listed = self.ask("ls-files", "-z", "--others", "--exclude-standard", f"--exclude={pattern}")
+        return [path for path in listed.split("\0") if path]
 
     def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
-        """For each of PATHS, and each of the attributes NAMES: path, attribute and what it says."""
+        """Which of PATHS have which of the attributes NAMES: path, attribute and what it says."""
         given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root).split("\0")
-        return list(zip(said[0::3], said[1::3], said[2::3], strict=False))
+        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root)
+        plain = sum(map(said.count, ("\0unspecified\0", "\0unset\0", "\0eol\0lf\0")))
+        if plain == len(paths) * len(names) and all("/" in path for path in paths):  # such a path is no word of Git's
+            return []  # as nearly always, and a fleet has a third of a million of them
+        parts = said.split("\0")
+        triples = zip(parts[0::3], parts[1::3], parts[2::3], strict=False)
+        return [each for each in triples if each[2] not in UNSAID]
 
     def unstaged(self, folder: str) -> dict[str, bool]:
         """The files below FOLDER that are not as they are staged, by their paths from the root, and whether Git knows
@@ -357,10 +453,11 @@ class Git:
     def extract(self, blobs: Mapping[str, str], into: Path) -> None:
         """Write BLOBS, by their paths, into the folder INTO."""
         content = dict(self.contents(blobs.values()))
+        for folder in {os.path.dirname(path) for path in blobs}:  # noqa: PTH120 - strings
+            (into / folder).mkdir(parents=True, exist_ok=True)
         for path, blob in blobs.items():
-            target = into / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content[blob])
+            with open(f"{into}/{path}", "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
+                file.write(content[blob])
 
 
 def same(path: Path, entry: Entry) -> bool:
@@ -376,9 +473,7 @@ def same(path: Path, entry: Entry) -> bool:
         return False
 
 
-def blob_name(how: str, *parts: bytes) -> str:
-    """What Git calls the content that PARTS are together, with the algorithm HOW."""
-    made = hashlib.new(how, b"blob %d\0" % sum(map(len, parts)), usedforsecurity=False)
-    for part in parts:
-        made.update(part)
-    return made.hexdigest()
+def blob_name(how: str, content: bytes) -> str:
+    """What Git calls CONTENT, with the algorithm HOW."""
+    algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
+    return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()

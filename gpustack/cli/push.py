@@ -15,6 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..gitops.engines import engine, names
 from ..model import Finding, InputError, StaleError, masked
 from . import common, destination, links, rendered
 from .strays import of_render
@@ -40,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="engine",
-        choices=["flux", "argocd"],
-        help="media types: flux's own, or argocd: those that Argo CD takes as installed, and Flux as well (default: "
-        "of the engine in the cluster's policy, else flux's)",
+        choices=list(names()),
+        help="media types of this engine's artifacts; docs/gitops.md says who reads which (default: the engine in the "
+        f"cluster's policy, else {destination.DEFAULT})",
     )
     parser.add_argument("--source", metavar="URL", help="annotate this source (default: Git's remote origin)")
     parser.add_argument(
@@ -90,7 +91,7 @@ def pushed(
     from ..registry import artifact
 
     where = goal.where
-    made = artifact.artifact(files, goal.engine, annotations)
+    made = artifact.artifact(files, engine(goal.engine).media, annotations)
     if client is not None:
         artifact.push(client, where, made)
     reference = f"oci://{where.host}/{where.repository}:{where.version}"

@@ -34,7 +34,9 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
 
     overlooked = git.overlooked(".")
     changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
-    for path in sorted({*merged, *staged, *_untracked(git), *_known()}):
+    rendered = f"{out}/"
+    committed = (path for side in (merged, staged) for path in side if not path.startswith(rendered))
+    for path in sorted({*committed, *git.others(out), *_known()}):
         then = _plain(merged.get(path))
         entry = staged.get(path)
         now = then if entry and not entry.blob else _plain(entry)  # what is being merged isn't proposed yet
@@ -69,11 +71,6 @@ def _is(git: Git, shown: Shown | None, entry: Entry | None, *, lines: bool = Fal
         return shown is None and entry is None
     mode, data = shown
     return entry == Entry(mode, blob_name(git.algorithm, data.replace(b"\r\n", b"\n") if lines else data))
-
-
-def _untracked(git: Git) -> list[str]:
-    """The files that Git doesn't know and isn't told to ignore: the next commit may have them."""
-    return [path for path in git.ask("ls-files", "-z", "--others", "--exclude-standard").split("\0") if path]
 
 
 def _known() -> Iterator[str]:

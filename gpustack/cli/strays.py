@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +25,16 @@ from ..gitops.place import FOLDER
 from ..model import Finding, GpustackError, MissingToolError
 from ..text.regular import read_regular
 from . import common
-from .git import Entry, Git, blob_name, same
+from .git import CONVERTED, Entry, Git, blob_name, same
 from .text import print_findings
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
     from ..compiler.output import Change
+    from .against_git import Made
 
 MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"
-CONVERTED = ("filter", "ident", "working-tree-encoding")
-"""Attributes of Git by which a file is checked out as another than it was committed as."""
+POLICIES = f"{common.POLICIES}/"
 
 
 def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> list[Foreign]:
@@ -92,7 +92,9 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         folder = git.named(place)
         staged = git.staged(folder)
         found = list(_not_shown(git, folder, staged, written))
-        found += converted(git, folder, [*staged, *git.staged(common.POLICIES)]) if clusters is None else ()
+        if clusters is None:
+            every = {**staged, **git.staged(common.POLICIES)}
+            found += converted(git.converts(every, every))
     except MissingToolError:
         return []
     except GpustackError as error:
@@ -169,14 +171,14 @@ def whose(path: str) -> str:
 class Proposed:
     """The rendered folder as it is proposed, beside what is merged.
 
-    `made` are the names that Git gives to what the policies render to, by the path below the folder, less the indexes;
-    `merged` is what the base has there, by the same paths; `submodules` those of the base, wherever they are.
+    `made` are the files that the policies render to, by the path below the folder, less the indexes; `merged` is what
+    the base has there, by the same paths; `submodules` those of the base, wherever they are.
     """
 
     git: Git
     project: Project
     folder: str
-    made: Mapping[str, str]
+    made: Mapping[str, Made]
     merged: Mapping[str, Entry]
     submodules: Mapping[str, Entry]
     sources: Mapping[str, Source]
@@ -191,19 +193,29 @@ class Proposed:
         """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
         from ..policy.loading.allowed import allowed
 
-        mine = {
-            path.removeprefix(f"{self.folder}/"): entry
-            for path, entry in staged.items()
-            if path.startswith(f"{self.folder}/")
-        }
+        start = f"{self.folder}/"
+        mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}
         found = list(self._submodules(staged))
         if self.merged or mine:
-            there = foreign.look(self.out)
+            odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
+            good = set() if odd else self._good(mine)
+            there = foreign.look(self.out, plain=good)
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
-            inside = {*self._on_disk(there), *self._in_git(there, mine)}
+            rest = {path: entry for path, entry in mine.items() if path not in good}
+            inside = {*self._on_disk(there, good), *self._in_git(there, rest)}
             found += foreign.less(one_each(inside), self.out, digests)
-            found += converted(self.git, self.folder, staged)
+            found += converted(odd)
         return sorted(found)
+
+    def _good(self, mine: Mapping[str, Entry]) -> set[str]:
+        """Those of MINE, which are staged, that are what is rendered, and that nobody has touched since."""
+        start, made = f"{self.folder}/", self.made
+        touched = {path.removeprefix(start) for path in self.git.touched(self.folder)}
+        return {
+            path
+            for path, (mode, blob) in mine.items()
+            if mode == "100644" and path in made and made[path].blob == blob and path not in touched
+        }
 
     def _submodules(self, staged: Mapping[str, Entry]) -> Iterator[Foreign]:
         """Submodules that the base doesn't have: what is in them is in no review."""
@@ -212,12 +224,12 @@ class Proposed:
             if entry.mode == "160000" and not inside and self.submodules.get(path) != entry:
                 yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
 
-    def _on_disk(self, there: Mapping[str, foreign.Thing]) -> Iterator[Foreign]:
-        """What the work tree holds."""
+    def _on_disk(self, there: Mapping[str, foreign.Thing], good: Set[str]) -> Iterator[Foreign]:
+        """What the work tree holds. Files that are GOOD need not be read."""
         indexes = {f"{INDEX}/{name}.json" for name in self.sources}
         stale = set()
         for path, found in there.items():
-            if found.kind != "file" or found.executable:
+            if found.kind != "file" or found.executable or path in good:
                 continue
             if path.startswith(f"{INDEX}/"):
                 if why := self._wrong_index(path):
@@ -226,10 +238,11 @@ class Proposed:
                     stale.add(path)
                 continue
             content = self._content(path)
-            if self._name(content) != self.made.get(path):
+            made = self.made.get(path)
+            if made is None or self._name(content) != made.blob:
                 if self._rendered_then(path, content):
                     stale.add(path)
-                elif path in self.made:
+                elif made:
                     yield Foreign(path, "content", WHY["content"])
         yield from foreign.judge(there, {*self.made, *indexes, *stale}, {INDEX} if indexes else ())
         gone = [path for path in self.made if path not in there and path in self.merged]
@@ -248,13 +261,13 @@ class Proposed:
                 yield Foreign(path, "link", WHY["link"])
             elif entry.mode == "100755" and path in there and not there[path].executable:
                 yield Foreign(path, "mode", WHY["mode"])
-            elif path not in there and not known and entry.blob != self.made.get(path):
+            elif path not in there and not known and not (path in self.made and entry.blob == self.made[path].blob):
                 yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
 
     def _content(self, path: str) -> bytes | None:
         """What the file PATH holds, None where it can't be read."""
         try:
-            return read_regular(self.out / path, follow=False)
+            return read_regular(f"{self.folder}/{path}", follow=False)
         except OSError:
             return None
 
@@ -300,13 +313,10 @@ class Proposed:
         )
 
 
-def converted(git: Git, folder: str, staged: Iterable[str]) -> Iterator[Foreign]:
-    """Attributes by which what is checked out of STAGED, below FOLDER and policies/, and looked at is not what is
-    committed.
-    """
-    said = git.attributes(sorted(path for path in staged if path.startswith((f"{folder}/", "policies/"))), CONVERTED)
+def converted(odd: Sequence[tuple[str, str, str]]) -> Iterator[Foreign]:
+    """Attributes by which what is checked out and looked at is not what is committed: ODD, as Git.converts has them."""
     for name in CONVERTED:
-        hit = [path for path, which, value in said if which == name and value not in {"unspecified", "unset"}]
+        hit = [path for path, which, _ in odd if which == name]
         if hit:
             more = f" and {len(hit) - 1} more" if len(hit) > 1 else ""
             why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..catalog.gpus import Product
+from ..policy.language.cluster import platform_of
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
 from .plugin_sharing import PoolSharing, UnknownSharing
@@ -91,7 +92,7 @@ def offer(cluster: Cluster) -> Offer:
         strategy=spec.mig.strategy or "none",
         claims=cluster.dra,
         discovery=spec.gfd.enabled is not False and not cluster.dra,
-        tolerated_by_name=(spec.cluster.platform or "").startswith("gke"),
+        tolerated_by_name=platform_of(spec.cluster).tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
     )
 

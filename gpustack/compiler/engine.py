@@ -1,4 +1,4 @@
-"""The engine's own objects (Argo CD, Flux) of a compiled stack: the plan that is kept with it, and the files of a
+"""The engine's own objects of a compiled stack: the plan that is kept with it, and the files of a
 cluster.
 
 The objects name the cluster, and a stack serves many: so the stack has a plan, and the files are made of it as they are
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SAMPLE = "cluster"
 """A cluster's name, to see whether objects are valid: which one does not matter."""
 STAND_IN = "some-cluster-of-many-whose-names-are-shorte"
-"""A name in whose place others are put; the longest that is a whole part of all objects' names (gitops/flux.py)."""
+"""A name in whose place others are put; the longest that is a whole part of each object's name (Flux cuts others)."""
 
 
 def planned(spec: ClusterPolicySpec, bodies: Iterable[str]) -> dict[str, Any] | None:
@@ -72,10 +72,10 @@ def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[s
 def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
     if plan is None:
         return {}
-    from ..gitops.plan import Plan, file_of, folder, objects
+    from ..gitops.plan import Plan, file_of, objects
 
     found = Plan.model_validate(plan)
-    where = folder(found, cluster)
+    where = found.folder(cluster)
     return {f"{where}/{file_of(body)}": emit(body) for body in objects(found, cluster)}
 
 

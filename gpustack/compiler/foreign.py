@@ -19,12 +19,13 @@ import hashlib
 import os
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..gitops.place import ENGINES, FOLDER
+from ..gitops.engines import names
+from ..gitops.place import FOLDER
 from ..model import Finding, Location
 from . import beside
 from .folders import read
@@ -75,8 +76,9 @@ class Thing:
     executable: bool = False
 
 
-def look(root: Path, below: str = "") -> dict[str, Thing]:
+def look(root: Path, below: str = "", plain: Set[str] = frozenset()) -> dict[str, Thing]:
     """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT. Links are not followed.
+    Files that are known to be PLAIN are not looked at again.
 
     Raises OSError for a folder that can't be read: what isn't seen can't be judged.
     """
@@ -93,40 +95,61 @@ def look(root: Path, below: str = "") -> dict[str, Thing]:
     waiting = [below]
     while waiting:
         folder = waiting.pop()
-        with os.scandir(root / folder) as entries:
+        with os.scandir(f"{root}/{folder}") as entries:
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
-                found[name] = thing(entry.stat(follow_symlinks=False))
-                if found[name].kind == "folder":
+                known = name in plain and entry.is_file(follow_symlinks=False)
+                found[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
+                if found[name] is A_FOLDER:
                     waiting.append(name)
     return found
 
 
+A_FILE, A_PROGRAM, A_FOLDER, A_LINK = Thing("file"), Thing("file", executable=True), Thing("folder"), Thing("link")
+
+
 def thing(state: os.stat_result) -> Thing:
     """What a path with STATE is."""
-    if stat.S_ISREG(state.st_mode):
-        return Thing("file", bool(state.st_mode & 0o7111))
-    if stat.S_ISDIR(state.st_mode):
-        return Thing("folder")
-    return Thing("link" if stat.S_ISLNK(state.st_mode) else "special")
+    kind = stat.S_IFMT(state.st_mode)
+    if kind == stat.S_IFREG:
+        return A_PROGRAM if state.st_mode & 0o7111 else A_FILE
+    if kind == stat.S_IFDIR:
+        return A_FOLDER
+    return A_LINK if kind == stat.S_IFLNK else Thing("special")
 
 
 def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[str] = ()) -> Iterator[Foreign]:
-    """What of THERE is not a file that is MADE, nor a folder on the way to one, nor one of FOLDERS; by their paths."""
+    """What of THERE is not a file that is MADE, nor a folder on the way to one, nor one of A_FOLDER; by their paths."""
     made = made if isinstance(made, Mapping | set | frozenset) else set(made)
-    ways = {*folders, *(way for path in made for way in above(path))}
-    alike = {folded(path) for path in (*made, *ways)}
-    for path, found in sorted(there.items()):
-        kind: Kind | None = None
+    ways = {*folders, *all_above(made)}
+    odd = [
+        (path, found)
+        for path, found in there.items()
+        if not ((found is A_FILE and path in made) or (found is A_FOLDER and path in ways and path not in made))
+    ]
+    alike = {folded(path) for path in (*made, *ways)} if odd else set()
+    for path, found in sorted(odd, key=lambda one: one[0]):
+        kind: Kind = found.kind
         if found.kind in {"link", "special"}:
-            kind = "link" if found.kind == "link" else "special"
+            pass
         elif path in made:
-            kind = "folder" if found.kind == "folder" else "mode" if found.executable else None
-        elif path not in ways or found.kind != "folder":
-            inside_index = path.startswith(f"{INDEX}/") and found.kind == "file"
-            kind = "case" if folded(path) in alike and path not in ways else "index" if inside_index else found.kind
-        if kind is not None:
-            yield Foreign(path, kind, WHY[kind])
+            kind = "folder" if found.kind == "folder" else "mode"
+        elif folded(path) in alike and path not in ways:
+            kind = "case"
+        elif path.startswith(f"{INDEX}/") and found.kind == "file":
+            kind = "index"
+        yield Foreign(path, kind, WHY[kind])
+
+
+def all_above(paths: Iterable[str]) -> set[str]:
+    """The folders that PATHS are in."""
+    found: set[str] = set()
+    for path in paths:
+        way = path.rpartition("/")[0]
+        while way and way not in found:
+            found.add(way)
+            way = way.rpartition("/")[0]
+    return found
 
 
 def above(path: str) -> Iterator[str]:
@@ -148,7 +171,7 @@ def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
     cluster = rendering.cluster
     made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}
     there = look(out, cluster)
-    for engine in {*ENGINES, *beside.engines_in(out)}:
+    for engine in {*names(), *beside.engines_in(out)}:
         there |= look(out, f"{FOLDER}/{engine}/{cluster}")
     there |= look(out, f"{INDEX}/{cluster}.json")
     found = list(judge(there, made))
@@ -163,7 +186,7 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
     `of_cluster`'s to tell.
     """
     known = {*clusters, *others}
-    places = {f"{FOLDER}/{engine}" for engine in ENGINES}
+    places = {f"{FOLDER}/{engine}" for engine in names()}
     there: dict[str, Thing] = {}
     for path, found in shallow(out, "").items():
         there[path] = found

@@ -90,11 +90,11 @@ def read_sources(
     fresh: list[tuple[Project, Path, str]] = []
     for path in paths:
         stamp = stamp_of(path, project.root, layers)
-        known = _known(project, path, stamp)
-        if known is None:
+        seen = known(project, path, stamp)
+        if seen is None:
             fresh.append((project, path, stamp))
         else:
-            found.append(known)
+            found.append(seen)
     if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
         node.start_early()  # nothing was ever synthesised here, so something will be
     for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
@@ -183,10 +183,20 @@ def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
         if folder not in layers:
             below = folder / "layers"
             files = sorted(below.iterdir()) if below.is_dir() else []
-            layers[folder] = digest(*(part for file in files if file.is_file() for part in (file.name, _bytes(file))))
-        return digest("source", display(path, root), _bytes(path), layers[folder])
+            layers[folder] = stamp_of_layers((file.name, _bytes(file)) for file in files if file.is_file())
+        return stamp_of_bytes(display(path, root), _bytes(path), layers[folder])
     except (OSError, ValueError):  # ValueError: a NUL in the name
         return ""
+
+
+def stamp_of_layers(files: Iterable[tuple[str, bytes]]) -> str:
+    """Names the layers FILES, by their names and contents in the order of the names."""
+    return digest(*(part for file in files for part in file))
+
+
+def stamp_of_bytes(shown: str, content: bytes, layers: str) -> str:
+    """The stamp of a policy called SHOWN, by its CONTENT and the name of its LAYERS."""
+    return digest("source", shown, content, layers)
 
 
 def _bytes(path: Path) -> bytes:
@@ -197,7 +207,7 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _known(project: Project, path: Path, stamp: str) -> Source | None:
+def known(project: Project, path: Path, stamp: str) -> Source | None:
     """The source of PATH if its bytes were loaded before and its stack is still in the store."""
     entry = project.store.get("source", stamp) if stamp else None
     if entry is None or project.store.get("stack", entry["key"]) is None:
@@ -216,7 +226,7 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         return error.findings
     from ..checks.rule import rules_over
     from ..checks.subjects import Written
-    from ..policy.language.gitops import artifact
+    from ..gitops.reads import artifact
     from ..policy.loading.load import spec_key
 
     written = Written(loaded.spec, loaded.merged)

@@ -18,41 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..model import STAGES, Body, Resource
+from ..model import Resource
+from .engines import engine
 
 if TYPE_CHECKING:
-    from ..policy.language.gitops import Engine
     from ..policy.language.spec import ClusterPolicySpec
 
-WAVE = "argocd.argoproj.io/sync-wave"
-OPTIONS = "argocd.argoproj.io/sync-options"
-IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
-PRUNE = "kustomize.toolkit.fluxcd.io/prune"
-
-AT_ONCE = {
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "LimitRange",
-    "Namespace",
-    "NetworkPolicy",
-    "PriorityClass",
-    "ResourceClaimTemplate",
-    "ResourceQuota",
-    "Role",
-    "RoleBinding",
-    "RuntimeClass",
-    "Secret",
-    "SecurityContextConstraints",
-    "ServiceAccount",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-}
-"""Kinds that Argo CD finds healthy as soon as they are applied; a CRD takes a second."""
-
-LAST_WAVE = len(STAGES)
 NEVER_PRUNED = {"CustomResourceDefinition", "Namespace"}
 FREELY_PRUNED = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 """No driver stops for want of them, and whoever leaves removes them first."""
@@ -61,7 +32,7 @@ FREELY_PRUNED = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 class Marks(NamedTuple):
     """For which engine objects are marked. `mounted` are the ConfigMaps of extraObjects that drivers read."""
 
-    engine: Engine
+    engine: str
     mounted: tuple[str, ...] = ()
 
     @property
@@ -96,32 +67,4 @@ def marked(resource: Resource, marks: Marks, *, guarded: bool) -> Resource:
         or resource.kind in NEVER_PRUNED
         or (resource.kind == "ConfigMap" and resource.group == "" and resource.name in marks.mounted)
     )
-    body = _for_argocd(resource, keep) if marks.engine == "argocd" else _for_flux(resource, keep)
-    return Resource(body, resource.stage, resource.origin)
-
-
-def _for_argocd(resource: Resource, keep: bool) -> Body:
-    wave = STAGES.index(resource.stage) if resource.kind in AT_ONCE else LAST_WAVE
-    wanted = {WAVE: str(wave)}
-    if resource.kind == "DaemonSet":
-        wanted[IGNORE_HEALTH] = "true"
-    if keep:
-        wanted[OPTIONS] = f"Prune={'false' if resource.kind in NEVER_PRUNED else 'confirm'},Delete=confirm"
-    return _annotated(resource.body, wanted)
-
-
-def _for_flux(resource: Resource, keep: bool) -> Body:
-    return _annotated(resource.body, {PRUNE: "disabled"}) if keep else resource.body
-
-
-def _annotated(body: Body, wanted: dict[str, str]) -> Body:
-    """BODY with the annotations WANTED; those that it has win, of sync options each by itself."""
-    meta = body["metadata"]
-    given: dict[str, str] = meta.get("annotations") or {}
-    both = {**wanted, **given}
-    if OPTIONS in wanted and OPTIONS in given:
-        ours = dict(option.split("=", 1) for option in wanted[OPTIONS].split(","))
-        theirs = [option.strip() for option in given[OPTIONS].split(",")]
-        said = {option.partition("=")[0] for option in theirs}
-        both[OPTIONS] = ",".join([*theirs, *(f"{name}={value}" for name, value in ours.items() if name not in said)])
-    return {**body, "metadata": {**meta, "annotations": both}}
+    return Resource(engine(marks.engine).mark(resource, keep=keep), resource.stage, resource.origin)

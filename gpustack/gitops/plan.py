@@ -7,16 +7,19 @@ cluster's name alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from ..model import STAGES, Body, Resource, Stage
-from ..policy.language.gitops import Engine, GitOps, is_oci
+from ..policy.language.gitops import GitOps
+from ..policy.language.repository import is_oci
+from . import engines
 from .place import FOLDER
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
+    from .engine import Engine
 
 DEFAULT_PATH = "dist"
 
@@ -46,9 +49,10 @@ class Plan(BaseModel):
     policies: tuple[str, ...]
 
     @property
-    def engine(self) -> Engine:
-        assert self.settings.engine is not None, "made by plan_of alone"  # noqa: S101 - narrows the type
-        return self.settings.engine
+    def engine(self) -> Engine[Any]:
+        found = engines.chosen(self.settings)
+        assert found is not None, "made by plan_of alone"  # noqa: S101 - narrows the type
+        return found
 
     @property
     def url(self) -> str:
@@ -67,6 +71,10 @@ class Plan(BaseModel):
     def cluster_path(self, cluster: str, *below: str) -> str:
         """The folder BELOW that of CLUSTER, in the repository or in the cluster's artifact."""
         return joined(self.settings.repository.path or ".", *below) if self.oci else self.path(cluster, *below)
+
+    def folder(self, cluster: str = "") -> str:
+        """Where the objects for CLUSTER are below dist/, for all clusters of the engine without one."""
+        return "/".join(filter(None, (FOLDER, self.engine.name, cluster)))
 
 
 def joined(*parts: str) -> str:
@@ -98,9 +106,7 @@ def plan_of(spec: ClusterPolicySpec, resources: Iterable[Resource]) -> Plan | No
 
 def objects(plan: Plan, cluster: str) -> list[Body]:
     """The engine's objects for CLUSTER."""
-    from . import argocd, flux
-
-    return argocd.objects(plan, cluster) if plan.engine == "argocd" else flux.objects(plan, cluster)
+    return plan.engine.objects(plan, cluster)
 
 
 def roots(plan: Plan, cluster: str = "") -> list[Body]:
@@ -108,14 +114,7 @@ def roots(plan: Plan, cluster: str = "") -> list[Body]:
 
     An artifact holds the cluster's objects alone, so of that it is all that the engine has.
     """
-    from . import argocd, flux
-
-    return argocd.roots(plan, cluster) if plan.engine == "argocd" else flux.roots(plan, cluster)
-
-
-def folder(plan: Plan, cluster: str = "") -> str:
-    """Where the objects for CLUSTER are below dist/, for all clusters of the engine without one."""
-    return "/".join(filter(None, (FOLDER, plan.engine, cluster)))
+    return plan.engine.roots(plan, cluster)
 
 
 def file_of(body: Body) -> str:

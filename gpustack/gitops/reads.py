@@ -5,11 +5,13 @@ reviewed and committed, and has no policy at hand.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..policy.language.gitops import Engine, named
+from ..policy.language.repository import is_oci, named, revision
+from . import engines
 
-SOURCES = ("OCIRepository", "GitRepository")
+if TYPE_CHECKING:
+    from ..policy.language.gitops import GitOps
 
 
 class Reads(NamedTuple):
@@ -17,7 +19,7 @@ class Reads(NamedTuple):
     it.
     """
 
-    engine: Engine
+    engine: str
     url: str
     revision: str
     folder: str
@@ -34,15 +36,17 @@ class Reads(NamedTuple):
 
 def reads(bodies: Iterable[Any]) -> Reads | None:
     """What the engine of the objects BODIES reads, None where they don't say it: a source of somebody else, perhaps."""
-    url = revision = ""
-    folder = "."
-    for body in bodies:
-        kind, spec = body.get("kind"), body.get("spec") or {}
-        if kind == "Application":
-            source = spec.get("source") or {}
-            return Reads("argocd", source.get("repoURL", ""), source.get("targetRevision", ""), source.get("path", "."))
-        if kind in SOURCES:
-            url, revision = spec.get("url", ""), next(iter((spec.get("ref") or {}).values()), "")
-        elif kind == "Kustomization":  # one for each stage, which the path ends with
-            folder = str(spec.get("path", "")).removeprefix("./").rpartition("/")[0] or "."
-    return Reads("flux", url, revision, folder) if url else None
+    known = list(bodies)
+    return next((found for each in engines.engines() if (found := each.reads(known))), None)
+
+
+def artifact(given: GitOps | None) -> str:
+    """The OCI artifact that the engine reads, and the folder in it where that isn't its root; "" where it reads none
+    that GIVEN names.
+    """
+    chosen = engines.chosen(given)
+    if given is None or not is_oci(given.repository) or (chosen is not None and chosen.brings_source(given)):
+        return ""
+    inside = given.repository.path or "."
+    where = f"{given.repository.url}{named(revision(given.repository).name)}"
+    return where if inside == "." else f"{where}, folder {inside}"

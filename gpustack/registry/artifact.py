@@ -15,39 +15,16 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 
 from .client import MANIFESTS, Client, digest_of
+from .media import Media
 from .reference import Reference
-
-Engine = Literal["flux", "argocd"]
 
 SOURCE = "org.opencontainers.image.source"
 REVISION = "org.opencontainers.image.revision"
 
 _EMPTY = b"{}"
 _BLOCK = 0xFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Media types of the layer and of the configuration; `artifact` is needed beside an empty configuration."""
-
-    layer: str
-    config: str
-    artifact: str = ""
-
-
-KINDS: dict[Engine, Kind] = {
-    # What `flux push artifact` writes.
-    "flux": Kind("application/vnd.cncf.flux.content.v1.tar+gzip", "application/vnd.cncf.flux.config.v1+json"),
-    # What Argo CD takes as it is installed (its --oci-layer-media-types); Flux without a layerSelector takes it too.
-    "argocd": Kind(
-        "application/vnd.oci.image.layer.v1.tar+gzip",
-        "application/vnd.oci.empty.v1+json",
-        "application/vnd.gpustack.manifests.v1",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +39,15 @@ class Artifact:
         return digest_of(self.manifest)
 
 
-def artifact(files: Mapping[str, bytes], engine: Engine, annotations: Mapping[str, str]) -> Artifact:
-    """FILES by their paths as an artifact for ENGINE; ANNOTATIONS say where they are from."""
-    kind, layer = KINDS[engine], stored(archive(files))
+def artifact(files: Mapping[str, bytes], media: Media, annotations: Mapping[str, str]) -> Artifact:
+    """FILES by their paths as an artifact of the types MEDIA; ANNOTATIONS say where they are from."""
+    layer = stored(archive(files))
     body = {
         "schemaVersion": 2,
         "mediaType": MANIFESTS[0],
-        **({"artifactType": kind.artifact} if kind.artifact else {}),
-        "config": {"mediaType": kind.config, "digest": digest_of(_EMPTY), "size": len(_EMPTY)},
-        "layers": [{"mediaType": kind.layer, "digest": digest_of(layer), "size": len(layer)}],
+        **({"artifactType": media.artifact} if media.artifact else {}),
+        "config": {"mediaType": media.config, "digest": digest_of(_EMPTY), "size": len(_EMPTY)},
+        "layers": [{"mediaType": media.layer, "digest": digest_of(layer), "size": len(layer)}],
         **({"annotations": dict(sorted(annotations.items()))} if annotations else {}),
     }
     return Artifact(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(), layer)

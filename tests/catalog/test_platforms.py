@@ -239,6 +239,23 @@ def test_facts_about_single_platforms() -> None:
     ]  # fmt: skip
 
 
+def test_what_nodes_are() -> None:
+    """Those of the clouds are virtual machines, whose GPUs can't be reset for MIG; variants have it of their base."""
+    assert {name for name in EXPECTED if platform(name).machines == "virtual"} == {
+        name for name in EXPECTED if name.startswith(("aks", "eks", "gke", "oke", "vmware"))
+    }
+    assert {name for name in EXPECTED if platform(name).machines == "metal"} == {
+        name for name in EXPECTED if name.startswith(("kubeadm-bare-metal", "dgx"))
+    }
+
+
+def test_what_google_does_by_itself() -> None:
+    """GKE runs a device plugin of its own, and turns ExtendedResourceToleration on, whatever the node image."""
+    gke = {name for name in EXPECTED if name.startswith("gke")}
+    assert {name for name in EXPECTED if platform(name).own_plugin} == gke
+    assert {name for name in EXPECTED if platform(name).tolerates_by_name} == gke
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_platform_explains_itself(name: str) -> None:
     """A title for people, a confidence from the scale, and sentences in the lists."""

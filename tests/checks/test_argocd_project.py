@@ -13,7 +13,7 @@ from gpustack.checks.subjects import EngineObjects
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.engine import engine_findings, synced
 from gpustack.compiler.stack import RefusedError
-from gpustack.gitops import argocd
+from gpustack.gitops.engines.argocd import ENGINE
 from gpustack.gitops.plan import Plan
 from gpustack.model import Body, Finding
 from tests.gitops.common import ARGOCD, compiled, plan, policy
@@ -111,7 +111,7 @@ def test_kinds(spec: dict[str, Any], namespaced: bool, wanted: bool) -> None:
 def said(made: Plan, change: Callable[[Body], object] = lambda _: None, **more: Any) -> list[Finding]:
     """What the rule says of the objects of MADE when CHANGE was done to each."""
     spec = policy(ARGOCD, **more)
-    bodies = [*argocd.objects(made, "a"), *(one for one in argocd.roots(made, "a") if one["kind"] != "ConfigMap")]
+    bodies = [*ENGINE.objects(made, "a"), *(one for one in ENGINE.roots(made, "a") if one["kind"] != "ConfigMap")]
     for body in bodies:
         change(body)
     return list(RULES["GPU839"].findings(EngineObjects(spec, bodies, synced(made, bodies[:2], bodies[2:]))))

@@ -9,7 +9,9 @@ import yaml
 
 from gpustack.checks.objects.references import needed
 from gpustack.compiler.cache import Store, own_digest
-from gpustack.gitops.marks import IGNORE_HEALTH, LAST_WAVE, OPTIONS, PRUNE, WAVE, Marks, marked
+from gpustack.gitops.engines.argocd import IGNORE_HEALTH, LAST_WAVE, OPTIONS, WAVE
+from gpustack.gitops.engines.flux import PRUNE
+from gpustack.gitops.marks import Marks, marked
 from gpustack.model import STAGES, Body, Resource
 from tests.gitops.common import ARGOCD, FLUX, compiled, policy
 

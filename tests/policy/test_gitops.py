@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gpustack.policy.language.gitops import GitOps, Repository, revision
+from gpustack.gitops.engines.flux import ENGINE
+from gpustack.policy.language.gitops import GitOps
+from gpustack.policy.language.repository import Repository, revision
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_a_revision_of_an_artifact_is_its_tag() -> None:
 @pytest.mark.parametrize("interval", ["10m", "1h30m", "45s", "1h"])
 def test_intervals(interval: str) -> None:
     """Durations as Flux takes them."""
-    assert GitOps.model_validate({"flux": {"interval": interval}}).flux.interval == interval
+    assert ENGINE.of(GitOps.model_validate({"flux": {"interval": interval}})).interval == interval
 
 
 @pytest.mark.parametrize("interval", ["10", "1d", "0s", "", "5 m", "10m1h", "1.5h"])

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.gitops.engines.flux import ENGINE
 from gpustack.registry.artifact import archive, artifact, stored
 from gpustack.registry.client import Client
 from gpustack.registry.credentials import Credentials
@@ -338,9 +339,9 @@ def test_long_names_and_no_files() -> None:
 
 def test_the_digest_for_ever() -> None:
     """Other versions of Python and of its libraries make these bytes too: a digest that was written down stays."""
-    made = artifact({"base/a.yaml": b"a: 1\n"}, "flux", {})
+    made = artifact({"base/a.yaml": b"a: 1\n"}, ENGINE.media, {})
     assert stored(b"abc").hex() == "1f8b08000000000000ff010300fcff616263c241243503000000"
-    assert made.digest == artifact({"base/a.yaml": b"a: 1\n"}, "flux", {}).digest
+    assert made.digest == artifact({"base/a.yaml": b"a: 1\n"}, ENGINE.media, {}).digest
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made.layer))) as tar:
         assert [(e.name, e.mode, e.mtime, e.uid, e.gid, e.uname, e.gname) for e in tar] == [
             ("base", 0o755, 0, 0, 0, "", ""),

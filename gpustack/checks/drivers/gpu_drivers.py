@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...catalog import drivers, platforms, releases
+from ...catalog import drivers, releases
 from ...cluster.drivers import NodeDriver, older
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ...model import numbers
+from ...policy.language.cluster import platform_of
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
@@ -262,7 +263,7 @@ def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: eks-al2023}
     """
     managed = {driver.index for driver in resolve(spec).drivers}
-    platform = platforms.platform(spec.cluster.platform or "generic")
+    platform = platform_of(spec.cluster)
     if "fabric_manager" in platform.brings:
         return
     for index, pool in enumerate(spec.nodePools):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...cluster.resolve import resolve
 from ...cluster.workloads import serving
-from ..platforms.platform import platform_of
+from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {enabled: true}
     """
-    if spec.devicePlugin.enabled or resolve(spec).dra or "devicePlugin" in platform_of(spec).brings:
+    if spec.devicePlugin.enabled or resolve(spec).dra or "devicePlugin" in platform_of(spec.cluster).brings:
         return
     if serving(spec, "container"):
         yield Hit(
@@ -164,7 +164,7 @@ def what_nodes_have_to_bring(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         cluster: {platform: kubeadm-bare-metal-preinstalled-driver}
     """
-    brings = platform_of(spec).brings
+    brings = platform_of(spec.cluster).brings
     if not serving(spec, "container"):
         return
     if not resolve(spec).container_drivers and not resolve(spec).listed and "driver" not in brings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...gitops.engines.argocd import ENGINE
 from ...model import Body
 from ..rule import Hit, rule
 from .argocd_patterns import permits_destination, permits_kind, permits_source
@@ -40,7 +41,7 @@ def not_permitted(made: EngineObjects) -> Iterator[Hit]:
     """
     brought = [body for body in made.spec.extraObjects if body["kind"] == "AppProject"]
     projects = {key(body): body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
-    own = made.spec.gitops.argocd.project if made.spec.gitops else None
+    own = ENGINE.of(made.spec.gitops).project if made.spec.gitops else None
     hits: dict[tuple[str, str], Hit] = {}
     for application in (body for body in made.bodies if body["kind"] == "Application"):
         wanted = (application["metadata"]["namespace"], application["spec"]["project"])

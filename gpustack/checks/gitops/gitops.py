@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...gitops.engines import engines
 from ...model import Path, Resource, dotted
 from ..rule import Hit, rule
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 INSTANCE = "app.kubernetes.io/instance"
-ENGINES = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "meta.helm.sh/")
-HOOKS = ("helm.sh/hook", "argocd.argoproj.io/hook")
+HELM = "meta.helm.sh/"
+HELM_HOOK = "helm.sh/hook"
 
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-=][^}]*)?\}")
 """A variable as Flux and envsubst write it: ${NAME}, ${NAME:=4}."""
@@ -35,9 +36,10 @@ def tracking_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         daemonsets: {labels: {example.com/part-of: gpu-stack}}
     """
+    tracking = (HELM, *(prefix for each in engines() for prefix in each.annotations))
     for path, texts in _labels(spec):
         for key in texts:
-            if key == INSTANCE or key.startswith(ENGINES):
+            if key == INSTANCE or key.startswith(tracking):
                 yield Hit(
                     dotted((*path, key)),
                     f"{key} is set by GitOps engines",
@@ -124,8 +126,9 @@ def hook(resource: Resource) -> Iterator[Hit]:
           data: {a: b}
     """
     annotations = resource.body["metadata"].get("annotations") or {}
+    hooks = (HELM_HOOK, *(name for each in engines() for name in each.hooks))
     for key in annotations:
-        if key.startswith(HOOKS):
+        if key.startswith(hooks):
             yield Hit(
                 dotted(("metadata", "annotations", key)),
                 f"{resource.kind} {resource.name} is a hook ({key})",

@@ -7,18 +7,18 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...gitops.engines import chosen, engines, names
 from ...model import dotted
-from ...policy.language.gitops import is_digest, is_oci, revision
 from ...policy.language.reconciler import runs
+from ...policy.language.repository import is_digest, is_oci, revision
 from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...gitops.engine import Trouble
     from ...policy.language.gitops import GitOps
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Written
-
-SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
 
 
 @rule("GPU832", "error")
@@ -40,30 +40,28 @@ def incomplete(spec: ClusterPolicySpec) -> Iterator[Hit]:
     given = spec.gitops
     if given is None:
         return
-    if given.engine is None:
+    engine = chosen(given)
+    if engine is None:
         yield Hit(
             "spec.gitops",
             "gitops names no engine",
-            "Argo CD and Flux take different objects, and without an engine none is rendered",
-            "set spec.gitops.engine to argocd or flux",
+            f"{' and '.join(each.title for each in engines())} take different objects, and without an engine none is "
+            "rendered",
+            f"set spec.gitops.engine to {' or '.join(names())}",
         )
-    elif given.repository.url is None and not (given.engine == "flux" and given.flux.source):
+        return
+    if given.repository.url is None and not engine.brings_source(given):
         yield Hit(
             "spec.gitops.repository",
             "gitops names no repository",
             "the engine must know where the render is",
-            "set spec.gitops.repository.url"
-            + (", or spec.gitops.flux.source to a source that is there" if given.engine == "flux" else ""),
+            "set spec.gitops.repository.url" + (f", or {engine.source_field}" if engine.source_field else ""),
         )
-    target = given.argocd.destination
-    if given.engine == "argocd" and not (target.name or target.server):
-        yield Hit(
-            "spec.gitops.argocd",
-            "gitops doesn't say which cluster Argo CD is to sync",
-            "an Application goes to one cluster, and a guess could be the wrong one",
-            "set spec.gitops.argocd.destination.name as `argocd cluster list` shows it, or destination.server; "
-            "https://kubernetes.default.svc is the cluster that Argo CD runs in",
-        )
+    yield from (_hit(trouble) for trouble in engine.missing(given))
+
+
+def _hit(trouble: Trouble) -> Hit:
+    return Hit(f"spec.gitops.{trouble.path}", trouble.what, trouble.why, trouble.remedy)
 
 
 @rule("GPU833", "error")
@@ -86,21 +84,9 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
     given = spec.gitops
     if given is None:
         return
-    repository, target = given.repository, given.argocd.destination
-    if target.name and target.server:
-        yield Hit(
-            "spec.gitops.argocd.destination.server",
-            "the destination is named twice, by name and by server",
-            "Argo CD refuses such an Application",
-            "leave out one of the two",
-        )
-    if given.engine == "flux" and repository.url and "://" not in repository.url:
-        yield Hit(
-            "spec.gitops.repository.url",
-            "Flux reads no address of this form",
-            "it wants a scheme; git@host:path is Git's own short form",
-            "put ssh:// before it, and write '/' for the ':' behind the host",
-        )
+    repository, engine = given.repository, chosen(given)
+    if engine is not None:
+        yield from (_hit(trouble) for trouble in engine.contradictions(given))
     wanted = revision(repository).name
     if is_oci(repository) and not re.fullmatch(IMAGE_TAG.pattern, wanted):
         yield Hit(
@@ -148,20 +134,12 @@ def in_vain(written: Written) -> Iterator[Hit]:
 
 def idle(given: GitOps) -> Iterator[tuple[str, str]]:
     """(path in the section, why it does nothing) of what is set."""
-    other = "flux" if given.engine == "argocd" else "argocd"
-    if getattr(given, other).model_dump(exclude_none=True, exclude_defaults=True):
-        yield other, f"the engine is {given.engine}"
-    if given.engine == "argocd" and given.argocd.autoSync is False:
-        for name in ("prune", "selfHeal"):
-            if getattr(given.argocd, name):
-                yield f"argocd.{name}", "with autoSync: false Argo CD applies and deletes nothing by itself"
-    if given.engine == "flux" and given.flux.source:
-        where = f"the {given.flux.source.kind} {given.flux.source.name} says it"
-        for name in ("url", "revision"):
-            if getattr(given.repository, name):
-                yield f"repository.{name}", where
-        if given.flux.secretName:
-            yield "flux.secretName", where
+    engine = chosen(given)
+    for other in engines():
+        if other is not engine and other.of(given).model_dump(exclude_none=True, exclude_defaults=True):
+            yield other.name, f"the engine is {given.engine}"
+    if engine is not None:
+        yield from engine.idle(given)
 
 
 @rule("GPU835", "warning")
@@ -187,13 +165,13 @@ def substituted(spec: ClusterPolicySpec) -> Iterator[Hit]:
           metadata: {name: site}
           data: {region: eu-1}
     """
-    if spec.gitops is None or spec.gitops.engine != "flux":
-        return
-    for index, body in enumerate(spec.extraObjects):
-        wanted = (body["metadata"].get("annotations") or {}).get(SUBSTITUTE, "disabled")
-        if wanted != "disabled" and "${" in json.dumps(body, default=str):
+    engine = chosen(spec.gitops)
+    for index, body in enumerate(spec.extraObjects if engine and engine.verbatim else ()):
+        given = body["metadata"].get("annotations") or {}
+        wanted = [key for key, kept in engine.verbatim.items() if given.get(key, kept) != kept] if engine else []
+        for key in wanted if "${" in json.dumps(body, default=str) else ():
             yield Hit(
-                dotted(("spec", "extraObjects", index, "metadata", "annotations", SUBSTITUTE)),
+                dotted(("spec", "extraObjects", index, "metadata", "annotations", key)),
                 f"nothing replaces the variables of {body['kind']} {body['metadata']['name']}",
                 "the rendered Kustomizations have no postBuild, so the text is applied with its ${...}",
                 "write the values; what differs between clusters goes into their policies or a layer",

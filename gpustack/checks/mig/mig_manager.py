@@ -10,6 +10,7 @@ from ...catalog.mig import MigLayout
 from ...cluster.mig_layouts import Text, groups, product_of, text_of
 from ...cluster.resolve import resolve
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
+from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from ...policy.configurations.embedded import Problem
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
-
-CLOUDS = ("aks", "eks", "gke", "oke", "vmware")
-"""Platforms whose nodes are virtual machines, by the start of their names."""
-BARE_METAL = ("kubeadm-bare-metal", "dgx")
 
 
 @rule("GPU306", "error")
@@ -147,8 +144,8 @@ def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
     if seen is None or not resolve(spec).mig_manager:
         return
     allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
-    platform = spec.cluster.platform or ""
-    likely = platform.startswith(CLOUDS) or (allowed is not None and not platform.startswith(BARE_METAL))
+    machines = platform_of(spec.cluster).machines
+    likely = machines == "virtual" or (allowed is not None and machines != "metal")
     if (allowed or "").lower() == "true" or not likely:
         return
     for _, pool, chosen in seen.choices:

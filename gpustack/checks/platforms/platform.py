@@ -15,6 +15,7 @@ from ...catalog.platforms import Platform
 from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ...model import Body
+from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -28,14 +29,7 @@ SECTIONS = {
     "migManager": ("the MIG manager", "two sides cut the GPUs, and each undoes the other's work"),
 }
 """By section of the policy: the component, and what happens where there are two of them."""
-GKE_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 DRIVER_DIR = "/run/nvidia/driver"
-
-
-def platform_of(spec: ClusterPolicySpec) -> Platform:
-    """The cluster's platform; generic where the policy doesn't say it."""
-    name = spec.cluster.platform or ("openshift" if spec.cluster.openshift is not None else "generic")
-    return platforms.platform(name)
 
 
 @rule("GPU445", "error")
@@ -77,7 +71,7 @@ def perhaps_installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     foreign = foreign_nodes(spec, platform)
     why = "; the pools run another system than that image, though" if foreign else ""
     for section, (title, harm) in SECTIONS.items():
@@ -100,7 +94,7 @@ def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
 
 
 @rule("GPU447", "warning")
-def gke_device_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def platforms_own_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """GKE runs a device plugin of its own on a pool, beside this one.
 
     GKE leaves it away from nodes with the label gke-no-default-nvidia-gpu-device-plugin=true, which a node pool gets
@@ -116,16 +110,17 @@ def gke_device_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: a, os: ubuntu22.04, nodeSelector: {gke-no-default-nvidia-gpu-device-plugin: "true"}}
     """
-    if not (spec.cluster.platform or "").startswith("gke") or not spec.devicePlugin.enabled or resolve(spec).dra:
+    own = platform_of(spec.cluster).own_plugin
+    if own is None or not spec.devicePlugin.enabled or resolve(spec).dra:
         return
     for index, pool in enumerate(spec.nodePools):
-        if pool.nodeSelector.get(GKE_LABEL) != "true" and workload(spec, pool) == "container":
+        if pool.nodeSelector.get(own.unless) != "true" and workload(spec, pool) == "container":
             yield Hit(
                 f"spec.nodePools[{index}].nodeSelector",
-                f"GKE may run a device plugin of its own on node pool {pool.name}",
-                f"it does on nodes without the label {GKE_LABEL}=true; two plugins would offer the same GPUs",
+                f"{own.whose} may run a device plugin of its own on node pool {pool.name}",
+                f"it does on nodes without the label {own.unless}=true; two plugins would offer the same GPUs",
                 f"create the node pool with that label and write it into spec.nodePools[{index}].nodeSelector, or set "
-                "spec.devicePlugin.enabled: false; GKE's driver installer has to be deployed by hand then",
+                f"spec.devicePlugin.enabled: false; {own.also}",
             )
 
 
@@ -145,7 +140,7 @@ def platform_needs_a_newer_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: talos}
         nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
     """
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
         yield Hit(
             "spec.release",
@@ -171,7 +166,7 @@ def folders_of_the_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: gke-cos}
         nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
     """
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     if not platform.presets or foreign_nodes(spec, platform):
         return
     minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
@@ -224,7 +219,7 @@ def what_hosts_need(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: eks-ubuntu}
     """
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     for text in platform.host_needs:
         yield Hit(
             "spec.cluster.platform",
@@ -255,7 +250,7 @@ def kubelet_elsewhere(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: k0s}
         hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
     """
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not spec.hostPaths.kubeletRootDir:
         yield Hit(
             "spec.hostPaths.kubeletRootDir",

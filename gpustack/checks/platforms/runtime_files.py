@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import platforms, releases
-from ...policy.language.cluster import on_openshift
+from ...catalog.platforms import GENERIC
+from ...policy.language.cluster import on_openshift, platform_of
 from ..rule import Hit, rule
-from .platform import platform_of
 from .support import runtimes
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def path_of_another_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: rke2}
         toolkit: {env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml}]}
     """
-    platform = platform_of(spec)
-    if platform.name == "generic" or on_openshift(spec.cluster):
+    platform = platform_of(spec.cluster)
+    if platform.name == GENERIC or on_openshift(spec.cluster):
         return
     for path, name, file in files(spec):
         if any(file.startswith(f"{folder}/") for folder in platform.runtime_folders):
@@ -112,7 +112,7 @@ def paths_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
           - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
           - {name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}
     """
-    if platform_of(spec).name != "generic":
+    if platform_of(spec.cluster).name != GENERIC:
         return
     given = [(path, name, owners(file)) for path, name, file in files(spec) if name not in SOURCES]
     configs = next(((path, whose) for path, name, whose in given if name in CONFIGS), None)
@@ -161,7 +161,7 @@ def some_template(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hit]:
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     for path, name, file in files(spec):
         if file.endswith(".tmpl") and platform.own_template == of_distribution:
             plain = file.removesuffix(".tmpl")
@@ -189,7 +189,7 @@ def somebody_else_writes(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: kubeone}
         cdi: {nriPluginEnabled: true}
     """
-    platform = platform_of(spec)
+    platform = platform_of(spec.cluster)
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
         yield Hit(
             "spec.cluster.platform",

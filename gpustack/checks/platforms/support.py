@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...catalog import oses, platforms, releases
+from ...catalog import oses, releases
 from ...catalog._versions import numbers
 from ...cluster.resolve import resolve
-from ...policy.language.cluster import on_openshift
+from ...policy.language.cluster import on_openshift, platform_of
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
@@ -78,10 +78,11 @@ def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
         return
     low, high = releases.release(spec.release).kubernetes_range
     have = numbers(spec.cluster.kubernetesVersion)
-    narrower = NARROWER.get(spec.cluster.platform or "", {}).get(releases.release(spec.release).line)
+    platform = platform_of(spec.cluster)
+    narrower = platform.kubernetes_max.get(releases.release(spec.release).line)
     what, limit = f"release {spec.release}", high
     if narrower and not outside(have, low, high):
-        what, limit = f"release {spec.release} on {platforms.platform(spec.cluster.platform or '').title}", narrower
+        what, limit = f"release {spec.release} on {platform.title}", narrower
     if outside(have, low, limit):
         newer = have > numbers(limit)
         yield Hit(
@@ -90,10 +91,6 @@ def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "NVIDIA tests and supports the release with these versions only",
             _other_release(have) if newer else "upgrade the cluster, or choose a release that is documented for it",
         )
-
-
-NARROWER = {"microk8s": {"v26.7": "1.35"}}
-"""The newest Kubernetes on platforms that are documented for less than others (support-matrix.yaml distributions)."""
 
 
 def _other_release(have: Numbers) -> str:
@@ -281,10 +278,11 @@ def cloud_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: eks-ubuntu}
     """
-    if (spec.cluster.platform or "").startswith("aks") and numbers(spec.release) >= (26, 3):
+    listed = platform_of(spec.cluster).listed
+    if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):
         yield Hit(
             "spec.cluster.platform",
-            f"AKS is not in the support table of release {spec.release}",
-            "it was listed until v25.10",
-            "ask Microsoft or NVIDIA before you rely on support; nothing has to change in the policy",
+            f"{listed.name} is not in the support table of release {spec.release}",
+            f"it was listed until {listed.until}",
+            f"ask {listed.ask} or NVIDIA before you rely on support; nothing has to change in the policy",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import gpus, kubevirt
 from ...cluster.workloads import offered_to_kubevirt
+from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
     section = spec.kubevirt
     if section is None or section.featureGates is not None or section.target == "hyperconverged":
         return
-    if section.target == "kubevirt" or (spec.cluster.openshift is None and spec.cluster.platform != "openshift"):
+    if section.target == "kubevirt" or not on_openshift(spec.cluster):
         yield Hit(
             "spec.kubevirt.featureGates",
             "KubeVirt needs its feature gate HostDevices, which this render leaves to others",

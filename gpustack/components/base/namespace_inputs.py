@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...catalog.platforms import platform
 from ...cluster.resolve import resolve
+from ...policy.language.cluster import platform_of
 from ..parts.common_inputs import Inputs, on_openshift, prometheus_rules
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def from_spec(spec: ClusterPolicySpec) -> NamespaceInputs | None:
     name = spec.cluster.namespace
     if name == "default" or name.startswith(FOREIGN):
         return None
-    preset = platform(spec.cluster.platform or "generic")
+    preset = platform_of(spec.cluster)
     dra = resolve(spec).dra
     trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...api import keys
+from ...gitops.accounts import writing
 from ...policy.language import guards
 from ..dra.dra_driver_inputs import DraDriverInputs
 from ..driver.driver_inputs import DriverInputs
@@ -93,7 +94,7 @@ def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
         return None
     parts = running(spec, ASKED)
     mig, dra = parts.get("mig_manager"), parts.get("dra_driver")
-    writing = guards.writing(spec)
+    writers = writing(spec)
     return GuardsInputs(
         namespace=spec.cluster.namespace,
         mode=mode,
@@ -103,9 +104,9 @@ def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
         layouts=MIG_MANAGER if mig and mig.common.traits.mig_manager_discovers_layouts else "",
         domains=bool(dra and dra.controller),
         mps=bool(dra and dra.gpus and dra.feature_gates.get("MPSSupport")),
-        users=writing.users,
-        groups=writing.groups,
-        known=writing.known,
+        users=writers.users,
+        groups=writers.groups,
+        known=writers.known,
     )
 
 

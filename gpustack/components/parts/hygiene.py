@@ -12,11 +12,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...gitops.engines import wanted as engines_want
 from ...model import ANNOTATIONS_LIMIT, Body
 from ...text.quantities import canonical
-
-KEPT_BY_FLUX = ("kustomize.toolkit.fluxcd.io/substitute", "disabled")
-SERVER_SIDE = ("argocd.argoproj.io/sync-options", "ServerSideApply=true")
 
 POD_TEMPLATES = {
     "Pod": (),
@@ -31,12 +29,12 @@ POD_TEMPLATES = {
 def clean(body: Body) -> Body:
     """BODY with what every object gets; BODY itself where that is nothing."""
     text = json.dumps(body)
-    wanted = [KEPT_BY_FLUX] if "${" in text else []
+    wanted = engines_want("verbatim") if "${" in text else {}
     if len(text) >= ANNOTATIONS_LIMIT:
-        wanted.append(SERVER_SIDE)
+        wanted |= engines_want("large")
     if '"resources"' in text or '"hard"' in text or '"sizeLimit"' in text:
         body = with_quantities(body)
-    return with_annotations(body, dict(wanted)) if wanted else body
+    return with_annotations(body, wanted) if wanted else body
 
 
 def with_annotations(body: Body, wanted: dict[str, str]) -> Body:

@@ -2,7 +2,7 @@
 
 The object holds only the fields that are ours, so it must be applied by server-side apply: a client-side apply would
 take it for the whole. It must never be deleted along either: deleting KubeVirt's object uninstalls KubeVirt and ends
-all virtual machines. Annotations tell both engines so.
+all virtual machines. Annotations tell every engine so.
 
 KubeVirt's lists are replaced as one (listType atomic), so all devices must be in this one object. The HyperConverged
 operator merges its lists by selector and leaves room for others.
@@ -13,17 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...gitops.engines import wanted
 from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
 from ..parts.pod import sparse, unique
 from .kubevirt_inputs import Device, KubeVirtInputs
 
-ANNOTATIONS = {
-    "argocd.argoproj.io/sync-options": "ServerSideApply=true,Prune=false,Delete=false",
-    "kustomize.toolkit.fluxcd.io/prune": "disabled",
-    "kustomize.toolkit.fluxcd.io/ssa": "Merge",
-}
 NEEDED_GATE = "HostDevices"
 NO_MEDIATED_GATE = "DisableMDEVConfiguration"
 
@@ -34,7 +30,7 @@ class KubeVirt(Component[KubeVirtInputs]):
     def manifests(self, inputs: KubeVirtInputs) -> Iterator[Body]:
         whose = hyperconverged if inputs.target == "hyperconverged" else kubevirt
         api_version, kind, spec = whose(inputs)
-        meta = metadata(inputs.name, inputs.namespace, annotations=ANNOTATIONS)
+        meta = metadata(inputs.name, inputs.namespace, annotations=wanted("partial"))
         yield {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
 
 

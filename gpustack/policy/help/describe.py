@@ -25,12 +25,14 @@ def summary(model: type[Section]) -> str:
 
 
 def descriptions(model: type[Section]) -> dict[str, str]:
-    """The description of each field of MODEL, in one line. A class that repeats a field wins over its bases."""
+    """The description of each field of MODEL, in one line: its own, else the text below it in the class. A class
+    that repeats a field wins over its bases.
+    """
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Section):
             found.update(_module(cls.__module__).get(cls.__name__, {}))
-    return {name: found.get(name, "") for name in model.model_fields}
+    return {name: field.description or found.get(name, "") for name, field in model.model_fields.items()}
 
 
 def models(root: type[Section]) -> Iterator[type[Section]]:

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator
 
 from gpustack.catalog import crds as known_crds
+from gpustack.catalog import platforms
+from gpustack.catalog.platforms import Platform
 
 from .base import Section, mapping, section
 from .forms import absent, refuse, refuse_at
@@ -107,9 +109,14 @@ class ClusterFacts(Section):
     there, so that two owners never fight. Absent: own."""
 
 
+def platform_of(cluster: ClusterFacts) -> Platform:
+    """The platform of CLUSTER; without a name OpenShift where something particular to it is said, else generic."""
+    return platforms.platform(cluster.platform or platforms.unnamed(openshift=cluster.openshift is not None))
+
+
 def on_openshift(cluster: ClusterFacts) -> bool:
-    """Whether CLUSTER is an OpenShift cluster: its platform says so, or something particular to OpenShift is said."""
-    return cluster.openshift is not None or cluster.platform == "openshift"
+    """Whether CLUSTER is an OpenShift cluster: its platform is one, or something particular to OpenShift is said."""
+    return cluster.openshift is not None or platform_of(cluster).openshift
 
 
 class Cluster(ClusterFacts):

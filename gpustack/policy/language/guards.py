@@ -6,13 +6,12 @@ and the MIG manager, and with them, unguarded, the labels and pods of every othe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from gpustack.catalog import kubernetes
 
 from .base import Section, items, section
 from .forms import Form
-from .gitops import Engine
 from .types import DnsLabel
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ Mode = Literal["Deny", "Audit", "Off"]
 Reach = Literal["reconciler", "all", "none"]
 SINCE = (1, 30)
 """ValidatingAdmissionPolicy is stable, and a token tells its pod's node, from this Kubernetes version on."""
-IN_CLUSTER = ("https://kubernetes.default.svc", "in-cluster")
-"""How Argo CD calls the cluster that it runs in."""
 
 USER = Form(
     "user_name",
@@ -62,14 +59,6 @@ class Guards(Section):
     """Namespaces from which metrics may be read where there is a NetworkPolicy. Absent: any."""
 
 
-class Writing(NamedTuple):
-    """Who applies the render: users and groups. `known`: these are all, so that everybody else can be refused."""
-
-    users: tuple[str, ...]
-    groups: tuple[str, ...]
-    known: bool
-
-
 def mode(spec: ClusterPolicySpec) -> Mode:
     """The mode that is rendered: Off where the API server has no such policies."""
     return (spec.guards.mode or "Deny") if knows_policies(spec) else "Off"
@@ -79,31 +68,3 @@ def knows_policies(spec: ClusterPolicySpec) -> bool:
     """Whether the API server has the kind ValidatingAdmissionPolicy, and tokens that tell their node."""
     minor = kubernetes.minor(spec.cluster.kubernetesVersion)
     return tuple(int(number) for number in minor.split(".")) >= SINCE
-
-
-def writing(spec: ClusterPolicySpec) -> Writing:
-    """Who applies the render of SPEC, as far as the policy says.
-
-    An engine in the cluster itself acts as an account of its namespace, under names that installations differ in. One
-    elsewhere has whatever identity its kubeconfig gives it, so `guards.writers` must say which.
-    """
-    own, given = engine_accounts(spec), spec.guards.writers
-    said = bool(given.users or given.groups)
-    users, groups = own or ((), ())
-    return Writing((*users, *given.users), (*groups, *given.groups), known=own is not None or said)
-
-
-def engine_accounts(spec: ClusterPolicySpec) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Users and groups that the engine acts as; None where the policy doesn't tell."""
-    found = spec.gitops
-    engine: Engine | None = found.engine if found else None
-    if found is None or engine is None:
-        return None
-    if engine == "argocd":
-        to = found.argocd.destination
-        inside = IN_CLUSTER[0] == (to.server or "").rstrip("/") or to.name == IN_CLUSTER[1]
-        return ((), (f"system:serviceaccounts:{found.argocd.namespace or 'argocd'}",)) if inside else None
-    namespace, account = found.flux.namespace or "flux-system", found.flux.serviceAccountName
-    if account:
-        return (f"system:serviceaccount:{namespace}:{account}",), ()
-    return None if found.flux.kubeConfig else ((), (f"system:serviceaccounts:{namespace}",))

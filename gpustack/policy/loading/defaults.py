@@ -137,7 +137,7 @@ def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | No
     cluster = _dict(written.spec.get("cluster"))
     value = cluster.get("platform")
     if value is None and isinstance(cluster.get("openshift"), dict):
-        return "openshift", OPENSHIFT
+        return platforms.unnamed(openshift=True), OPENSHIFT
     if isinstance(value, str):
         try:
             return platforms.platform(value).name, PLATFORM

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ...gitops.place import ANNOTATIONS, NAMES
+from ...gitops.engines import engines, title
 from .fields import FieldChange
 from .objects import ObjectChange
 
@@ -39,10 +39,10 @@ class Fold:
     @property
     def title(self) -> str:
         """Which engine, and how much of it."""
-        names = sorted({NAMES[engine] for one in self.engines.values() for engine in one})
+        names = sorted({title(engine) for one in self.engines.values() for engine in one})
         step = f"what {' and '.join(names)} reads"
         if self.swapped:
-            step = " -> ".join(NAMES[min(one)] for one in (self.engines["-"], self.engines["+"]))
+            step = " -> ".join(title(min(one)) for one in (self.engines["-"], self.engines["+"]))
         objects = Counter(side for side, _ in self.objects)
         parts = [f"annotations in {len(self.reached)} objects"] if self.reached else []
         parts += [f"{objects['-']} of its own removed"] if objects["-"] else []
@@ -96,4 +96,4 @@ def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
 
 def _engine(key: object) -> str | None:
     """The engine that reads the annotation KEY."""
-    return next((engine for engine, prefix in ANNOTATIONS.items() if str(key).startswith(prefix)), None)
+    return next((each.name for each in engines() if str(key).startswith(each.annotations[0])), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ...catalog.kinds import NONE, Kinds, OwnKind
-from ...gitops.place import NAMES
+from ...gitops.engines import title
 from ...model import Body
 from .fields import FieldChange, apply, changes
 
@@ -41,7 +41,7 @@ class Identity(NamedTuple):
         return cls(group if version else "", str(body["kind"]), *names, engine)
 
     def __str__(self) -> str:
-        whose = f"{NAMES.get(self.engine, self.engine)}'s " if self.engine else ""
+        whose = f"{title(self.engine)}'s " if self.engine else ""
         return f"{whose}{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
     @property

@@ -131,8 +131,14 @@ def _probe(side: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> tuple[
 
 def deadline(leaf: Leaf) -> bool:
     """Whether a step on a node has at least half of the time that it had, and four times as much at most."""
-    old = leaf.old if leaf.old is not None else default(leaf)
-    return leaf.new is None or _near(old, leaf.new)
+    old, new = said_or_default(leaf)
+    return _near(old, new)
+
+
+def said_or_default(leaf: Leaf) -> tuple[Any, Any]:
+    """What LEAF was and is; what holds where nothing is said, None where nobody listed that."""
+    held = default(leaf)
+    return held if leaf.old is None else leaf.old, held if leaf.new is None else leaf.new
 
 
 def default(leaf: Leaf) -> Any:
@@ -171,7 +177,8 @@ def grace(leaf: Leaf) -> bool:
     at most.
     """
     old = leaf.old if type(leaf.old) is int else 30
-    return _whole(leaf, max(1, min(old, 3600) // 2), 3600)
+    new = 30 if leaf.new is None else leaf.new
+    return type(new) is int and max(1, min(old, 3600) // 2) <= new <= 3600
 
 
 AMOUNTS = (

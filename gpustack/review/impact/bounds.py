@@ -11,7 +11,7 @@ from typing import Any
 
 from ...catalog import _data, operator_texts
 from ...model import numbers
-from .amounts import AMOUNTS, default
+from .amounts import AMOUNTS, said_or_default
 from .contents import TEXTS
 from .leaves import Leaf
 
@@ -60,6 +60,12 @@ def nothing_less(leaf: Leaf) -> bool:
     return all(each in new for each in old)
 
 
+def nothing_more(leaf: Leaf) -> bool:
+    """Whether a list of what is left out has nothing that wasn't in it."""
+    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    return all(each in old for each in new)
+
+
 def pods_still_start(leaf: Leaf) -> bool:
     """Whether pods that ask for several shares of a GPU start as they did, or the pool is new. Of MPS none ever did,
     unless the policy said so.
@@ -89,16 +95,15 @@ def pools_runtime(leaf: Leaf) -> bool:
 def ends(leaf: Leaf) -> bool:
     """Whether a wait ends by itself: 0 is for ever. That for jobs, whose pods are told for the first time, may be."""
     selector = (*leaf.path[:-1], "podSelector")
-    return leaf.new not in (0, "0") or (selector in leaf.news and selector not in leaf.olds)
+    return not _nothing(leaf.new) or (selector in leaf.news and selector not in leaf.olds)
 
 
 def fewer(leaf: Leaf) -> bool:
     """Whether a limit is lower than it was, or than the default; 0 and none are no limit."""
-    old = leaf.old if leaf.old is not None else default(leaf)
-    new = leaf.new if leaf.new is not None else default(leaf)
-    if new in (None, 0, "0", "0%"):
+    old, new = said_or_default(leaf)
+    if new is None or _nothing(new):
         return False
-    return old in (0, "0") or (old is not None and _compare(old, new, -1))
+    return old is not None and (_nothing(old) or _compare(old, new, -1))
 
 
 def fewer_or_said(leaf: Leaf) -> bool:
@@ -108,10 +113,21 @@ def fewer_or_said(leaf: Leaf) -> bool:
 
 def longer(leaf: Leaf) -> bool:
     """Whether a time to wait is longer; 0 is for ever."""
-    if leaf.new in (0, "0"):
-        return True
-    old = leaf.old if leaf.old is not None else default(leaf)
-    return old is not None and old not in (0, "0") and _compare(old, leaf.new, 1)
+    old, new = said_or_default(leaf)
+    if new is None or _nothing(new):
+        return new is not None
+    return old is not None and not _nothing(old) and _compare(old, new, 1)
+
+
+def kept_longer(leaf: Leaf) -> bool:
+    """Whether something is kept for longer than it was; 0 is not at all."""
+    old, new = said_or_default(leaf)
+    return old is not None and new is not None and _compare(old, new, 1)
+
+
+def _nothing(value: Any) -> bool:
+    """Whether an amount or a percentage is 0."""
+    return str(value).removesuffix("%").strip("0") == "" and str(value) != ""
 
 
 def _compare(old: Any, new: Any, sign: int) -> bool:
@@ -253,13 +269,13 @@ def number(leaf: Leaf) -> bool:
 
 def own_series(leaf: Leaf) -> bool:
     """Whether a rule records under a name that nobody else's series has: with levels, as recorded ones are named, and
-    of GPUs or at a level that no common set of rules records at.
+    at a level that isn't of words alone of which common sets of rules make theirs. What a series is of doesn't matter:
+    whoever scales by GPUs records those of GPUs at the same levels.
     """
     name = str(leaf.new)
     if leaf.old is not None or not re.fullmatch(r"[a-zA-Z_]\w*:[\w:]*\w", name):
         return False
-    of_gpus = bool(re.search(r"(?:^|[_:])(?:gpu|gpus|gpustack|dcgm|nvidia|mig|vgpu)(?:[_:]|$)", name.lower()))
-    return of_gpus or name.partition(":")[0] not in _data.load("tiers")["levels"]
+    return not {*name.partition(":")[0].lower().split("_")} <= {*_data.load("tiers")["levels"]}
 
 
 def operators_text(leaf: Leaf) -> bool:
@@ -279,7 +295,18 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, version, forward),
         *(image_forward, pulled, same_repository, pin, harmless_variable, says_whose, tolerations_by_key, own_series),
-        *(of_what_is_new, number, operators_text, left_on, held, nothing_less, pods_still_start, pools_fact),
+        *(
+            of_what_is_new,
+            number,
+            operators_text,
+            left_on,
+            held,
+            nothing_less,
+            nothing_more,
+            kept_longer,
+            pods_still_start,
+            pools_fact,
+        ),
         *(pools_runtime, ends, *AMOUNTS, *TEXTS),
     )
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...gitops.engine import Paths, Told
+from ...gitops.engines import engine, names
 from ...model import Body, dotted
 from ..diff.objects import ObjectChange
 from .origin import destination as served
@@ -15,9 +17,7 @@ from .rule import Hit, rule
 from .subject import Subject, at, items
 from .tiers import PLANNED, POWER, ROUTINE
 
-SYNCS = ("Application", "Kustomization")
-SOURCES = ("GitRepository", "OCIRepository")
-Paths = tuple[tuple[str, ...], ...]
+NOTHING = Told("")
 
 
 def engine_step(subject: Subject) -> tuple[str, str] | None:
@@ -33,9 +33,15 @@ def engine_step(subject: Subject) -> tuple[str, str] | None:
     return (min(gone), min(there)) if gone and there else None
 
 
-def changed(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
-    """The engine's objects of KINDS that are there on both sides and differ."""
-    return (change for change in subject.engine if change.what == "changed" and change.identity.kind in kinds)
+def told(change: ObjectChange) -> Told:
+    """What an object such as that of CHANGE tells its engine; nothing, of an engine that gpustack doesn't know."""
+    identity = change.was or change.identity
+    return engine(identity.engine).kinds.get(identity.kind, NOTHING) if identity.engine in names() else NOTHING
+
+
+def changed(subject: Subject) -> Iterator[tuple[ObjectChange, Told]]:
+    """The engine's objects that are there on both sides and differ, each with what its kind tells the engine."""
+    return ((change, told(change)) for change in subject.engine if change.what == "changed")
 
 
 def shown(value: Any) -> str:
@@ -53,9 +59,9 @@ def steps(change: ObjectChange, paths: Paths) -> Iterator[str]:
             yield f"{dotted(path[1:])} {shown(old)} -> {shown(new)}"
 
 
-def prunes(body: Body | None) -> bool:
+def prunes(body: Body | None, kind: Told) -> bool:
     """Whether what is no longer rendered is deleted without anybody's help."""
-    return True in (at(body, "spec", "syncPolicy", "automated", "prune"), at(body, "spec", "prune"))
+    return bool(kind.prunes) and at(body, *kind.prunes) is True
 
 
 @rule("IMP801", 2)
@@ -68,8 +74,8 @@ def prunes_now(subject: Subject) -> Iterator[Hit]:
 
     Do: look at what is out of sync (`argocd app diff`, `flux diff kustomization`) before the merge.
     """
-    for change in changed(subject, *SYNCS):
-        if prunes(change.new) and not prunes(change.old):
+    for change, kind in changed(subject):
+        if prunes(change.new, kind) and not prunes(change.old, kind):
             yield Hit(str(change.identity), "pruning is turned on")
 
 
@@ -81,24 +87,16 @@ def destination(subject: Subject) -> Iterator[Hit]:
 
     Do: make sure that both names are one cluster, or that the new one is meant to get this stack.
     """
-    for change in changed(subject, *SYNCS):
-        old, new = (cluster_of(body) for body in (change.old, change.new))
-        if old != new:
-            yield Hit(str(change.identity), f"destination {shown(old)} -> {shown(new)}")
-        for step in steps(change, (("spec", "kubeConfig"),)):
-            yield Hit(str(change.identity), step)
+    for change, kind in changed(subject):
+        for path in kind.goes:
+            old, new = (without_namespace(at(body, *path)) for body in (change.old, change.new))
+            if old != new:
+                yield Hit(str(change.identity), f"{dotted(path[1:])} {shown(old)} -> {shown(new)}")
 
 
-def cluster_of(body: Body | None) -> Body:
-    """The cluster that an Application goes to. The namespace beside it moves nothing: every object has its own."""
-    return {key: value for key, value in (at(body, "spec", "destination") or {}).items() if key != "namespace"}
-
-
-FROM: dict[str, Paths] = {
-    "Application": (("spec", "source", "repoURL"), ("spec", "source", "targetRevision"), ("spec", "source", "path")),
-    "Kustomization": (("spec", "sourceRef"), ("spec", "path")),
-    **dict.fromkeys(SOURCES, (("spec", "url"), ("spec", "ref"))),
-}
+def without_namespace(where: Any) -> Any:
+    """WHERE an engine's object goes. The namespace beside it moves nothing: every object has its own."""
+    return {key: value for key, value in where.items() if key != "namespace"} if isinstance(where, dict) else where
 
 
 @rule("IMP803", 1)
@@ -110,8 +108,8 @@ def source(subject: Subject) -> Iterator[Hit]:
 
     Do: make sure that the new place holds this render before the merge.
     """
-    for change in changed(subject, *FROM):
-        for step in steps(change, FROM[change.identity.kind]):
+    for change, kind in changed(subject):
+        for step in steps(change, kind.reads):
             yield Hit(str(change.identity), step)
 
 
@@ -127,37 +125,33 @@ def nobody_syncs(subject: Subject) -> Iterator[Hit]:
     if subject.whole == "gone" or engine_step(subject):
         return
     emptied = {change.file.partition("/")[0] for change in subject.changes if change.what == "removed"}
-    come = {folder_of(change.new): change.identity for change in subject.engine if change.what in {"added", "renamed"}}
+    come = {
+        folder_of(change.new, told(change)): change.identity
+        for change in subject.engine
+        if change.what in {"added", "renamed"}
+    }
     for change in subject.engine:
-        identity, folder = change.was or change.identity, folder_of(change.old)
-        if change.what not in {"removed", "renamed"} or identity.kind not in SYNCS:
+        identity, kind = change.was or change.identity, told(change)
+        folder = folder_of(change.old, kind)
+        if change.what not in {"removed", "renamed"} or not kind.syncs:
             continue
         if folder in come:
             what = f"{come[folder]} takes its place"
-        elif identity.kind == "Application":
-            what = "the cluster isn't synced any more"
-        elif folder.rpartition("/")[2] in emptied:
+        elif kind.each_stage and folder.rpartition("/")[2] in emptied:
             continue
         else:
-            what = "what is in its stage isn't synced any more"
-        then = "Flux deletes what it applied" if at(change.old, "spec", "prune") else "what it applied stays as it is"
+            what = f"{kind.syncs} isn't synced any more"
+        then = kind.ends if kind.ends and prunes(change.old, kind) else "what it applied stays as it is"
         yield Hit(str(identity), f"it is removed: {what}, and {then}")
 
 
-def folder_of(body: Body | None) -> str:
+def folder_of(body: Body | None, kind: Told) -> str:
     """The folder that an engine's object applies."""
-    return str(at(body, "spec", "source", "path") or at(body, "spec", "path") or "")
+    return str(at(body, *kind.folder) or "") if kind.folder else ""
 
 
 RIGHTS = {"project", "serviceAccountName"}
 """By whose rights it applies."""
-HOW: Paths = (
-    ("spec", "syncPolicy", "automated"),
-    ("spec", "project"),
-    ("spec", "prune"),
-    ("spec", "interval"),
-    ("spec", "serviceAccountName"),
-)
 
 
 @rule("IMP805", 3, 1, 5)
@@ -169,18 +163,10 @@ def how(subject: Subject) -> Iterator[Hit]:
 
     Do: read what is said; rights that are too narrow end a sync half-way.
     """
-    for change in changed(subject, *SYNCS, *SOURCES):
-        for path in HOW:
+    for change, kind in changed(subject):
+        for path in kind.how:
             tier = POWER if path[-1] in RIGHTS else ROUTINE if path[-1] == "interval" else PLANNED
             yield from (Hit(str(change.identity), step, tier=tier) for step in steps(change, (path,)))
-
-
-PERMITTED: Paths = (
-    ("spec", "sourceRepos"),
-    ("spec", "destinations"),
-    ("spec", "clusterResourceWhitelist"),
-    ("spec", "namespaceResourceWhitelist"),
-)
 
 
 @rule("IMP806", 1, 3)
@@ -191,8 +177,8 @@ def permits_more(subject: Subject) -> Iterator[Hit]:
 
     Do: nothing where the render needs it; the review shows the objects for whose sake it grows.
     """
-    for change in changed(subject, "AppProject"):
-        for path in PERMITTED:
+    for change, kind in changed(subject):
+        for path in (*kind.permits, *kind.kinds):
             old = items(at(change.old, *path))
             new = [shown(each) for each in items(at(change.new, *path)) if each not in old]
             if new:
@@ -208,8 +194,8 @@ def permits_less(subject: Subject) -> Iterator[Hit]:
 
     Do: delete them by hand after the sync.
     """
-    for change in changed(subject, "AppProject"):
-        for path in PERMITTED[2:]:
+    for change, kind in changed(subject):
+        for path in kind.kinds:
             new = items(at(change.new, *path))
             gone = [each for each in items(at(change.old, *path)) if each not in new]
             names = (f"{each['kind']} ({each['group']})" if each["group"] else each["kind"] for each in gone)

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from ...cluster.resolve import resolve
+from ...gitops import engines
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
 from .tiers import PLANNED, POWER
@@ -30,8 +30,6 @@ FACTS = ("kubernetesVersion", "platform", "containerRuntime", "namespace", "open
 """What of a cluster is so, whatever stack it gets."""
 PINS = ("cluster", "imageDigests")
 """Where a policy says digests of images."""
-LOCAL = {"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "kubernetes.default", "in-cluster"}
-"""What a cluster is called by an Argo CD that runs in it."""
 LONG = 4000
 """Characters of a text that is taken apart."""
 WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
@@ -95,16 +93,8 @@ class Fleet:
 def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:
     """To which cluster an engine that serves several applies; () for one that runs in the cluster itself."""
     gitops = spec.gitops if spec else None
-    if gitops is None:
-        return ()
-    if gitops.engine == "argocd":
-        where = gitops.argocd.destination
-        server = urlsplit((where.server or "").lower().rstrip("/"))
-        host = f"{server.hostname}:{server.port or 443}" if server.hostname else ""
-        name = server.hostname or where.name or ""
-        return () if name in LOCAL or not name else ("argocd", host or f"name {name}")
-    secret = gitops.flux.kubeConfig.secretName if gitops.flux.kubeConfig else ""
-    return ("flux", gitops.flux.namespace or "flux-system", secret) if secret else ()
+    chosen = engines.chosen(gitops)
+    return chosen.destination(gitops) if chosen and gitops else ()
 
 
 def said(spec: ClusterPolicySpec) -> Leaves:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...gitops.engines import engines
 from ...model import Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
@@ -174,12 +175,7 @@ def items(value: Any) -> list[Any]:
 def guarded(body: Body | None) -> str:
     """What keeps an engine from pruning BODY without asking, as the end of a sentence; "" where nothing does."""
     notes = mapping(at(body, "metadata", "annotations"))
-    options = {each.strip() for each in str(notes.get("argocd.argoproj.io/sync-options", "")).split(",")}
-    if notes.get("kustomize.toolkit.fluxcd.io/prune") == "disabled":
-        return "; Flux doesn't prune it, so that is once somebody deletes it by hand"
-    if "Prune=false" in options:
-        return "; Argo CD doesn't prune it, so that is once somebody deletes it by hand"
-    return "; the sync of Argo CD waits until somebody confirms it" if "Prune=confirm" in options else ""
+    return next((said for each in engines() if (said := each.guarded(notes))), "")
 
 
 def template(body: Body | None) -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ def guard(kind: str) -> bool:
 
 def others_alert(name: str) -> bool:
     """Whether a common set of rules has an alert of this NAME."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _data.load("tiers")["alerts"])
+    return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in _data.load("tiers")["alerts"])
 
 
 def read_by_name(name: str) -> bool:

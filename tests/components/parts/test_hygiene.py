@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from gpustack.components.component import Manifest
 from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
 from gpustack.components.monitoring.dcgm_exporter import DcgmExporter
-from gpustack.components.parts import hygiene
 from gpustack.components.parts.hygiene import clean
 from gpustack.components.registry import REGISTRY
 from gpustack.model import Body
@@ -23,7 +22,7 @@ from gpustack.text.quantities import canonical, size
 from tests.components.common import chart, render, spec
 
 POLICIES = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))
-FLUX, DISABLED = hygiene.KEPT_BY_FLUX
+FLUX, DISABLED = "kustomize.toolkit.fluxcd.io/substitute", "disabled"
 
 QUANTITIES = st.builds("{}{}".format, st.integers(0, 5000), st.sampled_from(["", "m", "k", "Mi", "Gi", "M", "e3"]))
 

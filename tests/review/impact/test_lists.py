@@ -149,7 +149,7 @@ def test_a_bound_survives_every_value(bound: str, old: Any, new: Any) -> None:
         ("grace", None, 15, True),
         ("own_series", None, "up", False),
         ("own_series", None, "cluster:cpu:sum", False),
-        ("own_series", None, "cluster:gpu_util:avg", True),
+        ("own_series", None, "cluster:gpu_util:avg", False),
         ("own_series", None, "lab:util:avg", True),
         ("own_series", None, "gpu:busy:avg", True),
         ("folder", None, "GPU Fleet/Nodes", True),

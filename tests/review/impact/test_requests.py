@@ -237,6 +237,11 @@ NORMAL: dict[str, Request] = {
     "new cluster like another": request(
         "lab-a100", {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}}, new=True
     ),
+    "labels kept for longer": request("lab-a100", {"reconciler": {"labelGraceSeconds": 3600}}),
+    "labels kept as by default": Request("lab-a100", {}, {"reconciler": {"labelGraceSeconds": 60}}),
+    "container that waits for the driver again": request(
+        "lab-a100", carried(), carried(without=["gpustack-wait-for-driver"])
+    ),
     "series of the own": request("lab-a100", extra(alert({"record": "lab:gpu_util:avg", "expr": "avg(a)"}))),
     "same alert, worse": request(
         "lab-a100",
@@ -432,6 +437,24 @@ POWERS: dict[str, Request] = {
         ),
     ),
     "series overwritten": request("lab-a100", extra(alert({"record": "up", "expr": "vector(1)"}))),
+    **{
+        f"series {name} of others": request("lab-a100", extra(recorded("avg(a)", name)))
+        for name in (
+            "namespace:gpu_utilization:avg",
+            "cluster:dcgm_power:sum",
+            "instance_mode:cpu:rate5m",
+            "Node_Namespace_Pod:x:sum",
+        )
+    },
+    **{
+        f"alert {name} of others": request("lab-a100", extra(alert({**HOT, "alert": name})))
+        for name in (
+            "GPUOperatorReconciliationFailed",
+            "watchdog",
+            "ClusterOperatorDown",
+            "ThanosQueryHttpRequestQueryErrorRateHigh",
+        )
+    },
     "series of another recorded": request("lab-a100", extra(alert({"record": "cluster:cpu:sum", "expr": "1"}))),
     "other image": request("lab-a100", extra(workload(image="evil.example.com/tools/a:1.0")), extra(workload())),
     "digest swapped": request(
@@ -806,6 +829,15 @@ OUTAGES: dict[str, Request] = {
     "own tool on no node": request("lab-a100", sized(requests={"cpu": 100000}), extra(workload())),
     "own tool without memory": request("lab-a100", sized(limits={"memory": "1Ki"}), extra(workload())),
     "GFD asleep": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "999999999s"}]}}),
+    "labels taken back at once": request("lab-a100", {"reconciler": {"labelGraceSeconds": 0}}),
+    "labels taken back sooner than by default": Request("lab-a100", {}, {"reconciler": {"labelGraceSeconds": 7200}}),
+    "deadline back to the default": Request("lab-a100", {}, {"reconciler": {"deadlines": {"driver": 86400}}}),
+    "own tool back to half a minute": request(
+        "lab-a100", extra(workload()), extra(workload(pod={"terminationGracePeriodSeconds": 3600}))
+    ),
+    "container that waits for the driver left out": request(
+        "lab-a100", carried(without=["gpustack-wait-for-driver"]), carried()
+    ),
     "labels never taken back": request("lab-a100", {"reconciler": {"labelGraceSeconds": 999999999}}),
     "drain that never ends": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 999999999})),
     "runtime of a pool": request("lab-a100", pool("training", containerRuntime="cri-o")),

@@ -1,0 +1,233 @@
+"""What is merged, as a side of a comparison: dist/ at the base's commit, or what the policies there render to.
+
+Solves: a fleet's dist/ has 80,000 files, and most pull requests touch few of them. So contents are known by the names
+that Git has for them: what is rendered now is named as Git would name it, and only what has another name is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..catalog.kinds import FOLDER
+from ..gitops import engines, place
+from . import common
+from .comparison import New, Sides, side_of
+from .git import Entry, Git, blob_name
+from .policies import Policies
+from .steered import touched
+
+if TYPE_CHECKING:
+    from ..compiler.fleet import Project, Source
+    from ..review.diff.sides import Files, Side, Texts
+    from .policies import Spec
+
+
+LAYERS = f"{common.POLICIES}/layers/"
+Shown = dict[str, dict[str, str]]
+"""For each cluster its files and the names of their texts."""
+
+
+class Made(NamedTuple):
+    """A file as it is rendered now: the name that Git would give to its content, and that of its text on its side."""
+
+    blob: str
+    text: str
+
+
+def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
+    """What is merged, at the base that OPTIONS name, beside AFTER. STACK ends a folder for what has to be written."""
+    from ..review.diff.sides import Side
+    from .strays import Proposed
+
+    git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
+    commit = git.base(options.base)
+    title = f"{options.base} ({commit[:10]})"
+    where = git.place(options.out)
+    folder = git.named(where) if where else options.out.rstrip("/")
+    there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
+    merged = git.entries(commit, ".")
+    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(f"{FOLDER}/") and mode[:3] == "100"}
+    git.extract(added, there)
+    elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")
+    rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
+    made = named(after, git.algorithm)
+    staged = git.staged_beside(commit, merged)
+    submodules = {path: entry for path, entry in merged.items() if entry.mode == "160000"}
+    foreign = Proposed(git, project, folder, made, rendered, submodules, after.policies.sources).strays(staged)
+    others = touched(git, merged, staged, folder)
+    start = f"{common.POLICIES}/"
+    policies = {path: blob for path, (mode, blob) in merged.items() if path.startswith(start) and mode[:3] == "100"}
+    if not rendered:
+        side, old = rendered_there(git, policies, elsewhere, texts, title)
+        return Sides(side, after.side, old, after.policies, others, foreign)
+    files, read = merged_files(git, rendered, made, texts)
+    before = Side(shared(files[0], after.side.clusters), texts, title, shared(files[1], after.side.engine))
+    same = unchanged_policies(git, policies, after.policies) if policies else {}
+    # A new cluster is compared with what others say.
+    wanted = read or after.side.names() - before.names() or set(same.values()) != after.policies.sources.keys()
+    then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
+    return Sides(before, after.side, then, after.policies, others, foreign)
+
+
+def named(after: New, how: str) -> dict[str, Made]:
+    """The files of AFTER by their paths below the rendered folder, named as Git names contents with the algorithm HOW:
+    what has the same name need not be read.
+    """
+    encoded: dict[str, bytes] = {}
+    found = {}
+    both = [(f"{cluster}/", cluster, files) for cluster, files in after.side.clusters.items()]
+    both += [("", cluster, files) for cluster, files in after.side.engine.items()]
+    for where, cluster, files in both:
+        head = after.headers[cluster].encode()
+        for name, text in files.items():
+            if text not in encoded:
+                encoded[text] = after.side.text(text).encode()
+            found[where + name] = Made(blob_name(how, head + encoded[text]), text)
+    return found
+
+
+def merged_files(
+    git: Git, rendered: Mapping[str, Entry], made: Mapping[str, Made], texts: Texts
+) -> tuple[tuple[Shown, Shown], bool]:
+    """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
+    engine; and whether any of it isn't MADE so now.
+    """
+    found: tuple[Shown, Shown] = ({}, {})
+    unread: dict[str, list[tuple[dict[str, str], str]]] = {}
+    for path, (mode, blob) in rendered.items():
+        placed = _placed(path) if mode.startswith("100") else None
+        if placed is None:
+            continue
+        whose, cluster, name = placed
+        files = found[whose].setdefault(cluster, {})
+        known = made.get(path)
+        if known and known.blob == blob:
+            files[name] = known.text
+        else:
+            unread.setdefault(blob, []).append((files, name))
+    read_rest(git, unread, texts)
+    return found, bool(unread)
+
+
+def _placed(path: str) -> tuple[int, str, str] | None:
+    """Whose the file PATH below the rendered folder is: 0 for a cluster's, 1 for its engine's; the cluster, and what
+    the side calls the file. None for what is no manifest.
+    """
+    first, _, rest = path.partition("/")
+    if not rest or not path.endswith(".yaml"):
+        return None
+    if first == place.FOLDER:
+        engine, cluster, *file = rest.split("/", 2)
+        return (1, cluster, path) if file and engine in engines.names() else None
+    return None if first.startswith(".") else (0, first, rest)
+
+
+def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
+    """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
+    from ..compiler.output import HEADER
+    from ..review.diff.sides import without_header
+
+    for blob, content in git.contents(unread):
+        name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
+        for files, file in unread[blob]:
+            files[file] = name
+
+
+def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -> dict[str, Files]:
+    """CLUSTERS, with the very mapping of AFTER where nothing differs."""
+    return {name: after[name] if after.get(name) == files else files for name, files in clusters.items()}
+
+
+def read_there(
+    git: Git, policies: Mapping[str, str], same: Mapping[str, str], project: Project, now: Policies
+) -> Policies:
+    """The POLICIES of the base, read and not rendered. Those that are the SAME NOW are not read again."""
+    wanted = {path: blob for path, blob in policies.items() if path not in same}
+    content = dict(git.contents(wanted.values()))
+    by_path = {path: content[blob] for path, blob in wanted.items()}
+    return Merged(project, by_path, dict.fromkeys(same.values(), now))
+
+
+def rendered_there(
+    git: Git, policies: Mapping[str, str], project: Project, texts: Texts, title: str
+) -> tuple[Side, Policies]:
+    """What the POLICIES of the base render to, for repositories that do not commit what they render to."""
+    from ..compiler import fleet
+    from ..policy.loading.load import policy_files
+
+    folder = project.root / common.POLICIES
+    git.extract(policies, project.root)
+    paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
+    found = fleet.compiled(project, paths) if paths else []
+    return side_of(project, found, texts, title), Policies(project, found)
+
+
+class Merged(Policies):
+    """The policies of the base, of which the store knows most by their bytes: only what is asked for is written to the
+    root of PROJECT, and read. CONTENT is that of all policies and layers, by path.
+    """
+
+    def __init__(self, project: Project, content: Mapping[str, bytes], same: Mapping[str, Policies]) -> None:
+        from ..compiler import sources
+        from ..compiler.executor import Executor
+
+        self._content = dict(content)
+        layers = {path[len(LAYERS) :]: content[path] for path in sorted(content) if path.startswith(LAYERS)}
+        stamp = sources.stamp_of_layers((name, data) for name, data in layers.items() if "/" not in name)
+        known: list[Source] = []
+        fresh: list[Path] = []
+        for path in filter(_is_policy, sorted(content)):
+            at = project.root / path
+            seen = sources.known(project, at, sources.stamp_of_bytes(path, content[path], stamp))
+            if seen is None:
+                fresh.append(at)
+            else:
+                known.append(seen)
+        with Executor(project.jobs, len(fresh)) as executor:
+            self._write(project, fresh)
+            more, _ = sources.read_sources(project, fresh, executor, lambda *_: None)
+        super().__init__(project, [*known, *more], same)
+
+    def _write(self, project: Project, paths: Iterable[Path]) -> None:
+        """Write what is at PATHS, and the layers."""
+        wanted = {path.relative_to(project.root).as_posix() for path in paths}
+        if wanted:
+            for path in [path for path in self._content if path in wanted or path.startswith(LAYERS)]:
+                target = project.root / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(self._content.pop(path))
+
+    def _read(self, source: Source) -> Spec:
+        self._write(self.project, [source.path])
+        return super()._read(source)
+
+
+def _is_policy(path: str) -> bool:
+    """Whether the file PATH, from the project on, is a policy by its name."""
+    from ..policy.loading.load import WAIVERS
+
+    name = path.removeprefix(f"{common.POLICIES}/")
+    return not name.startswith(".") and name.endswith((".yaml", ".yml")) and "/" not in name and name != WAIVERS
+
+
+def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
+    """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
+    from ..text.regular import read_regular
+
+    how = git.algorithm
+    layers = Path(common.POLICIES) / "layers"
+    here = {path.as_posix() for path in layers.iterdir()} if layers.is_dir() else set()
+    there = {path for path in blobs if path.startswith(f"{layers.as_posix()}/")}
+    if here != there or any(blob_name(how, read_regular(Path(path))) != blobs[path] for path in there):
+        return {}
+    return {
+        path: name
+        for name, source in now.sources.items()
+        if (path := source.path.as_posix()) in blobs and blob_name(how, read_regular(source.path)) == blobs[path]
+    }
