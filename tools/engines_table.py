@@ -52,7 +52,9 @@ def _cell(clusters: Mapping[str, str]) -> str:
     """The clusters of which it holds, and those of which it doesn't."""
     every = [name for name, outcome in clusters.items() if outcome == "passed"]
     failed = [name for name, outcome in clusters.items() if outcome != "passed"]
-    said = "clusters of its own" if every == ["own"] else ", ".join(sorted(every))
+    if {*clusters} == {"own"}:
+        return "a cluster of its own" if every else "failed"
+    said = ", ".join(sorted(every))
     if len(every) == len(list((ROOT / "policies").glob("*.yaml"))):
         said = f"all {len(every)}"
     return "; ".join(filter(None, (said, f"not {', '.join(sorted(failed))}" if failed else ""))) or "not tried"

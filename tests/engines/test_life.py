@@ -123,7 +123,8 @@ def test_hand_edit(life: World) -> None:
 
 @pytest.mark.of("lab-a100")
 def test_pool_removed(life: World) -> None:
-    """Its NodePolicy stays until somebody says otherwise: Argo CD waits for that, with Flux one deletes it."""
+    """A pool goes, and its NodePolicy stays until somebody says otherwise: Argo CD waits for that, with Flux one
+    deletes it."""
     pools: list[Spec] = []
 
     def without(spec: Spec) -> None:
