@@ -52,6 +52,7 @@ def test_label_rules_removed(new_world: NewWorld, engine: str) -> None:
     world.begin(rules)
     (rule,) = world.api.list(RULES)
     world.change(lambda spec: spec.update(reconciler={"image": IMAGE}), "the program labels nodes")
+    world.prepare()  # the kind of its alerts
     world.kept(f"{RULES}/{rule['metadata']['name']}")
     world.synced()
 
