@@ -58,6 +58,15 @@ def test_patterns(pattern: str, text: str, wanted: bool) -> None:
         (["https://GIT.example.com/gpu.git"], "https://git.example.com/GPU", True),
         (["git@git.example.com:platform/gpu.git"], "ssh://git@git.example.com/platform/gpu", True),
         (["*", "!https://git.example.com/gpu"], "https://git.example.com/gpu", False),
+        (["https://git.example.com*/*"], "https://git.example.com:8443/gpu.git", True),
+        (["https://git.example.com:*/*"], "https://git.example.com:8443/gpu.git", False),  # no port that Go reads
+        (["!https://git.example.com:*/*"], "https://git.example.com:8443/gpu.git", True),  # and so it forbids nothing
+        (["https://{git,hub}.example.com/gpu"], "https://git.example.com/gpu.git", False),
+        (["https://git.example.com/[a-h]pu"], "https://git.example.com/gpu.git", True),
+        (["https://git.example.com/{gpu,cpu}"], "https://git.example.com/gpu.git", False),  # it escapes braces
+        (["https://*.example.com/gpu"], "https://git.example.com/gpu.git", True),
+        (["https://[2001:db8::7]/gpu"], "https://[2001:db8::7]/gpu", False),
+        (["https://git.example.com/a%20b"], "https://git.example.com/a%20b", True),
         (["*", "!https://git.example.com/other"], "https://git.example.com/gpu", True),
         ([], "https://git.example.com/gpu", False),
     ],

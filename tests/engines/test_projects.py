@@ -39,7 +39,12 @@ def to(*destinations: tuple[str, str]) -> dict[str, Any]:
 TRIED: dict[str, tuple[dict[str, Any], bool]] = {
     "all": ({}, True),
     "another repository": ({"sourceRepos": ["https://git.example.com/other.git"]}, False),
-    "repositories of a server": ({"sourceRepos": ["http://127.0.0.1:*/*"]}, True),
+    "repositories of a server": ({"sourceRepos": ["http://127.0.0.1*/*"]}, True),
+    "those of any port, which is no address": ({"sourceRepos": ["http://127.0.0.1:*/*"]}, False),
+    "but none of any port, which is no address": ({"sourceRepos": ["!http://127.0.0.1:*/*"]}, True),
+    "repositories by a class": ({"sourceRepos": ["http://127.0.0.1*/[a-f]leet"]}, True),
+    "repositories by braces, which are escaped": ({"sourceRepos": ["http://127.0.0.1*/{fleet,a}"]}, False),
+    "hosts by a class": ({"sourceRepos": ["http://127.0.0.[1]*/*"]}, False),
     "but not this repository": ({"sourceRepos": ["*", "!http://127.0.0.1*/**"]}, False),
     "namespaces by a pattern": (to((HERE, "gpu-*"), (HERE, "argo*")), True),
     "another namespace": (to((HERE, "other")), False),

@@ -11,7 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from urllib.parse import quote, unquote
 
+HOST = re.compile(r"(?:[-\w.~!$&'()*+,;=:%]*@)?(?:\[[0-9a-f:.]*:[0-9a-f:.]*\]|[-\w.~!$&'()*+,;=<>\"]*)(?::[0-9]*)?")
+PLAIN_PATH = re.compile(r"[-\w.~!$&'()*+,;=:@/%\[\]]*", re.ASCII)
+BAD_ESCAPE = re.compile(r"%(?![0-9a-f]{2})")
+COLON_FIRST = re.compile(r"[^/a-z][^/]*:|[a-z][-+.a-z0-9]*[^-+.:/a-z0-9][^/]*:")
+HOST_ALSO = "!$&'()*+,;=:<>\"[]@%"
+"""What Go takes for a host with a port, and for a path, as they stand. Others it refuses or escapes."""
 SHORT_SSH = re.compile(r"(?:ssh://)?[^/:]*?@[^@]+")
 
 
@@ -64,11 +71,21 @@ def names(pattern: str, text: str) -> bool:
 
 
 def repository(url: str) -> str:
-    """URL as Argo CD compares it."""
+    """URL, a pattern too, as Argo CD compares it: as Go's net/url writes it, "" for one that Go can't read."""
     url = url.strip().lower()
     if SHORT_SSH.fullmatch(url) and not url.startswith("ssh://"):
         url = f"ssh://{url.replace(':', '/', 1)}"
-    return url.removesuffix(".git").removeprefix("ssh://")
+    address, *asked = re.split(r"(?=[?#])", url.removesuffix(".git"), maxsplit=1)
+    scheme, mark, rest = address.partition("://")
+    host, slash, path = rest.partition("/") if mark else ("", "", address)
+    if not HOST.fullmatch(host) or BAD_ESCAPE.search(address) or COLON_FIRST.match(path if not mark else ""):
+        return ""
+    if not PLAIN_PATH.fullmatch(path):  # then all of it is escaped, also what would be a pattern
+        path = quote(unquote(path), safe="$&+,/:;=@")
+    user, at, host = host.rpartition("@")
+    host = f"{quote(unquote(user), safe='$&+,;=:')}{at}{quote(host, safe=HOST_ALSO)}"
+    whole = "".join((scheme if mark else "", mark, host, slash, path, *asked))
+    return whole.removeprefix("ssh://")
 
 
 def permits_source(patterns: Iterable[str], url: str) -> bool:
