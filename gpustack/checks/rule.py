@@ -2,7 +2,8 @@
 
 A rule is a generator of hits over one of these, whichever says enough (the cheapest comes first):
 
-    over="spec"     the effective spec. Runs once for all clusters of a spec, before anything is rendered.
+    over="spec"     the effective spec; the rule gets what it means, a Cluster. Runs once for all clusters of a spec,
+                    before anything is rendered.
     over="object"   one rendered object (model.Resource), by itself. Runs once for each component that is synthesised.
     over="render"   a Render: the spec, and all objects that it renders to. Runs once for all clusters of a spec.
     over="engine"   an EngineObjects: what is rendered for Argo CD or Flux, and what that syncs. Runs once for all
@@ -25,16 +26,17 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from ..cluster.resolve import resolve
 from ..model import Finding, Resource, Severity
 from . import RULE_MODULES
 
 if TYPE_CHECKING:
-    from ..policy.language.spec import ClusterPolicySpec
+    from ..cluster.resolve import Cluster
     from ..tenants.tenants import Tenant
     from .subjects import EngineObjects, Render, Written
 
 Over = Literal["spec", "object", "render", "engine", "origins", "workload"]
-SpecCheck = Callable[["ClusterPolicySpec"], Iterator["Hit"]]
+SpecCheck = Callable[["Cluster"], Iterator["Hit"]]
 ObjectCheck = Callable[[Resource], Iterator["Hit"]]
 RenderCheck = Callable[["Render"], Iterator["Hit"]]
 EngineCheck = Callable[["EngineObjects"], Iterator["Hit"]]
@@ -69,7 +71,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A registered rule. `check` takes what `over` says."""
+    """A registered rule. `check` takes what `over` says; what a spec means, where that is a spec."""
 
     id: str
     severity: Severity
@@ -78,7 +80,7 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        for hit in self.check(subject):
+        for hit in self.check(resolve(subject) if self.over == "spec" else subject):
             yield Finding(
                 self.id,
                 self.severity,

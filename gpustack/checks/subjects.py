@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..cluster.resolve import resolve
 from ..model import Body, Resource
 from ..policy.loading.place import parse
 
 if TYPE_CHECKING:
+    from ..cluster.resolve import Cluster
     from ..policy.language.spec import ClusterPolicySpec
     from ..policy.loading.layers import Merged, OriginKind
     from .objects.gaps import Gaps
@@ -23,6 +25,11 @@ class Written:
 
     spec: ClusterPolicySpec
     merged: Merged
+
+    @property
+    def cluster(self) -> Cluster:
+        """What the spec means."""
+        return resolve(self.spec)
 
     def by(self, path: str) -> OriginKind | None:
         """Who wrote the value at PATH ("spec.driver.version"): release, platform, derived, layer or policy.
@@ -49,6 +56,11 @@ class Render:
     provided: Sequence[Provided]
     needed: Sequence[Needed]
     load: Callable[[], Sequence[Resource]] = field(repr=False)
+
+    @property
+    def cluster(self) -> Cluster:
+        """What the spec means."""
+        return resolve(self.spec)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

@@ -1,7 +1,7 @@
 """All components, in the order in which a cluster needs them. A new component is one line here.
 
-A component has two files: `components/<subject>/<module>_inputs.py` with `from_spec`, and beside it `<module>.py` with
-the construct.
+A component has two files: `components/<subject>/<module>_inputs.py` with `from_cluster`, and beside it `<module>.py`
+with the construct.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..cluster.resolve import resolve
 
 if TYPE_CHECKING:
+    from ..cluster.resolve import Cluster
     from ..policy.language.spec import ClusterPolicySpec
     from .component import Component
     from .parts.common_inputs import Inputs
@@ -35,12 +36,13 @@ class Entry(NamedTuple):
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
-        if resolve(spec).dra and not self.dra:
+        cluster = resolve(spec)
+        if cluster.dra and not self.dra:
             return None
-        found: Callable[[ClusterPolicySpec], Inputs | None] = import_module(
+        found: Callable[[Cluster], Inputs | None] = import_module(
             f"{__package__}.{self.subject}.{self.module}_inputs"
-        ).from_spec
-        return found(spec)
+        ).from_cluster
+        return found(cluster)
 
     def type(self) -> type[Component[Inputs]]:
         """The construct's class; importing it starts Node."""

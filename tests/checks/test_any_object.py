@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpustack.checks.rule import rules_over
+from gpustack.cluster.resolve import resolve
 from gpustack.compiler.stack import workload_findings
 from gpustack.components.base import extra_objects_inputs as extra_objects
 from gpustack.components.parts.hygiene import clean
@@ -67,8 +68,8 @@ def test_any_object_is_answered(found: dict[str, Any], data: st.DataObject) -> N
     for rule in rules_over("spec"):
         list(rule.findings(policy))
     list(workload_findings(policy))
-    for read in (configs.from_spec, extra_objects.from_spec):
+    for read in (configs.from_cluster, extra_objects.from_cluster):
         with contextlib.suppress(FindingsError):
-            read(policy)
+            read(resolve(policy))
     for rule in rules_over("object"):
         list(rule.findings(Resource(clean(changed), "operands", "ExtraWorkloads")))

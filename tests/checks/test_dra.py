@@ -10,6 +10,7 @@ from gpustack.checks.dra import claims, dra, dra_exclusions  # noqa: F401 - regi
 from gpustack.checks.language.policy import without_effect
 from gpustack.checks.objects.references import needed, provided
 from gpustack.checks.rule import RULES
+from gpustack.cluster.resolve import resolve
 from gpustack.model import Body, Finding
 from tests.components.dra.common import policy
 
@@ -183,8 +184,8 @@ def test_features_that_do_not_exist() -> None:
 )
 def test_fields_without_effect_are_noted(written: dict[str, Any], path: str) -> None:
     """What the operator ignores in a GPUCluster (operator.md 11.1, 7.7) is told to who sets it."""
-    assert [hit.path for hit in without_effect(policy(gpuCluster=written))] == [f"spec.gpuCluster.{path}"]
-    assert list(without_effect(policy(gpuCluster={}))) == []
+    assert [hit.path for hit in without_effect(resolve(policy(gpuCluster=written)))] == [f"spec.gpuCluster.{path}"]
+    assert list(without_effect(resolve(policy(gpuCluster={})))) == []
 
 
 def test_a_namespace_of_the_cluster_needs_the_label() -> None:

@@ -82,7 +82,7 @@ def test_what_nobody_knows() -> None:
 def test_runtime_classes_are_those_that_are_rendered(sections: dict[str, Any]) -> None:
     """The names are those of the objects, whatever the policy says."""
     policy = spec(**sections)
-    inputs = inputs_of.from_spec(policy)
+    inputs = inputs_of.from_cluster(resolve(policy))
     rendered = [key.partition("/")[2] for key in render(RuntimeClasses, inputs)] if inputs else []
     assert set(resolve(policy).runtime_classes) == set(rendered)
     assert minor(policy.cluster.kubernetesVersion) == "1.34"

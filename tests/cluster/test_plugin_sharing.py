@@ -81,7 +81,7 @@ def test_all_readers_agree(case: Case) -> None:
     assert not [rule.id for rule in all_rules() if rule.id in TEXT_RULES and list(rule.findings(found))]
     (pool,), (offered,) = resolve(found).capacity, resolve(found).offer.pools
     assert pool.per_node == offered.resources == case.resources
-    inputs = node_policies.from_spec(found)
+    inputs = node_policies.from_cluster(resolve(found))
     assert inputs is not None
     assert [each.spec["gpu"]["resources"] for each in inputs.policies] == [case.resources]
     assert offered.labels["nvidia.com/gpu.replicas"] == frozenset([str(case.replicas)])

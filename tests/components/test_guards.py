@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Guards, NetworkPolicies
 from gpustack.components.guards import guards_inputs as guards
 from gpustack.components.guards import network_policies_inputs as network_policies
@@ -26,7 +27,7 @@ ARGOCD = {"engine": "argocd", "repository": {"url": "https://git.example/r.git"}
 
 def rendered(**fields: Any) -> dict[str, Body]:
     """The guards of a policy with FIELDS, by kind and name."""
-    found = guards.from_spec(spec(**{"nodePools": [POOL], **fields}))
+    found = guards.from_cluster(resolve(spec(**{"nodePools": [POOL], **fields})))
     return {} if found is None else render(Guards, found)
 
 
@@ -175,7 +176,7 @@ def test_literals() -> None:
 
 def listeners(**fields: Any) -> dict[str, Body]:
     """The NetworkPolicies of a policy with FIELDS, by name."""
-    found = network_policies.from_spec(spec(**{"nodePools": [POOL], **fields}))
+    found = network_policies.from_cluster(resolve(spec(**{"nodePools": [POOL], **fields})))
     bodies = {} if found is None else render(NetworkPolicies, found)
     return {body["metadata"]["name"]: body["spec"] for body in bodies.values()}
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gpustack.catalog import texts
+from gpustack.cluster.resolve import resolve
 from gpustack.components import MigManager
-from gpustack.components.mig.mig_manager_inputs import MigManagerInputs, from_spec
+from gpustack.components.mig.mig_manager_inputs import MigManagerInputs, from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, mounts, pod_of, render, spec
 
@@ -103,14 +104,16 @@ def test_node_access() -> None:
 def test_policy() -> None:
     """Pools with layouts of their own, or a named ConfigMap, put another ConfigMap in effect; a content change alone
     never restarts the manager, which would re-cut all nodes at once (reconciler.md M4)."""
-    assert from_spec(spec(migManager={"enabled": False})) is None
-    found = from_spec(spec(migManager={"config": {"name": "mine"}, "gpuClientsConfig": {"name": ""}}))
+    assert from_cluster(resolve(spec(migManager={"enabled": False}))) is None
+    found = from_cluster(resolve(spec(migManager={"config": {"name": "mine"}, "gpuClientsConfig": {"name": ""}})))
     assert found is not None
     assert (found.config, found.gpu_clients) == ("mine", "")
 
     def cut(profile: str, count: int) -> MigManagerInputs | None:
         sharing = {"mig": {"layout": {profile: count}}}
-        return from_spec(spec(nodePools=[{"name": "a", "gpuProduct": "NVIDIA-A100-SXM4-40GB", "sharing": sharing}]))
+        return from_cluster(
+            resolve(spec(nodePools=[{"name": "a", "gpuProduct": "NVIDIA-A100-SXM4-40GB", "sharing": sharing}]))
+        )
 
     assert cut("1g.5gb", 7) == cut("3g.20gb", 2)
-    assert cut("1g.5gb", 7) != from_spec(spec())
+    assert cut("1g.5gb", 7) != from_cluster(resolve(spec()))

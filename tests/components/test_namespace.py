@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Namespace, RuntimeClasses
 from gpustack.components.base import namespace_inputs as namespace
 from gpustack.components.base.namespace_inputs import NamespaceInputs
@@ -19,7 +20,7 @@ PSA = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce"
 
 def objects(**sections: Any) -> dict[str, Body]:
     """The namespace's objects for a policy."""
-    inputs = namespace.from_spec(spec(**sections))
+    inputs = namespace.from_cluster(resolve(spec(**sections)))
     return render(Namespace, inputs) if inputs else {}
 
 
@@ -82,7 +83,7 @@ def test_before_everything_else() -> None:
 )
 def test_runtime_classes(sections: dict[str, Any], names: list[str]) -> None:
     """The default class, with CDI two more, none with the NRI plugin; handlers are called like the classes (5.5)."""
-    inputs = runtime_classes.from_spec(spec(**sections))
+    inputs = runtime_classes.from_cluster(resolve(spec(**sections)))
     found = render(RuntimeClasses, inputs) if inputs else {}
     assert list(found) == [f"RuntimeClass/{name}" for name in names]
     for name in names:

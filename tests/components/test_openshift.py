@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import DcgmExporter, Namespace, NodeFeatureDiscovery, NodeStatusExporter, OpenShiftMonitoring
 from gpustack.components.base import namespace_inputs as namespace
@@ -33,7 +34,7 @@ RECORDED = {
 
 def labels(psa: bool = False, **cluster: Any) -> dict[str, str]:
     """The labels of the namespace."""
-    inputs = namespace.from_spec(spec(cluster=cluster, psa={"enabled": psa}))
+    inputs = namespace.from_cluster(resolve(spec(cluster=cluster, psa={"enabled": psa})))
     assert inputs is not None
     found: dict[str, str] = render(Namespace, inputs)[f"Namespace/{inputs.name}"]["metadata"].get("labels", {})
     return found
@@ -63,14 +64,16 @@ def test_namespace_is_privileged() -> None:
 def test_quota_for_critical_pods(platform: str | None, priority: str | None, expected: bool) -> None:
     """GKE alone admits system-critical pods by quota; pods of another class need none there (bug-reports.md B22)."""
     cluster = {"platform": platform} if platform else {}
-    inputs = namespace.from_spec(spec(cluster=cluster, daemonsets={"priorityClassName": priority} if priority else {}))
+    inputs = namespace.from_cluster(
+        resolve(spec(cluster=cluster, daemonsets={"priorityClassName": priority} if priority else {}))
+    )
     assert inputs is not None
     assert any(name.startswith("ResourceQuota/") for name in render(Namespace, inputs)) is expected
 
 
 def test_prometheus_may_look_around() -> None:
     """OpenShift's Prometheus reads services, endpoints and pods of the namespace; elsewhere it is not asked (9.3)."""
-    inputs = openshift_monitoring.from_spec(spec(cluster={**OPENSHIFT, "namespace": "gpus"}))
+    inputs = openshift_monitoring.from_cluster(resolve(spec(cluster={**OPENSHIFT, "namespace": "gpus"})))
     assert inputs is not None
     bodies = render(OpenShiftMonitoring, inputs)
     verbs, resources = ("get", "list", "watch"), ("services", "endpoints", "pods")
@@ -79,13 +82,13 @@ def test_prometheus_may_look_around() -> None:
         {"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}
     ]
     assert {body["metadata"]["namespace"] for body in bodies.values()} == {"gpus"}
-    assert openshift_monitoring.from_spec(spec(cluster={**OPENSHIFT, "monitoring": False})) is None
-    assert openshift_monitoring.from_spec(spec(cluster={"monitoring": True})) is None
+    assert openshift_monitoring.from_cluster(resolve(spec(cluster={**OPENSHIFT, "monitoring": False}))) is None
+    assert openshift_monitoring.from_cluster(resolve(spec(cluster={"monitoring": True}))) is None
 
 
 def exporter_rule(**cluster: Any) -> Body | None:
     """The DCGM exporter's rule for Prometheus."""
-    inputs = dcgm_exporter.from_spec(spec(cluster=cluster))
+    inputs = dcgm_exporter.from_cluster(resolve(spec(cluster=cluster)))
     assert inputs is not None
     return render(DcgmExporter, inputs).get("PrometheusRule/nvidia-dcgm-exporter")
 
@@ -105,7 +108,7 @@ def test_accelerator_metrics() -> None:
 
 def test_node_alerts() -> None:
     """Four warnings after half an hour; toolkit and CUDA count only where the driver works (9.3)."""
-    inputs = node_status_exporter.from_spec(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": True}))
+    inputs = node_status_exporter.from_cluster(resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": True})))
     assert inputs is not None
     rule = render(NodeStatusExporter, inputs)["PrometheusRule/nvidia-node-status-exporter-alerts"]
     assert validate(rule, "1.33") == []
@@ -126,12 +129,15 @@ def test_node_alerts() -> None:
 
 def test_no_alerts_without_their_exporter() -> None:
     """The operator creates these alerts always; without the exporter nothing could ever raise them (1.4)."""
-    assert node_status_exporter.from_spec(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": False})) is None
+    assert (
+        node_status_exporter.from_cluster(resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": False})))
+        is None
+    )
 
 
 def finder(**section: Any) -> dict[str, Body]:
     """What the section `nfd` renders to on OpenShift."""
-    inputs = nfd.from_spec(spec(cluster=OPENSHIFT, nfd=section))
+    inputs = nfd.from_cluster(resolve(spec(cluster=OPENSHIFT, nfd=section)))
     return render(NodeFeatureDiscovery, inputs) if inputs else {}
 
 

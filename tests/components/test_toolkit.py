@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import ContainerToolkit
 from gpustack.components.toolkit.runtimes import FILES
 from gpustack.components.toolkit.toolkit import config_sources
-from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs, from_spec
+from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs, from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 
@@ -193,7 +194,7 @@ def test_rights() -> None:
 
 def test_policy() -> None:
     """The toolkit is off where the nodes bring it, and takes no arguments, whatever the policy says (1.3, 5.2)."""
-    assert from_spec(spec(toolkit={"enabled": False})) is None
-    found = from_spec(spec(toolkit={"args": ["--x"], "env": [{"name": "A", "value": "1"}]}))
+    assert from_cluster(resolve(spec(toolkit={"enabled": False}))) is None
+    found = from_cluster(resolve(spec(toolkit={"args": ["--x"], "env": [{"name": "A", "value": "1"}]})))
     assert found is not None
     assert (found.args, found.env) == ((), (("A", "1"),))

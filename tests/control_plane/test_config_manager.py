@@ -38,7 +38,7 @@ def policy(default: str, label: str) -> ClusterPolicySpec:
 
 def rendered(of: ClusterPolicySpec, container: str) -> dict[str, str]:
     """The environment of the config manager in the device plugin's rendered pods."""
-    inputs = device_plugin.from_spec(of)
+    inputs = device_plugin.from_cluster(resolve(of))
     assert inputs is not None
     (body,) = (each for key, each in render(DevicePlugin, inputs).items() if key.startswith("DaemonSet/"))
     pod: dict[str, Any] = body["spec"]["template"]["spec"]

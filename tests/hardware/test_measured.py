@@ -118,7 +118,7 @@ def test_capacity(row: Measured) -> None:
     (pool,) = resolve(of_spec).capacity
     assert pool.per_node == wanted(row)
     assert resolve(of_spec).offer.pools[0].resources == wanted(row)
-    inputs = node_policies.from_spec(of_spec)
+    inputs = node_policies.from_cluster(resolve(of_spec))
     assert inputs is not None
     assert [each.spec["gpu"]["resources"] for each in inputs.policies] == [wanted(row)]
 

@@ -14,6 +14,7 @@ from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 DNS_NAMES = "IMEXDaemonsWithDNSNames"
@@ -30,7 +31,7 @@ def asked(spec: ClusterPolicySpec) -> str:
 
 
 @rule("GPU170", "error")
-def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
     """Dynamic resource allocation on a Kubernetes that doesn't serve its API.
 
     API servers serve resource.k8s.io/v1 from Kubernetes 1.34 on. Nothing of the DRA driver can be applied to an
@@ -46,6 +47,7 @@ def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
         computeDomains: {enabled: true}
         nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
     """
+    spec = cluster.spec
     path, least = asked(spec), dra.least_kubernetes()
     if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
         what = path.partition(".")[0]
@@ -58,7 +60,7 @@ def needs_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU171", "warning")
-def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
     """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it.
 
     The documentation of the GPU operator asks for a later patch of Kubernetes 1.34 than the first ones.
@@ -73,6 +75,7 @@ def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
         computeDomains: {enabled: true}
         nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
     """
+    spec = cluster.spec
     version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
     if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
         yield Hit(
@@ -84,7 +87,7 @@ def needs_a_later_patch(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU172", "error")
-def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
     """`gpuCluster` without what it stands on: a release that has it, CDI, and drivers.
 
     The operator allocates GPUs by DRA since v26.7. The DRA driver names GPUs to the container runtime as CDI
@@ -97,7 +100,8 @@ def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true}]
     """
-    if not resolve(spec).dra:
+    spec = cluster.spec
+    if not cluster.dra:
         return
     if not releases.release(spec.release).gpu_cluster:
         first = next(name for name in releases.names() if releases.release(name).gpu_cluster)
@@ -126,7 +130,7 @@ def needs_of_a_gpu_cluster(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU173", "error")
-def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
     """A driver that is too old for dynamic resource allocation.
 
     The DRA driver asks things of the GPU driver that older branches lack; compute domains alone ask for less.
@@ -139,8 +143,9 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true, version: 580.126.20}]
     """
+    spec = cluster.spec
     versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
-    if not resolve(spec).listed:
+    if not cluster.listed:
         versions = [("driver.version", spec.driver.version if spec.driver.enabled else None)]
         versions += [
             (f"nodePools[{index}].driver.version", pool.driver.version)
@@ -149,7 +154,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         ]
     for path, version in versions:
         found = numbers(version)
-        if resolve(spec).dra and found and found[0] < dra.least_driver_branch():
+        if cluster.dra and found and found[0] < dra.least_driver_branch():
             yield Hit(
                 f"spec.{path}",
                 f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
@@ -158,7 +163,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
         least = dra.least_compute_domain_driver()
         domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
-        if domains and not resolve(spec).dra and found and found < numbers(least)[: len(found)]:
+        if domains and not cluster.dra and found and found < numbers(least)[: len(found)]:
             yield Hit(
                 f"spec.{path}",
                 f"computeDomains needs driver {least} or newer, and {path} is {version}",
@@ -168,7 +173,7 @@ def needs_a_newer_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU174", "error")
-def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
     """`computeDomains` beside `gpuCluster`.
 
     The DRA driver of `gpuCluster` offers compute domains itself, and a node runs one DRA driver.
@@ -182,7 +187,8 @@ def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {draDriver: {computeDomains: {enabled: true}}}
         drivers: [{name: default, default: true}]
     """
-    if resolve(spec).dra and spec.computeDomains.enabled:
+    spec = cluster.spec
+    if cluster.dra and spec.computeDomains.enabled:
         yield Hit(
             "spec.computeDomains.enabled",
             "computeDomains stands beside gpuCluster",
@@ -192,7 +198,7 @@ def one_owner_of_compute_domains(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU177", "error")
-def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
     """Features of the DRA driver that contradict each other.
 
     The DRA driver ends at its start when a feature is on without one that it requires, or beside one that excludes
@@ -206,6 +212,7 @@ def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: false}}}
         drivers: [{name: default, default: true}]
     """
+    spec = cluster.spec
     for path, gates, version in gated(spec):
         if not dra.knows_gates_of(version):
             continue
@@ -219,7 +226,7 @@ def features_that_go_together(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU178", "warning")
-def features_that_exist(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def features_that_exist(cluster: Cluster) -> Iterator[Hit]:
     """A feature that the DRA driver doesn't know.
 
     It ends at its start when it is told one. Other versions of the DRA driver may know others.
@@ -232,6 +239,7 @@ def features_that_exist(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {draDriver: {featureGates: {MPSSupport: true}}}
         drivers: [{name: default, default: true}]
     """
+    spec = cluster.spec
     for path, gates, version in gated(spec):
         for gate in gates if dra.knows_gates_of(version) else ():
             try:
@@ -258,7 +266,7 @@ def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str |
 
 
 @rule("GPU179", "warning")
-def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
     """Something that dynamic resource allocation needs and that no object of the render brings.
 
     The label of a namespace that is the cluster's own, and pull secrets for pods that the controller of compute
@@ -272,8 +280,9 @@ def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true}]
     """
-    cluster = spec.gpuCluster
-    if cluster is None:
+    spec = cluster.spec
+    section = spec.gpuCluster
+    if section is None:
         return
     if spec.cluster.namespace.startswith(FOREIGN):
         yield Hit(
@@ -283,7 +292,7 @@ def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "own, so it is not rendered",
             "set the label, or choose a namespace of the stack's own",
         )
-    driver = cluster.draDriver
+    driver = section.draDriver
     told = any(entry.name == PULL_SECRETS for entry in driver.computeDomains.controller.env)
     if driver.imagePullSecrets and driver.computeDomains.enabled is not False and not told:
         names = ",".join(driver.imagePullSecrets)
@@ -297,7 +306,7 @@ def what_only_you_can_do(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU180", "error")
-def architecture_of_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A node pool whose architecture is not that of its GPU's own CPU.
 
     Some GPUs come on one board with a CPU, which tells the architecture of the node. Compute domains are placed by
@@ -309,6 +318,7 @@ def architecture_of_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: training, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
         arch = gpus.product(product).arch if product else None

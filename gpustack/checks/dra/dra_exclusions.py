@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 PLUGIN_STACK = ("toolkit", "devicePlugin", "gfd", "mig", "migManager", "nodeStatusExporter")
@@ -45,7 +45,7 @@ REPLACED = ("driver", "gds", "gdrcopy")
 
 
 @rule("GPU175", "error")
-def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
     """A field about the device plugin's stack, beside `gpuCluster`.
 
     `gpuCluster` excludes the device plugin and all that stands on it, so the field would be ignored (operator.md
@@ -62,7 +62,8 @@ def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
         drivers: [{name: default, default: true}]
         devicePlugin: {enabled: false}
     """
-    if not resolve(spec).dra:
+    spec = cluster.spec
+    if not cluster.dra:
         return
     default = defaults_of(spec)
     for section in PLUGIN_STACK:
@@ -84,7 +85,7 @@ def nothing_of_the_plugin_stack(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU176", "warning")
-def driver_section_is_replaced(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def driver_section_is_replaced(cluster: Cluster) -> Iterator[Hit]:
     """A field about the one driver of all nodes, beside `gpuCluster`.
 
     With `gpuCluster`, `drivers` describe the drivers; the sections driver, gds and gdrcopy describe nothing.
@@ -98,7 +99,8 @@ def driver_section_is_replaced(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gpuCluster: {}
         drivers: [{name: default, default: true, version: 580.126.20}]
     """
-    if not resolve(spec).dra:
+    spec = cluster.spec
+    if not cluster.dra:
         return
     default = defaults_of(spec)
     for section in REPLACED:

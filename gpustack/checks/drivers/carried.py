@@ -11,7 +11,7 @@ from ...policy.language.carried import Carried, misfits
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
     from ..subjects import Render
 
 HOLDS = "gpustack.dev/carried"
@@ -19,7 +19,7 @@ HOLDS = "gpustack.dev/carried"
 
 
 @rule("GPU185", "error")
-def the_text_is_of_that_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
     """A carried text that isn't the operator's of the release that it names.
 
     What is carried runs on nodes, mostly as root. A text with the name of a release passes for NVIDIA's, so its
@@ -42,6 +42,7 @@ def the_text_is_of_that_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
             initContainers.toolkit-validation.args.0:
               text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
     """
+    spec = cluster.spec
     for index, carried in enumerate(spec.carried):
         for at, text in carried.texts.items():
             releases = releases_with(text.text, at)

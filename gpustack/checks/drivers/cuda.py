@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from ...catalog import drivers
 from ...catalog._versions import numbers
 from ...cluster.mig_layouts import product_of
-from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 @rule("GPU430", "error")
-def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """Workloads need a CUDA that the driver does not run.
 
     CUDA 13 needs R580 or newer, CUDA 12 R525. Programs of a newer major version end with "CUDA driver version is
@@ -31,7 +30,7 @@ def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 580.173.02}
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
     """
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         needed, branch = driver.pool.cuda, driver.branch
         if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
             first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
@@ -47,7 +46,7 @@ def cuda_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU431", "warning")
-def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
     """Workloads need a newer minor version of CUDA than the driver came with.
 
     Within a major version that works with limits: new features of the driver are missing, and code that is compiled at
@@ -61,7 +60,7 @@ def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 595.91.07}
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
     """
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         needed, newest = driver.pool.cuda, driver.branch.newest_cuda if driver.branch is not None else None
         if not needed or not newest or not numbers(needed) > numbers(newest):
             continue
@@ -82,7 +81,7 @@ def newer_minor_cuda(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU432", "warning")
-def cuda_of_another_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The CUDA of a pool's workloads makes no code for its GPUs.
 
     CUDA 13 dropped Maxwell, Pascal and Volta; Blackwell came with CUDA 12.8. Programs then end with "no kernel image is
@@ -94,6 +93,7 @@ def cuda_of_another_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B200, cuda: "12.9"}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)
         if product is None or not pool.cuda:

@@ -13,11 +13,12 @@ from ...policy.language.reconciler import labelling
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 
 @rule("GPU138", "warning")
-def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence in a ConfigMap.
 
     The token in it is a credential, and whoever may read ConfigMaps can read it. Secrets are supported since
@@ -29,6 +30,7 @@ def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {licensingConfig: {secretName: licensing}}
     """
+    spec = cluster.spec
     for field, key, name, secret in _licences(spec):
         if name and not secret:
             yield Hit(
@@ -41,7 +43,7 @@ def licence_in_the_open(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU142", "error")
-def two_licences(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def two_licences(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence that is named twice, in a Secret and in a ConfigMap.
 
     The Secret counts, and the ConfigMap is ignored (bug-reports.md B58).
@@ -52,6 +54,7 @@ def two_licences(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {licensingConfig: {secretName: licensing}}
     """
+    spec = cluster.spec
     for field, key, name, secret in _licences(spec):
         if name and secret:
             yield Hit(
@@ -77,7 +80,7 @@ def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, s
 
 
 @rule("GPU139", "warning")
-def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
     """A driver on OpenShift, and no word about which version of RHCOS it is for.
 
     A driver that builds its modules is made for one version of RHCOS, in the driver toolkit of that version. There
@@ -101,15 +104,16 @@ def rhcos_versions(spec: ClusterPolicySpec) -> Iterator[Hit]:
             driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
         nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202507221927-0}]
     """
+    spec = cluster.spec
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    wanted = resolve(spec).listed or spec.operator.use_ocp_driver_toolkit is not False
-    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or resolve(spec).listed):
+    wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit is not False
+    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or cluster.listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
     for index, pool in enumerate(spec.nodePools):
         if not builds(spec, index):
             continue
-        if not pool.ostreeVersion and (resolve(spec).listed or (named and images)):
+        if not pool.ostreeVersion and (cluster.listed or (named and images)):
             yield Hit(
                 f"spec.nodePools[{index}].ostreeVersion",
                 f"nothing is rendered for the driver of pool {pool.name}, whose version of RHCOS is not said",
@@ -136,7 +140,7 @@ PULLED = (None, "", "IfNotPresent")
 
 
 @rule("GPU140", "note")
-def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A field of `drivers` that does nothing.
 
     The operator's API has the field, and no release acts on it (operator.md 10.3).
@@ -149,6 +153,7 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {useNvidiaDriverCRD: true}
         drivers: [{name: stable, default: true, kernelModuleType: open}]
     """
+    spec = cluster.spec
     traits = releases.release(spec.release).traits
     for index, driver in enumerate(spec.drivers):
         for path, given, why in (
@@ -164,7 +169,7 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
             if given:
                 where = f"drivers[{index}].{path}"
                 yield Hit(f"spec.{where}", f"{where} has no effect", why, f"leave out spec.{where}")
-    if spec.operator.use_ocp_driver_toolkit is False and resolve(spec).listed and spec.drivers:
+    if spec.operator.use_ocp_driver_toolkit is False and cluster.listed and spec.drivers:
         yield Hit(
             "spec.operator.use_ocp_driver_toolkit",
             "operator.use_ocp_driver_toolkit has no effect on drivers",
@@ -174,7 +179,7 @@ def idle_fields_of_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU141", "note")
-def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nodes_are_assigned_by_label(cluster: Cluster) -> Iterator[Hit]:
     """Drivers that wait for a label on their nodes.
 
     Which of several drivers a node gets is said by the label nvidia.com/gpu-operator.driver.owner of the node. The
@@ -187,18 +192,19 @@ def nodes_are_assigned_by_label(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 580.126.20}
     """
+    spec = cluster.spec
     if labelling(spec) == "program":
         return
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
-    if resolve(spec).listed and spec.drivers and traits.driver_owner_label:
+    if cluster.listed and spec.drivers and traits.driver_owner_label:
         yield Hit(
             "spec.drivers",
             f"a driver starts on nodes whose label {OWNER} names it",
             "the label assigns a node to a driver; until something sets it, no driver starts on the node",
             f"set spec.reconciler.image, or do it yourself: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
         )
-    elif pools and not resolve(spec).listed:
+    elif pools and not cluster.listed:
         pool = spec.nodePools[pools[0]]
         yield Hit(
             f"spec.nodePools[{pools[0]}].driver",

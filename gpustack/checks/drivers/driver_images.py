@@ -17,6 +17,7 @@ from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -24,7 +25,7 @@ DIGEST = "sha256:"
 
 
 @rule("GPU435", "error")
-def no_image_for_the_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
     """There is no published driver image for the nodes' operating system.
 
     NVIDIA publishes images for long-term support releases of Ubuntu, for RHEL, Rocky and RHCOS; for a new system from
@@ -37,6 +38,7 @@ def no_image_for_the_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: a, os: debian12, gpuProduct: NVIDIA-L4}]
         driver: {enabled: false}
     """
+    spec = cluster.spec
     found = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
@@ -66,7 +68,7 @@ def _no_image(driver: NodeDriver, why: str) -> Hit:
 
 
 @rule("GPU436", "warning")
-def perhaps_no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
     """Nobody can vouch that there is a driver image for the nodes' operating system.
 
     SUSE publishes images for its systems itself, in its own registry. Systems that the catalogue doesn't know have none
@@ -79,6 +81,7 @@ def perhaps_no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: a, os: sles15.6}]
         driver: {repository: registry.suse.com/third-party/nvidia}
     """
+    spec = cluster.spec
     found = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
@@ -99,7 +102,7 @@ def perhaps_no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU437", "error")
-def system_in_the_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
     """A version ends in the operating system, which is appended to it anyway.
 
     The tag of driver, GPUDirect Storage, GDRCopy and vGPU manager images ends in the node's system, and the render
@@ -112,6 +115,7 @@ def system_in_the_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 580.173.02}
     """
+    spec = cluster.spec
     for path, version in versions(spec):
         found = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
         if found:
@@ -144,7 +148,7 @@ def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
 
 
 @rule("GPU438", "error")
-def precompiled_by_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
     """A precompiled driver is asked for by its whole version.
 
     Tags of precompiled images begin with the branch alone: 580-5.15.0-105-generic-ubuntu22.04. A whole version there
@@ -158,6 +162,7 @@ def precompiled_by_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {usePrecompiled: true, version: "580"}
         nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-105-generic}]
     """
+    spec = cluster.spec
     yield from joined(
         (
             driver.pool,
@@ -176,7 +181,7 @@ def precompiled_by_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU439", "warning")
-def branch_without_precompiled(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled.
 
     Images that build their modules are named by the whole version. A branch alone names precompiled ones.
@@ -187,6 +192,7 @@ def branch_without_precompiled(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 580.173.02}
     """
+    spec = cluster.spec
     yield from joined(
         (
             driver.pool,
@@ -203,7 +209,7 @@ def branch_without_precompiled(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU440", "warning")
-def no_precompiled_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
     """No precompiled image is documented for the branch, the kernel and the operating system of a pool.
 
     NVIDIA builds them for some branches, for the kernels of Ubuntu's long-term support releases, and for the flavors
@@ -218,6 +224,7 @@ def no_precompiled_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {usePrecompiled: true, version: "580"}
         nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-aws}]
     """
+    spec = cluster.spec
     found = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         os, kernel = driver.pool.os or "", driver.pool.kernel or ""
@@ -248,7 +255,7 @@ def no_precompiled_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU441", "error")
-def one_digest_for_many_systems(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
     """A driver is named by a digest, and its nodes run several operating systems.
 
     A digest is one image, and nothing is appended to it. An image fits one system (bug-reports.md B43).
@@ -261,8 +268,9 @@ def one_digest_for_many_systems(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: "sha256:4444444444444444444444444444444444444444444444444444444444444444"}
         nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu22.04}]
     """
+    spec = cluster.spec
     systems: dict[str, dict[str, str]] = {}
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         path = next((driver.paths[name] for name in ("version", "image") if DIGEST in (driver.values[name] or "")), "")
         if path and driver.pool.os:
             try:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...cluster.ownership import OWNER, is_default
-from ...cluster.resolve import resolve
 from ...cluster.workloads import workload
 from ..pools.pools import overlaps
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 LABEL_VALUE = 63
@@ -24,7 +24,7 @@ LABEL_VALUE = 63
 
 
 @rule("GPU130", "error")
-def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def one_driver_per_node(cluster: Cluster) -> Iterator[Hit]:
     """Two of `drivers` that select the nodes of one pool.
 
     They would unload each other's kernel modules. The operator installs neither while two select a node
@@ -47,10 +47,11 @@ def one_driver_per_node(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
         - {name: inference, os: ubuntu22.04, nodeSelector: {example.com/gpu: l4}}
     """
-    if not resolve(spec).listed:
+    spec = cluster.spec
+    if not cluster.listed:
         return
     seen = set[tuple[int, int]]()
-    for pool in resolve(spec).pools:
+    for pool in cluster.pools:
         first, *others = pool.claims or [-1]
         for other in others:
             if (first, other) in seen:
@@ -74,7 +75,7 @@ def releases_without_default(spec: ClusterPolicySpec) -> str:
 
 
 @rule("GPU131", "error")
-def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
     """Two default drivers, or one that selects nodes.
 
     The default driver takes the nodes that no other driver selects. Two would take the same ones, and the
@@ -90,6 +91,7 @@ def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         drivers:
         - {name: stable, default: true}
     """
+    spec = cluster.spec
     defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
     for index in defaults[1:]:
         first = spec.drivers[defaults[0]].name
@@ -110,7 +112,7 @@ def one_default_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU132", "error")
-def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
     """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it.
 
     The label nvidia.com/gpu-operator.driver.owner of a node names its driver. It is set from what drivers select,
@@ -126,6 +128,7 @@ def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
         drivers:
         - {name: stable, nodeSelector: {example.com/gpu: a100}}
     """
+    spec = cluster.spec
     for index, driver in enumerate(spec.drivers):
         if OWNER in driver.nodeSelector:
             yield Hit(
@@ -144,7 +147,7 @@ def drivers_and_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU133", "warning")
-def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
     """A driver that is for no node pool.
 
     Which image a driver needs follows from the pools that it serves, so nothing is rendered for one that serves
@@ -165,9 +168,10 @@ def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04}
         - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}}
     """
-    if not resolve(spec).listed or not spec.nodePools:
+    spec = cluster.spec
+    if not cluster.listed or not spec.nodePools:
         return
-    used = {pool.driver.number for pool in resolve(spec).pools if pool.driver}
+    used = {pool.driver.number for pool in cluster.pools if pool.driver}
     for index, driver in enumerate(spec.drivers):
         if index in used:
             continue
@@ -181,7 +185,7 @@ def driver_without_nodes(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU134", "warning")
-def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
     """A node pool that none of `drivers` selects.
 
     Its nodes get no driver and never become ready for GPUs, unless they bring one themselves.
@@ -194,9 +198,10 @@ def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {useNvidiaDriverCRD: true}
         drivers: [{name: stable, default: true}]
     """
-    if not resolve(spec).listed or not spec.drivers:
+    spec = cluster.spec
+    if not cluster.listed or not spec.drivers:
         return
-    for pool in resolve(spec).pools:
+    for pool in cluster.pools:
         if pool.driver is None and pool.workload == "container":
             yield Hit(
                 pool.path,
@@ -207,7 +212,7 @@ def nodes_without_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU135", "error")
-def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A pool with a driver of its own, beside `drivers`.
 
     `driver` of a pool overrides fields of the section `driver`. With `drivers` that section describes no driver, so
@@ -221,8 +226,9 @@ def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and resolve(spec).listed:
+        if pool.driver is not None and cluster.listed:
             yield Hit(
                 f"spec.nodePools[{index}].driver",
                 f"pool {pool.name} has a driver of its own beside spec.drivers",
@@ -233,7 +239,7 @@ def drivers_or_pool_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU136", "warning")
-def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
     """`drivers` that don't count, or that are missing where they do.
 
     `driver.useNvidiaDriverCRD` decides whether `drivers` or the section `driver` describes the drivers. The one
@@ -246,14 +252,15 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {useNvidiaDriverCRD: true}
         drivers: [{name: stable, default: true}]
     """
-    if spec.drivers and not resolve(spec).listed:
+    spec = cluster.spec
+    if spec.drivers and not cluster.listed:
         yield Hit(
             "spec.drivers",
             "drivers has no effect: driver.useNvidiaDriverCRD is not set",
             "the section driver describes the driver of all nodes; the operator ignores NVIDIADriver objects then",
             "set spec.driver.useNvidiaDriverCRD: true, or leave out spec.drivers",
         )
-    if spec.driver.useNvidiaDriverCRD and not resolve(spec).dra and not spec.drivers:
+    if spec.driver.useNvidiaDriverCRD and not cluster.dra and not spec.drivers:
         yield Hit(
             "spec.driver.useNvidiaDriverCRD",
             "no driver is rendered: there are no spec.drivers",
@@ -261,7 +268,7 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
             "add spec.drivers, or leave out spec.driver.useNvidiaDriverCRD",
         )
     for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and not resolve(spec).listed:
+        if pool.driver is not None and not cluster.listed:
             if not spec.driver.enabled:
                 why = "spec.driver.enabled is false: nodes bring their driver"
             elif workload(spec, pool) != "container":
@@ -272,7 +279,7 @@ def who_describes_drivers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU137", "error")
-def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools with different drivers.
 
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and it can run one driver.
@@ -287,7 +294,8 @@ def pools_with_one_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04, nodeSelector: {example.com/ring: stable}}
         - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
     """
-    if resolve(spec).listed or not spec.driver.enabled:
+    spec = cluster.spec
+    if cluster.listed or not spec.driver.enabled:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]

@@ -17,6 +17,7 @@ from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -27,7 +28,7 @@ GDS_OPEN_FROM = (2, 17, 5)
 
 
 @rule("GPU420", "error")
-def driver_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver does not support the GPU: it is too old for it, or too new.
 
     Blackwell needs R570, Ada and Hopper R525, Ampere R450, and single boards a later version. R580 is the last branch
@@ -40,6 +41,7 @@ def driver_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB, driver: {version: 580.173.02}}
     """
+    spec = cluster.spec
     yield from joined((driver.pool, hit) for driver, need in _needs(spec) for hit in _unsupported(driver, need))
 
 
@@ -87,7 +89,7 @@ def _default(spec: ClusterPolicySpec) -> str:
 
 
 @rule("GPU421", "error")
-def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The kernel modules that are asked for do not load on the GPU.
 
     Blackwell and Grace systems work with the open kernel modules alone, Maxwell, Pascal and Volta with the proprietary
@@ -102,7 +104,7 @@ def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
     """
     found = list[tuple["NodePool", Hit]]()
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         path = driver.paths["kernelModuleType"]
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
@@ -126,7 +128,7 @@ def modules_for_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU422", "warning")
-def auto_on_an_old_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
     """The type of kernel modules is auto, and the driver is older than that.
 
     Driver containers know auto from R570 on. Older ones build the proprietary modules, whatever the GPU.
@@ -147,13 +149,13 @@ def auto_on_an_old_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 f"set {driver.paths['kernelModuleType']} to open or proprietary",
             ),
         )
-        for driver in resolve(spec).drivers
+        for driver in cluster.drivers
         if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM
     )
 
 
 @rule("GPU423", "error")
-def mig_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them.
 
     The MIG User Guide names the first driver for each board.
@@ -166,6 +168,7 @@ def mig_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 550.163.01, kernelModuleType: open}
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, sharing: {mig: {layout: {1g.18gb: 7}}}}]
     """
+    spec = cluster.spec
     yield from joined(
         (
             driver.pool,
@@ -183,7 +186,7 @@ def mig_before_its_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU424", "warning")
-def perhaps_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver may not support the GPU, or not MIG on it; the sources are not sure.
 
     For some boards documents name the first version for one system of several, or contradict each other.
@@ -194,6 +197,7 @@ def perhaps_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B300-SXM6-AC, driver: {version: 580.173.02}}]
     """
+    spec = cluster.spec
     found = list[tuple["NodePool", Hit]]()
     for driver, need in _needs(spec):
         if not need.uncertain:
@@ -213,7 +217,7 @@ def perhaps_without_the_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU425", "error")
-def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
     """GPUDirect Storage is on, and the driver builds the proprietary kernel modules.
 
     nvidia-fs builds with the open modules alone since v2.17.5. NVIDIA's operator doesn't look at this for the driver of
@@ -227,10 +231,11 @@ def gds_needs_open_modules(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {kernelModuleType: open}
         gds: {enabled: true}
     """
+    spec = cluster.spec
     if spec.drivers or not spec.gds.enabled:
         return
     numbers = _numbers(spec.gds.version or "")
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
         if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:
             path = driver.paths["kernelModuleType"]
@@ -248,7 +253,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 @rule("GPU426", "note")
-def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
     """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver.
 
     Such systems need NVIDIA Fabric Manager in the driver's version, or CUDA can't be initialised. The driver container
@@ -262,7 +267,8 @@ def fabric_manager(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         cluster: {platform: eks-al2023}
     """
-    managed = {driver.index for driver in resolve(spec).drivers}
+    spec = cluster.spec
+    managed = {driver.index for driver in cluster.drivers}
     platform = platform_of(spec.cluster)
     if "fabric_manager" in platform.brings:
         return

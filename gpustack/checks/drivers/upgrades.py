@@ -11,6 +11,7 @@ from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.driver import UpgradePolicy
     from ...policy.language.operand import DriverManager
     from ...policy.language.spec import ClusterPolicySpec
@@ -36,7 +37,7 @@ def policies(spec: ClusterPolicySpec) -> Iterator[tuple[str, UpgradePolicy, Driv
 
 
 @rule("GPU470", "warning")
-def two_sets_of_knobs(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the driver manager is overridden by the upgrade policy.
 
     With autoUpgrade whoever rolls the driver out drains nodes and evicts pods, by the fields of upgradePolicy; the
@@ -52,8 +53,9 @@ def two_sets_of_knobs(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver:
           upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}
     """
+    spec = cluster.spec
     for path, policy, manager in policies(spec):
-        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and resolve(spec).listed)
+        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and cluster.listed)
         for index, entry in enumerate(manager.env if automatic and not spec.sandboxWorkloads.enabled else ()):
             if entry.name in OVERRIDDEN:
                 field = f"{path}.upgradePolicy.{OVERRIDDEN[entry.name]}"
@@ -66,7 +68,7 @@ def two_sets_of_knobs(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU471", "warning")
-def drain_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed.
 
     Such pods are on nearly every node (caches, metrics agents). A drain that may not remove them fails, and the node
@@ -78,6 +80,7 @@ def drain_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}}
     """
+    spec = cluster.spec
     for path, policy, _ in policies(spec):
         if policy.drain.enable and not policy.drain.deleteEmptyDir:
             yield Hit(
@@ -90,7 +93,7 @@ def drain_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU472", "note")
-def percentage_of_few(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def percentage_of_few(cluster: Cluster) -> Iterator[Hit]:
     """A percentage of a small number of nodes is rounded up to one.
 
     So one node of two or three is taken out of service, which is more than the percentage says (bug-reports.md B52).
@@ -101,6 +104,7 @@ def percentage_of_few(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: a, os: ubuntu22.04, count: 8}]
     """
+    spec = cluster.spec
     counts = [pool.count.max if pool.count else None for pool in spec.nodePools]
     known = [count for count in counts if count is not None]
     total = sum(known) if known and len(known) == len(counts) else 0
@@ -126,7 +130,7 @@ def _rounded(path: str, share: int | str | None, nodes: int, whose: str) -> Iter
 
 
 @rule("GPU473", "warning")
-def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin is off, and nothing else offers GPUs to pods.
 
     Pods that ask for nvidia.com/gpu stay pending. The validator's check of the plugin is left out then, so all else is
@@ -138,7 +142,8 @@ def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {enabled: true}
     """
-    if spec.devicePlugin.enabled or resolve(spec).dra or "devicePlugin" in platform_of(spec.cluster).brings:
+    spec = cluster.spec
+    if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in platform_of(spec.cluster).brings:
         return
     if serving(spec, "container"):
         yield Hit(
@@ -150,7 +155,7 @@ def nobody_offers_gpus(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU474", "note")
-def what_nodes_have_to_bring(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def what_nodes_have_to_bring(cluster: Cluster) -> Iterator[Hit]:
     """Driver or container toolkit is off, and components wait for those of the nodes.
 
     Nearly all pods wait for a driver before they start, and for the container toolkit where they run with its runtime.
@@ -164,10 +169,11 @@ def what_nodes_have_to_bring(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         cluster: {platform: kubeadm-bare-metal-preinstalled-driver}
     """
+    spec = cluster.spec
     brings = platform_of(spec.cluster).brings
     if not serving(spec, "container"):
         return
-    if not resolve(spec).container_drivers and not resolve(spec).listed and "driver" not in brings:
+    if not cluster.container_drivers and not cluster.listed and "driver" not in brings:
         yield Hit(
             "spec.driver.enabled",
             "all components wait for a driver that the nodes bring",

@@ -11,6 +11,7 @@ from ...model import Path, Resource, dotted
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 INSTANCE = "app.kubernetes.io/instance"
@@ -24,7 +25,7 @@ TEXTS = {"extraObjects", "data", "relabelings", "args", "podLabelAllowlistRegex"
 
 
 @rule("GPU801", "error")
-def tracking_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
     """A label or annotation by which a GitOps engine tells its objects apart, on everything.
 
     An engine sets app.kubernetes.io/instance, argocd.argoproj.io/* and the like itself. On pods, which are not in Git,
@@ -36,6 +37,7 @@ def tracking_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         daemonsets: {labels: {example.com/part-of: gpu-stack}}
     """
+    spec = cluster.spec
     tracking = (HELM, *(prefix for each in engines() for prefix in each.annotations))
     for path, texts in _labels(spec):
         for key in texts:
@@ -68,7 +70,7 @@ def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]
 
 
 @rule("GPU802", "error")
-def variable(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def variable(cluster: Cluster) -> Iterator[Hit]:
     """A variable that nothing replaces.
 
     gpustack reads a policy as it is, and what it renders is not for Flux to change: objects with a `${` in them are
@@ -80,6 +82,7 @@ def variable(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {env: [{name: LOG_LEVEL, value: "4"}]}
     """
+    spec = cluster.spec
     dump = spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
         yield Hit(

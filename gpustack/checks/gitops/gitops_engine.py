@@ -15,14 +15,14 @@ from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...gitops.engine import Trouble
     from ...policy.language.gitops import GitOps
-    from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Written
 
 
 @rule("GPU832", "error")
-def incomplete(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def incomplete(cluster: Cluster) -> Iterator[Hit]:
     """A section `gitops` that lacks what an engine can't do without.
 
     That is the engine, the address of the repository and, for Argo CD, the cluster as it knows it. None of them has a
@@ -37,6 +37,7 @@ def incomplete(spec: ClusterPolicySpec) -> Iterator[Hit]:
           repository: {url: "https://git.example.com/gpu.git"}
           argocd: {destination: {name: prod-eu-1}}
     """
+    spec = cluster.spec
     given = spec.gitops
     if given is None:
         return
@@ -65,7 +66,7 @@ def _hit(trouble: Trouble) -> Hit:
 
 
 @rule("GPU833", "error")
-def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def contradicting(cluster: Cluster) -> Iterator[Hit]:
     """Parts of `gitops` that can't both be meant.
 
     Argo CD refuses an Application whose cluster is given by name and by address, and Flux reads no address such as
@@ -81,6 +82,7 @@ def contradicting(spec: ClusterPolicySpec) -> Iterator[Hit]:
           engine: flux
           repository: {url: "ssh://git@git.example.com/platform/gpu.git"}
     """
+    spec = cluster.spec
     given = spec.gitops
     if given is None:
         return
@@ -143,7 +145,7 @@ def idle(given: GitOps) -> Iterator[tuple[str, str]]:
 
 
 @rule("GPU835", "warning")
-def substituted(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def substituted(cluster: Cluster) -> Iterator[Hit]:
     """An object that wants Flux to replace its variables, which nothing does.
 
     The rendered Kustomizations have no `postBuild`, so no `${...}` is replaced in any object, whatever its annotations
@@ -165,6 +167,7 @@ def substituted(spec: ClusterPolicySpec) -> Iterator[Hit]:
           metadata: {name: site}
           data: {region: eu-1}
     """
+    spec = cluster.spec
     engine = chosen(spec.gitops)
     for index, body in enumerate(spec.extraObjects if engine and engine.verbatim else ()):
         given = body["metadata"].get("annotations") or {}
@@ -179,7 +182,7 @@ def substituted(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU836", "note")
-def nothing_to_wait_for(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nothing_to_wait_for(cluster: Cluster) -> Iterator[Hit]:
     """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well.
 
     DaemonSets never hold up a sync, or one node that is down would. So without the reconciler a sync is done as soon as
@@ -192,6 +195,7 @@ def nothing_to_wait_for(spec: ClusterPolicySpec) -> Iterator[Hit]:
         gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
     """
+    spec = cluster.spec
     if spec.gitops is not None and spec.gitops.engine is not None and not runs(spec):
         yield Hit(
             "spec.gitops",

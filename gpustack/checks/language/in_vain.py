@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import _versions, crds, gpus, releases
-from ...cluster.resolve import resolve
 from ...model import Path, docs, dotted
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
@@ -18,7 +17,7 @@ from ..rule import Hit, rule
 from .off import Off, off, others_of
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
     from ..subjects import Written
 
 VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
@@ -92,7 +91,7 @@ def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
         drivers: [{name: default, default: true}]
         devicePlugin: {enabled: false}
     """
-    if not resolve(written.spec).dra:
+    if not written.cluster.dra:
         return
     default = defaults_of(written.spec)
     for section in (*PLUGIN_STACK, "driver"):
@@ -178,7 +177,7 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
 
 
 @rule("GPU109", "warning")
-def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_product(cluster: Cluster) -> Iterator[Hit]:
     """A GPU product that looks like one that exists and is written otherwise.
 
     `gpuProduct` is what the label nvidia.com/gpu.product will say. Checks of drivers, CUDA and MIG go by it and are off
@@ -190,6 +189,7 @@ def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-H100-80GB-HBM3}]
     """
+    spec = cluster.spec
     known = gpus.products()
     for index, pool in enumerate(spec.nodePools):
         product = pool.gpuProduct
@@ -206,7 +206,7 @@ def unknown_product(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU106", "note")
-def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
     """Nothing starts on a node before it has its labels, and nobody sets them.
 
     Operands select nodes by labels such as nvidia.com/gpu.deploy.device-plugin. The operator sets them; here the
@@ -219,6 +219,7 @@ def nodes_need_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools: [{name: training, os: ubuntu24.04}]
     """
+    spec = cluster.spec
     if spec.nodePools and labelling(spec) in {None, "none"}:
         yield Hit(
             "spec.nodePools",

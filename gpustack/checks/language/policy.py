@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import releases
-from ...cluster.resolve import resolve
 from ...policy.language.reconciler import runs
 from ..dra import dra
 from ..rule import Hit, rule
@@ -14,6 +13,7 @@ from ..rule import Hit, rule
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 RENDERED_LINE = "v26.7."
@@ -21,7 +21,7 @@ RENDERED_LINE = "v26.7."
 
 
 @rule("GPU101", "error")
-def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
     """A field that this version of gpustack renders nothing for.
 
     The language has the field, so that policies can be moved in whole, and it would have an effect in the cluster.
@@ -33,6 +33,7 @@ def not_rendered_yet(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         dcgmExporter: {enabled: true}
     """
+    spec = cluster.spec
     for path, asked, what in unrendered(spec):
         if asked:
             yield Hit(
@@ -55,7 +56,7 @@ def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
 
 
 @rule("GPU102", "error")
-def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
     """The NRI plugin without CDI or without the container toolkit.
 
     The plugin injects CDI devices and runs inside the container toolkit. Without either it can't work, and the
@@ -69,6 +70,7 @@ def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cdi: {enabled: true, nriPluginEnabled: true}
         toolkit: {enabled: true}
     """
+    spec = cluster.spec
     if not spec.cdi.nriPluginEnabled:
         return
     for path, on in (("cdi.enabled", spec.cdi.enabled), ("toolkit.enabled", spec.toolkit.enabled)):
@@ -83,7 +85,7 @@ def nri_needs_cdi_and_toolkit(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU103", "warning")
-def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     """A driver, and no node pool that says for which operating system.
 
     Driver images are made for one operating system each. Without node pools nothing says which one, so no driver
@@ -95,6 +97,7 @@ def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: training, os: ubuntu24.04}]
     """
+    spec = cluster.spec
     if spec.driver.enabled and not spec.nodePools:
         yield Hit(
             "spec.driver.enabled",
@@ -105,7 +108,7 @@ def driver_without_pools(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU104", "note")
-def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A field that does nothing.
 
     Some fields are about the operator's own pod, which there is none of here; others no release acts on any more.
@@ -117,6 +120,7 @@ def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {containerRuntime: containerd}
     """
+    spec = cluster.spec
     for path, given, why in (*idle(spec), *dra.idle(spec)):
         if given:
             yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
@@ -174,7 +178,7 @@ def given(spec: ClusterPolicySpec, part: str) -> bool:
 
 
 @rule("GPU105", "note")
-def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
     """Driver upgrades by themselves, and nothing that carries them out.
 
     A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
@@ -188,7 +192,8 @@ def rollouts_need_the_reconciler(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         driver: {upgradePolicy: {autoUpgrade: true}}
     """
-    listed = resolve(spec).listed
+    spec = cluster.spec
+    listed = cluster.listed
     asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []
     if not asked and (listed or not spec.driver.enabled or not spec.driver.upgradePolicy.autoUpgrade):
         return

@@ -10,11 +10,11 @@ from ...catalog import _versions, fields
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 @rule("GPU107", "error")
-def unknown_to_the_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
     """A field that came with a later release than the policy's.
 
     The CRD of the older release drops such a field without a word, so the operator of that release would run without
@@ -28,6 +28,7 @@ def unknown_to_the_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
         release: v26.7.0
         hostPaths: {kubeletRootDir: /data/kubelet}
     """
+    spec = cluster.spec
     for path, since in newer_fields(spec.release):
         if is_set(spec, path.split(".")):
             yield Hit(

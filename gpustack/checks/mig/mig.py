@@ -13,7 +13,6 @@ from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
 from ...catalog.mig import MigLayout, ProfileName, config_name
 from ...cluster.mig_layouts import Group, generated, groups, named, product_of, profiles_in
-from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 from .mig_cuts import (
     ON_THE_NODE,
@@ -29,6 +28,7 @@ from .mig_cuts import (
 )
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.configurations.mig_configs import Element
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -36,7 +36,7 @@ FAILS = "the MIG manager fails on the node: the label nvidia.com/mig.config.stat
 
 
 @rule("GPU301", "error")
-def foreign_profile(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def foreign_profile(cluster: Cluster) -> Iterator[Hit]:
     """A MIG profile that the pool's GPU doesn't have.
 
     A profile is named by its memory, so each board has names of its own: an H100 with 80 GB has 1g.10gb, an H200
@@ -56,6 +56,7 @@ def foreign_profile(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-H200
           sharing: {mig: {layout: {1g.18gb: 7}}}
     """
+    spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _foreign(cut))
 
 
@@ -76,7 +77,7 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
 
 
 @rule("GPU302", "error")
-def layout_too_large(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def layout_too_large(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that doesn't fit on the pool's GPU.
 
     An instance takes compute slices and memory slices, and can start at some of them only. The MIG manager tries
@@ -97,6 +98,7 @@ def layout_too_large(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-H100-80GB-HBM3
           sharing: {mig: {layout: {4g.40gb: 1, 3g.40gb: 1}}}
     """
+    spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _too_large(cut))
 
 
@@ -118,7 +120,7 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
 
 
 @rule("GPU303", "error")
-def no_mig(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_mig(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that can't be divided.
 
     Only some boards of Ampere, Hopper and Blackwell take MIG. On others the MIG manager doesn't run, or fails, and
@@ -138,6 +140,7 @@ def no_mig(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-L4
           sharing: {timeSlicing: {replicas: 4}}
     """
+    spec = cluster.spec
     seen = subject(spec)
     for _, pool, chosen in seen.choices if seen else ():
         product = product_of(pool)
@@ -152,7 +155,7 @@ def no_mig(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU304", "error")
-def unknown_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that is chosen by a name which nothing explains.
 
     Names come from the release or from the policy's own ConfigMap; from v26.3 on, the MIG manager makes all-PROFILE
@@ -172,6 +175,7 @@ def unknown_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-H100-80GB-HBM3
           sharing: {mig: {config: all-1g.10gb}}
     """
+    spec = cluster.spec
     seen = subject(spec)
     if seen is None:
         return
@@ -193,7 +197,7 @@ def unknown_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one",
             )
     products = [product_of(pool) for pool in spec.nodePools] or [None]
-    for path, name in labelled(spec) if resolve(spec).mig_manager else ():
+    for path, name in labelled(spec) if cluster.mig_manager else ():
         found = [named(path, name, seen.names, product) for product in products]
         if all(one.elements is None and one.known for one in found):
             yield _unexplained(seen, path, name, None)
@@ -221,7 +225,7 @@ def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | No
 
 
 @rule("GPU305", "error")
-def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def strategy_and_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG strategy that can't offer the layout.
 
     With `single` all GPUs of a node must be cut into instances of one profile: otherwise the device plugin refuses
@@ -242,6 +246,7 @@ def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
           os: ubuntu22.04
           sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
     """
+    spec = cluster.spec
     seen = subject(spec)
     if seen is None:
         return
@@ -253,7 +258,7 @@ def strategy_and_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU310", "warning")
-def idle_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def idle_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer.
 
     It does no harm until somebody gives a node its name by the label nvidia.com/mig.config. Then it is GPU305: with
@@ -285,8 +290,9 @@ def idle_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     mig-enabled: true
                     mig-devices: {1g.10gb: 7}
     """
+    spec = cluster.spec
     seen = subject(spec)
-    if seen is None or seen.names.kind != "custom" or not resolve(spec).mig_manager:
+    if seen is None or seen.names.kind != "custom" or not cluster.mig_manager:
         return
     for name, elements in idle_entries(seen).items():
         text = seen.names.text

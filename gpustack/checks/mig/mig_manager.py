@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 from ...catalog import gpus
 from ...catalog.mig import MigLayout
 from ...cluster.mig_layouts import Text, groups, product_of, text_of
-from ...cluster.resolve import resolve
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
 from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.configurations.embedded import Problem
     from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 @rule("GPU306", "error")
-def broken_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def broken_file(cluster: Cluster) -> Iterator[Hit]:
     """A file of the MIG manager that it refuses or can't find.
 
     Layouts stand under the key config.yaml of `migManager.config`, services to stop under clients.yaml of
@@ -52,7 +51,8 @@ def broken_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     mig-enabled: true
                     mig-devices: {1g.10gb: 7}
     """
-    if not resolve(spec).mig_manager:
+    spec = cluster.spec
+    if not cluster.mig_manager:
         return
     seen = subject(spec)
     if seen is not None and seen.names.text is not None:
@@ -71,7 +71,7 @@ def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 
 
 @rule("GPU307", "error")
-def no_such_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_such_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that the pool's nodes haven't got.
 
     GPUs count from 0, so a node with 8 has 0 to 7. The MIG manager passes over an index that there isn't, and the
@@ -91,6 +91,7 @@ def no_such_gpu(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpusPerNode: 8
           sharing: {mig: {devices: [{indices: [6, 7], layout: {1g.10gb: 7}}]}}
     """
+    spec = cluster.spec
     seen = subject(spec)
     for _, pool, chosen in seen.choices if seen else ():
         most = _most(seen, chosen.name, pool) if seen else None
@@ -116,7 +117,7 @@ def _most(seen: Subject, name: str, pool: NodePool) -> int | None:
 
 
 @rule("GPU308", "warning")
-def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
     """MIG on Ampere in virtual machines, without leave to reboot the node.
 
     Turning MIG on needs a reset of the GPU on Ampere; Hopper and later do without. Many virtual machines can't
@@ -140,8 +141,9 @@ def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
         migManager:
           env: [{name: WITH_REBOOT, value: "true"}]
     """
+    spec = cluster.spec
     seen = subject(spec)
-    if seen is None or not resolve(spec).mig_manager:
+    if seen is None or not cluster.mig_manager:
         return
     allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
     machines = platform_of(spec.cluster).machines
@@ -162,7 +164,7 @@ def mode_change_needs_reboot(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU309", "warning")
-def uncertain_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that nobody can vouch for.
 
     Either the catalogue doesn't know the GPU, or not where its instances may stand; or the MIG manager is off, and
@@ -183,9 +185,10 @@ def uncertain_layout(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-H100-80GB-HBM3
           sharing: {mig: {layout: {1g.10gb: 7}}}
     """
+    spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
     seen = subject(spec)
-    for index, pool, chosen in seen.choices if seen and not resolve(spec).mig_manager else ():
+    for index, pool, chosen in seen.choices if seen and not cluster.mig_manager else ():
         yield Hit(
             chosen.path,
             f"nothing cuts the GPUs of node pool {pool.name} by MIG",

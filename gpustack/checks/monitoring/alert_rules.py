@@ -15,6 +15,7 @@ from ..rule import Hit, rule
 from .metrics_list import listed, served
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 DCGM = ("DCGM_", "dcgm_")
@@ -69,7 +70,7 @@ def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
 
 
 @rule("GPU604", "error")
-def no_such_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a DCGM metric that there isn't.
 
     DCGM defines the names, and many are easily confused: memory is DCGM_FI_DEV_FB_USED, power DCGM_FI_DEV_POWER_USAGE.
@@ -90,6 +91,7 @@ def no_such_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: MemoryFull, expr: DCGM_FI_DEV_FB_FREE < 100}]}]
     """
+    spec = cluster.spec
     known = dcgm.exported() | set(served(spec) or ())
     for one, metric in metrics(spec):
         if metric.name.startswith(DCGM) and metric.name not in known:
@@ -104,7 +106,7 @@ def no_such_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU605", "warning")
-def metric_not_served(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a metric that the exporter is not told to serve.
 
     The exporter serves what its list of metrics has, by the name that the list uses. The list in the image has no ECC
@@ -130,6 +132,7 @@ def metric_not_served(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: DoubleBitError, expr: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0}]}]
     """
+    spec = cluster.spec
     have, own = served(spec), listed(spec)
     if have is None:
         return
@@ -160,7 +163,7 @@ def _type(name: str) -> str:
 
 
 @rule("GPU606", "warning")
-def other_exporters_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a metric of another exporter.
 
     `nvidia_gpu_*` and `nvidia_smi_*` are metrics of exporters that this stack doesn't have. Here they are called by the
@@ -182,6 +185,7 @@ def other_exporters_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
     """
+    spec = cluster.spec
     for one, metric in metrics(spec):
         here = dcgm.other_exporter(metric.name)
         if here is not None:
@@ -195,7 +199,7 @@ def other_exporters_metric(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU607", "warning")
-def pod_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pod_labels(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round.
 
     The exporter says which pod has a GPU in the labels namespace, pod and container. Prometheus has these for the
@@ -222,6 +226,7 @@ def pod_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
     """
+    spec = cluster.spec
     monitor = spec.dcgmExporter.serviceMonitor
     if spec.dcgmExporter.enabled is False or not spec.cluster.monitoring or not monitor.enabled:
         return
@@ -252,7 +257,7 @@ def _right_label(label: Label, *, honored: bool) -> str:
 
 
 @rule("GPU609", "warning")
-def gauge_as_counter(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the rate of a value which is no counter.
 
     DCGM_FI_DEV_XID_ERRORS is the number of the last XID, not how many there were, and DCGM_FI_PROF_PCIE_TX_BYTES is a
@@ -274,6 +279,7 @@ def gauge_as_counter(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
     """
+    spec = cluster.spec
     known = dcgm.fields()
     for one, metric in metrics(spec):
         try:

@@ -12,6 +12,7 @@ from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 KEY = "dcgm-metrics.csv"
@@ -65,7 +66,7 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
 
 
 @rule("GPU520", "error")
-def list_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """A list of metrics at which the exporter stops.
 
     Each row has three fields: DCGM's name, a type, a help text without a comma. A comment has its # in column one. For
@@ -83,13 +84,14 @@ def list_that_stops(spec: ClusterPolicySpec) -> Iterator[Hit]:
             data: |
               DCGM_FI_DEV_GPU_TEMP, gauge, Temperature (in C)
     """
+    spec = cluster.spec
     found = listed(spec)
     for problem in found.metrics.problems if found else ():
         yield Hit(found.text.path if found else "", problem.what, problem.why, problem.remedy, problem.place)
 
 
 @rule("GPU521", "error")
-def never_exported(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def never_exported(cluster: Cluster) -> Iterator[Hit]:
     """A field in the list of metrics that the exporter can't serve.
 
     Values of some fields are lists or structures: processes, topologies, encoder sessions. The exporter knows numbers
@@ -107,6 +109,7 @@ def never_exported(spec: ClusterPolicySpec) -> Iterator[Hit]:
             data: |
               DCGM_FI_DEV_SM_CLOCK, gauge, Clock of the multiprocessors
     """
+    spec = cluster.spec
     found = listed(spec)
     for row in found.metrics.rows if found else ():
         if found and row.name in dcgm.not_exported():
@@ -120,7 +123,7 @@ def never_exported(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU522", "warning")
-def doubtful_field(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
     """A field in the list of metrics that will be missing, or that stands there twice.
 
     GeForce boards don't have the profiling counters (DCGM_FI_PROF_*), so the exporter leaves them out there. A
@@ -140,6 +143,7 @@ def doubtful_field(spec: ClusterPolicySpec) -> Iterator[Hit]:
             data: |
               DCGM_FI_DEV_GPU_UTIL, gauge, Share of time in which the GPU was busy
     """
+    spec = cluster.spec
     found = listed(spec)
     if found is None:
         return

@@ -14,6 +14,7 @@ from ...text.quantities import milliseconds, size
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Written
 
@@ -33,7 +34,7 @@ def monitored(spec: ClusterPolicySpec) -> bool:
 
 
 @rule("GPU601", "warning")
-def exporter_memory(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
     """A memory limit at which the exporter is killed.
 
     It uses 400 to 500 MiB, and more on nodes with 8 GPUs. Part of that is DCGM's own memory, which no setting of the
@@ -45,6 +46,7 @@ def exporter_memory(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         dcgmExporter: {resources: {limits: {memory: 1Gi}}}
     """
+    spec = cluster.spec
     limits = (spec.dcgmExporter.resources and spec.dcgmExporter.resources.limits) or {}
     if not exporting(spec) or "memory" not in limits:
         return
@@ -62,7 +64,7 @@ def exporter_memory(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU602", "note")
-def monitor_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     """A ServiceMonitor by whose labels Prometheus may not select it.
 
     An installation of kube-prometheus-stack selects monitors by the label `release`, unless it was told otherwise. It
@@ -76,6 +78,7 @@ def monitor_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {monitoring: true}
         dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: kube-prometheus-stack}}}
     """
+    spec = cluster.spec
     if monitored(spec) and not on_openshift(spec.cluster) and not spec.dcgmExporter.serviceMonitor.additionalLabels:
         yield Hit(
             "spec.dcgmExporter.serviceMonitor",
@@ -113,7 +116,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
 
 
 @rule("GPU608", "warning")
-def no_host_engine(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
     """An exporter that is told to ask a DCGM engine which isn't there.
 
     `DCGM_REMOTE_HOSTENGINE_INFO` names the engine to ask; without it the exporter brings its own. The stack's engine is
@@ -127,6 +130,7 @@ def no_host_engine(spec: ClusterPolicySpec) -> Iterator[Hit]:
         dcgm: {enabled: true}
         dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "nvidia-dcgm:5555"}]}
     """
+    spec = cluster.spec
     for index, entry in enumerate(spec.dcgmExporter.env or ()) if exporting(spec) else ():
         host = re.sub(r":[0-9]+$", "", (entry.value or "").strip())
         if entry.name != HOST_ENGINE or not host:
@@ -149,7 +153,7 @@ def no_host_engine(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU610", "error")
-def timeout_beyond_interval(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
     """A scrape that may take longer than the time between two.
 
     The Prometheus operator refuses such a ServiceMonitor: nothing is scraped.
@@ -162,6 +166,7 @@ def timeout_beyond_interval(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {monitoring: true}
         dcgmExporter: {serviceMonitor: {enabled: true, interval: 30s, scrapeTimeout: 15s}}
     """
+    spec = cluster.spec
     monitor = spec.dcgmExporter.serviceMonitor
     if monitored(spec) and monitor.interval and monitor.scrapeTimeout:
         interval, timeout = milliseconds(monitor.interval), milliseconds(monitor.scrapeTimeout)
@@ -175,7 +180,7 @@ def timeout_beyond_interval(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU611", "warning")
-def rules_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
     """A PrometheusRule or monitor of the policy without the labels that the exporter's ServiceMonitor has.
 
     If Prometheus selects monitors by a label, it selects rules by it as well: without it, they are not loaded, and
@@ -201,6 +206,7 @@ def rules_without_labels(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
     """
+    spec = cluster.spec
     wanted = spec.dcgmExporter.serviceMonitor.additionalLabels if monitored(spec) else {}
     for index, body in enumerate(spec.extraObjects):
         if wanted and body["kind"] in {"PrometheusRule", "ServiceMonitor", "PodMonitor"}:

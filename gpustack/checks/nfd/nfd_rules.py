@@ -18,13 +18,13 @@ from ..rule import Hit, rule
 from .nfd_labels import rules_of
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 HEX = re.compile(r"[0-9a-f]{4}")
 
 
 @rule("GPU530", "error")
-def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A NodeFeatureRule with something that node feature discovery drops, or that can't match.
 
     Labels below kubernetes.io belong to Kubernetes and are dropped, but for feature.node.kubernetes.io. A feature that
@@ -52,6 +52,7 @@ def without_effect(spec: ClusterPolicySpec) -> Iterator[Hit]:
               labels: {example.com/gpu: "1"}
               matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
     """
+    spec = cluster.spec
     for path, found in rules_of(spec):
         yield from _labels(path, found.get("labels"))
         for where, term in _terms(path, found):
@@ -161,7 +162,7 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
 
 
 @rule("GPU531", "note")
-def prefixed(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def prefixed(cluster: Cluster) -> Iterator[Hit]:
     """A label of a NodeFeatureRule without a prefix.
 
     Node feature discovery puts feature.node.kubernetes.io/ before it, for now: a selector for the bare name finds
@@ -189,6 +190,7 @@ def prefixed(spec: ClusterPolicySpec) -> Iterator[Hit]:
               labels: {feature.node.kubernetes.io/gpu: "1"}
               matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
     """
+    spec = cluster.spec
     for path, found in rules_of(spec):
         labels = found.get("labels")
         for key in labels if isinstance(labels, dict) else ():

@@ -15,6 +15,7 @@ from .pods import pod_steps
 from .references import pod_template
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 MOUNT_OPTION_SINCE = (1, 37)
@@ -40,7 +41,7 @@ def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bo
 
 
 @rule("GPU815", "error")
-def mount_option(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def mount_option(cluster: Cluster) -> Iterator[Hit]:
     """A pod asks for seLinuxChangePolicy MountOption where the API server does not take it.
 
     Up to Kubernetes 1.36 the only value that the API server takes is Recursive, unless the feature gate SELinuxMount is
@@ -54,6 +55,7 @@ def mount_option(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {kubernetesVersion: "1.36"}
         daemonsets: {podSecurityContext: {seLinuxChangePolicy: Recursive}}
     """
+    spec = cluster.spec
     version = spec.cluster.kubernetesVersion
     if numbers(version)[:2] >= MOUNT_OPTION_SINCE:
         return
@@ -68,7 +70,7 @@ def mount_option(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU816", "error")
-def host_process(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def host_process(cluster: Cluster) -> Iterator[Hit]:
     """A pod asks to run as Windows host processes, without the host's network.
 
     The API server refuses it; and what NVIDIA's stack consists of runs on Linux.
@@ -79,6 +81,7 @@ def host_process(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         daemonsets: {podSecurityContext: {windowsOptions: {hostProcess: false}}}
     """
+    spec = cluster.spec
     for path, context, host_network in contexts(spec):
         windows = context.get("windowsOptions")
         if isinstance(windows, dict) and windows.get("hostProcess") is True and not host_network:

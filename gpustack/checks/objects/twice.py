@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
 from ...model import Body
 from ..rule import Hit, rule
 from .references import pod_template
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -21,7 +20,7 @@ INSTALLING = {"HelmRelease", "Application", "HelmChart"}
 
 
 @rule("GPU804", "error")
-def discovery_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which somebody else brings along as well.
 
     Two installations label the same nodes, each removing what the other wrote, and fight over ports and CRDs. Many
@@ -35,6 +34,7 @@ def discovery_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nfd: {enabled: false}
         references: [{kind: DaemonSet, name: node-feature-discovery-worker, namespace: node-feature-discovery}]
     """
+    spec = cluster.spec
     if spec.nfd.enabled is False:
         return
     found = []
@@ -79,7 +79,7 @@ def _images(body: Body) -> list[str]:
 
 
 @rule("GPU809", "error")
-def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
     """A second device plugin for the same GPUs.
 
     Each plugin registers nvidia.com/gpu with the kubelet, which believes the last one. Two of them hand out the same
@@ -93,7 +93,8 @@ def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
         devicePlugin: {enabled: false}
         references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
     """
-    if spec.devicePlugin.enabled is False or resolve(spec).dra:
+    spec = cluster.spec
+    if spec.devicePlugin.enabled is False or cluster.dra:
         return
     found = []
     for index, reference in enumerate(spec.references):
@@ -113,7 +114,7 @@ def plugin_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU805", "error")
-def strict_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
     """A namespace whose level of Pod Security refuses the stack's pods.
 
     Driver, toolkit and device plugin are privileged. A namespace that enforces `baseline` or `restricted` takes none of
@@ -128,6 +129,7 @@ def strict_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         psa: {enabled: true}
     """
+    spec = cluster.spec
     for index, body in enumerate(spec.extraObjects):
         labels = body["metadata"].get("labels")
         level = labels.get(ENFORCE) if isinstance(labels, dict) else None

@@ -15,6 +15,7 @@ from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.faults import Fault
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -22,7 +23,7 @@ SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager")
 
 
 @rule("GPU414", "error")
-def broken_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def broken_version(cluster: Cluster) -> Iterator[Hit]:
     """A component's version can't work on this platform.
 
     Versions of the container toolkit that leave containerd with a configuration it can't start from: v1.17.0 on k3s and
@@ -36,11 +37,12 @@ def broken_version(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: rke2}
         toolkit: {version: v1.20.0}
     """
+    spec = cluster.spec
     yield from _found(spec, "error")
 
 
 @rule("GPU415", "warning")
-def known_fault(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def known_fault(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a known fault that shows here.
 
     Release notes and public issues name the versions, what is broken, and what to use instead.
@@ -51,11 +53,12 @@ def known_fault(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         release: v26.3.3
     """
+    spec = cluster.spec
     yield from _found(spec, "warning")
 
 
 @rule("GPU416", "note")
-def fault_that_depends(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def fault_that_depends(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a limit that may show here.
 
     Whether it does depends on settings of the node that a policy doesn't know.
@@ -67,6 +70,7 @@ def fault_that_depends(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200, gpusPerNode: 4}]
     """
+    spec = cluster.spec
     yield from _found(spec, "note")
 
 

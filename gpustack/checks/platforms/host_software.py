@@ -14,6 +14,7 @@ from ..objects.references import pod_template
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.driver import Rdma
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -23,7 +24,7 @@ parameters)."""
 
 
 @rule("GPU454", "error")
-def toolkit_on_an_ancient_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
     """The container toolkit is too new for the nodes' C library.
 
     It installs programs on the node, which run with the node's libraries. Images for CentOS 7 ended with v1.14; newer
@@ -37,6 +38,7 @@ def toolkit_on_an_ancient_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         nodePools: [{name: a, os: amzn2023}]
     """
+    spec = cluster.spec
     version = spec.toolkit.version or ""
     if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
         return
@@ -57,7 +59,7 @@ def toolkit_on_an_ancient_system(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU455", "warning")
-def no_such_toolkit_tag(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
     """The container toolkit's tag ends in a system that this version has no image for.
 
     Tags ended in centos7 until v1.14, in ubi8 and ubuntu20.04 until v1.17; since v1.18 one image is for all
@@ -69,6 +71,7 @@ def no_such_toolkit_tag(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         toolkit: {version: v1.20.0}
     """
+    spec = cluster.spec
     parts = toolkit.suffix(spec.toolkit.version or "")
     if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
         version, suffix = parts
@@ -81,7 +84,7 @@ def no_such_toolkit_tag(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU466", "warning")
-def rdma_without_a_network_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def rdma_without_a_network_driver(cluster: Cluster) -> Iterator[Hit]:
     """GPUDirect RDMA is on, and nothing says where the network driver comes from.
 
     The driver's pod waits for the network driver before it loads nvidia-peermem. The network operator brings it; or it
@@ -94,6 +97,7 @@ def rdma_without_a_network_driver(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {rdma: {enabled: true}}
         cluster: {networkOperator: true}
     """
+    spec = cluster.spec
     if spec.cluster.networkOperator or any(kind == "NicClusterPolicy" for kind in _kinds(spec)):
         return
     for path, rdma in _rdma(spec):
@@ -125,7 +129,7 @@ def _rdma(spec: ClusterPolicySpec) -> Iterator[tuple[str, Rdma]]:
 
 
 @rule("GPU467", "warning")
-def module_parameters_that_do_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap of kernel module parameters has a file or a line that does nothing.
 
     The driver container reads one file per module, such as nvidia.conf, with lines of the form NAME=value. It loads the
@@ -148,6 +152,7 @@ def module_parameters_that_do_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
           metadata: {name: parameters}
           data: {nvidia.conf: "NVreg_RestrictProfilingToAdminUsers=0"}
     """
+    spec = cluster.spec
     names = {section.kernelModuleConfig.name for section in _with_parameters(spec)}
     for index, body in enumerate(spec.extraObjects):
         if body["kind"] != "ConfigMap" or body["metadata"]["name"] not in names:
@@ -178,7 +183,7 @@ def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:
 
 
 @rule("GPU468", "error")
-def pods_in_a_user_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
     """A pod of extraObjects asks for GPUs and has a user namespace of its own.
 
     With hostUsers: false the pod's root is nobody on the node, and can't open the GPU's devices: no release supports it
@@ -201,6 +206,7 @@ def pods_in_a_user_namespace(spec: ClusterPolicySpec) -> Iterator[Hit]:
           spec:
             containers: [{name: main, image: "registry.example.com/main:1", resources: {limits: {nvidia.com/gpu: 1}}}]
     """
+    spec = cluster.spec
     for index, body in enumerate(spec.extraObjects):
         template = pod_template(body) if isinstance(body.get("spec"), dict) else None
         pod = template.get("spec") if template else None

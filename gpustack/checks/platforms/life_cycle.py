@@ -16,6 +16,7 @@ from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Branch
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -25,7 +26,7 @@ SOON = datetime.timedelta(days=92)
 
 
 @rule("GPU410", "warning")
-def release_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def release_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The release has reached its end of support.
 
     NVIDIA supports the newest line of releases and, deprecated, the one before it. Older ones get no fixes, neither for
@@ -37,6 +38,7 @@ def release_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         release: v26.7.0
     """
+    spec = cluster.spec
     ended = life_cycle.life_cycle(spec.release).ended
     if ended is not None:
         yield Hit(
@@ -50,7 +52,7 @@ def release_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU411", "note")
-def deprecated_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
     """The release is deprecated, or there is a newer patch of it.
 
     It is supported until the line after the next one appears. An upgrade goes to a release of the same or of the next
@@ -62,6 +64,7 @@ def deprecated_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         release: v26.7.0
     """
+    spec = cluster.spec
     cycle = life_cycle.life_cycle(spec.release)
     if cycle.deprecated is not None:
         yield Hit(
@@ -94,7 +97,7 @@ def _upgrade(name: str) -> str:
 
 
 @rule("GPU412", "warning")
-def branch_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch has reached its end of life.
 
     It gets no more fixes, not even for vulnerabilities. A long-term support branch lives for three years, a production
@@ -106,6 +109,7 @@ def branch_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 590.48.01}
     """
+    spec = cluster.spec
     yield from joined(
         (
             pool,
@@ -123,7 +127,7 @@ def branch_without_support(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU413", "note")
-def branch_ends_soon(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch reaches its end of life within three months.
 
     Time to plan the next one: a new driver is a restart of every GPU pod. The note appears three months before the end.
@@ -134,6 +138,7 @@ def branch_ends_soon(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         driver: {version: 590.48.01}
     """
+    spec = cluster.spec
     yield from joined(
         (
             pool,
@@ -152,7 +157,7 @@ def branch_ends_soon(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU417", "warning")
-def unknown_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
     """A driver of a branch that the catalogue doesn't know.
 
     Most of what is checked of drivers goes by the branch: which CUDA it supports, for how long, on which systems. That
@@ -165,7 +170,7 @@ def unknown_branch(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {version: 580.126.20}
     """
     found = list[tuple["NodePool", Hit]]()
-    for driver in resolve(spec).drivers:
+    for driver in cluster.drivers:
         if driver.branch is not None or driver.digest or not driver.version:
             continue
         try:

@@ -15,12 +15,13 @@ from ..objects.pods import FOREIGN
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 
 
 @rule("GPU111", "warning")
-def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
     """A mirror for a registry or path that no image of the policy comes from.
 
     `cluster.registryMap` rewrites the images of components, those of components that are off included: a layer's map
@@ -33,6 +34,7 @@ def mirror_of_nothing(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvidia: mirror.example.com/nvidia}}
     """
+    spec = cluster.spec
     if not spec.cluster.registryMap:
         return
     known = list(references(spec))

@@ -9,14 +9,14 @@ from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 NAMESPACE = "nvidia-gpu-operator"
 POD_PARTS = ("master", "worker", "gc")
 
 
 @rule("GPU120", "error")
-def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
     """Settings of another container runtime on OpenShift.
 
     OpenShift runs CRI-O on every node. What a policy says about containerd or Docker was meant for another cluster,
@@ -28,6 +28,7 @@ def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: openshift, containerRuntime: cri-o}
     """
+    spec = cluster.spec
     if not on_openshift(spec.cluster):
         return
     why = "OpenShift runs CRI-O, on every node"
@@ -49,7 +50,7 @@ def openshift_runs_crio(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU121", "warning")
-def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """A namespace on OpenShift that gets no labels for monitoring and Pod Security.
 
     The operator labels its own namespace, nvidia-gpu-operator. Any other may be shared with pods that nobody wants
@@ -62,6 +63,7 @@ def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: openshift, containerRuntime: cri-o, namespace: nvidia-gpu-operator}
     """
+    spec = cluster.spec
     if not on_openshift(spec.cluster) or spec.cluster.namespace == NAMESPACE:
         return
     lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
@@ -78,7 +80,7 @@ def namespace_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU122", "note")
-def nfd_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """Settings for the pods of node feature discovery on OpenShift.
 
     There, `nfd.enabled` renders an instance for OpenShift's own operator of node feature discovery. That operator
@@ -92,6 +94,7 @@ def nfd_of_openshift(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: openshift, containerRuntime: cri-o}
         nfd: {enabled: true}
     """
+    spec = cluster.spec
     if not on_openshift(spec.cluster) or not spec.nfd.enabled:
         return
     given = [name for name in POD_PARTS if getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True)]

@@ -19,6 +19,7 @@ from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 
@@ -33,7 +34,7 @@ DRIVER_DIR = "/run/nvidia/driver"
 
 
 @rule("GPU445", "error")
-def installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already.
 
     EKS with AL2023, Bottlerocket, GKE's Container-Optimized OS, AKS with its own driver, Talos and DGX OS bring the
@@ -49,11 +50,12 @@ def installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: eks-ubuntu}
         toolkit: {enabled: true}
     """
+    spec = cluster.spec
     yield from _twice(spec, sure=True)
 
 
 @rule("GPU446", "warning")
-def perhaps_installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already, as far as is known.
 
     So on Oracle's GPU images and their add-on, on Azure Linux, on Flatcar with its system extensions; and on other
@@ -67,6 +69,7 @@ def perhaps_installed_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: oke-operator-managed-plugin}
         devicePlugin: {enabled: true}
     """
+    spec = cluster.spec
     yield from _twice(spec, sure=False)
 
 
@@ -94,7 +97,7 @@ def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
 
 
 @rule("GPU447", "warning")
-def platforms_own_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
     """GKE runs a device plugin of its own on a pool, beside this one.
 
     GKE leaves it away from nodes with the label gke-no-default-nvidia-gpu-device-plugin=true, which a node pool gets
@@ -110,8 +113,9 @@ def platforms_own_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: a, os: ubuntu22.04, nodeSelector: {gke-no-default-nvidia-gpu-device-plugin: "true"}}
     """
+    spec = cluster.spec
     own = platform_of(spec.cluster).own_plugin
-    if own is None or not spec.devicePlugin.enabled or resolve(spec).dra:
+    if own is None or not spec.devicePlugin.enabled or cluster.dra:
         return
     for index, pool in enumerate(spec.nodePools):
         if pool.nodeSelector.get(own.unless) != "true" and workload(spec, pool) == "container":
@@ -125,7 +129,7 @@ def platforms_own_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU448", "error")
-def platform_needs_a_newer_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
     """The platform needs a newer release.
 
     Talos keeps the driver's libraries below /usr/local/glibc, where components look since v26.3.1.
@@ -140,6 +144,7 @@ def platform_needs_a_newer_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: talos}
         nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
         yield Hit(
@@ -151,7 +156,7 @@ def platform_needs_a_newer_release(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU449", "warning")
-def folders_of_the_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
     """A folder or name is not the one that the platform has.
 
     Where the node image brings the driver, components must look where it is; on a read-only root file system the
@@ -166,6 +171,7 @@ def folders_of_the_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: gke-cos}
         nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     if not platform.presets or foreign_nodes(spec, platform):
         return
@@ -183,7 +189,7 @@ def folders_of_the_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU450", "warning")
-def driver_in_another_folder(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
     """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere.
 
     Driver containers install into /run/nvidia/driver, whatever this field says; it is for drivers that a node image
@@ -196,8 +202,9 @@ def driver_in_another_folder(spec: ClusterPolicySpec) -> Iterator[Hit]:
         hostPaths: {driverInstallDir: /home/kubernetes/bin/nvidia}
         driver: {enabled: false}
     """
+    spec = cluster.spec
     where = spec.hostPaths.driverInstallDir or DRIVER_DIR
-    if resolve(spec).container_drivers and where != DRIVER_DIR:
+    if cluster.container_drivers and where != DRIVER_DIR:
         yield Hit(
             "spec.hostPaths.driverInstallDir",
             f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",
@@ -207,7 +214,7 @@ def driver_in_another_folder(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU451", "note")
-def what_hosts_need(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
     """The platform's nodes need something that no manifest can do.
 
     On hosts of your own the kernel module nouveau must not be loaded, and Secure Boot needs signed modules; Talos needs
@@ -219,6 +226,7 @@ def what_hosts_need(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: eks-ubuntu}
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     for text in platform.host_needs:
         yield Hit(
@@ -237,7 +245,7 @@ def what_hosts_need(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU452", "note")
-def kubelet_elsewhere(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def kubelet_elsewhere(cluster: Cluster) -> Iterator[Hit]:
     """The platform's kubelet keeps its files in a folder of its own.
 
     The exporter reads from there which pod has which GPU; in the wrong folder it finds none, and metrics have no names
@@ -250,6 +258,7 @@ def kubelet_elsewhere(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: k0s}
         hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not spec.hostPaths.kubeletRootDir:
         yield Hit(

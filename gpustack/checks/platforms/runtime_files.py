@@ -17,6 +17,7 @@ from ..rule import Hit, rule
 from .support import runtimes
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 CONFIGS = ("RUNTIME_CONFIG", "CONTAINERD_CONFIG")
@@ -60,7 +61,7 @@ def named(owners: set[str]) -> str:
 
 
 @rule("GPU456", "error")
-def path_of_another_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
     """A path of the container runtime is that of another platform.
 
     k3s, RKE2, MicroK8s and k0s have a containerd of their own, with configuration and socket in folders of their own.
@@ -75,6 +76,7 @@ def path_of_another_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: rke2}
         toolkit: {env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml}]}
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.name == GENERIC or on_openshift(spec.cluster):
         return
@@ -94,7 +96,7 @@ def path_of_another_platform(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU457", "warning")
-def paths_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     """Configuration and socket of the container runtime belong to two different platforms.
 
     The toolkit edits the one and then tells a containerd that has the other. Where `cluster.platform` is said, its
@@ -112,6 +114,7 @@ def paths_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
           - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
           - {name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}
     """
+    spec = cluster.spec
     if platform_of(spec.cluster).name != GENERIC:
         return
     given = [(path, name, owners(file)) for path, name, file in files(spec) if name not in SOURCES]
@@ -127,7 +130,7 @@ def paths_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU458", "error")
-def template_of_the_distribution(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def template_of_the_distribution(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into the distribution's template of containerd's configuration.
 
     k3s and RKE2 make config.toml of config.toml.tmpl where there is one, instead of their own text. What the toolkit
@@ -142,11 +145,12 @@ def template_of_the_distribution(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: rke2}
     """
+    spec = cluster.spec
     yield from _templates(spec, of_distribution=True)
 
 
 @rule("GPU459", "warning")
-def some_template(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def some_template(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into a template of containerd's configuration.
 
     As GPU458, where the policy doesn't say that the platform is one that makes its configuration of such a template.
@@ -157,6 +161,7 @@ def some_template(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
     """
+    spec = cluster.spec
     yield from _templates(spec, of_distribution=False)
 
 
@@ -177,7 +182,7 @@ def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hi
 
 
 @rule("GPU460", "note")
-def somebody_else_writes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
     """Somebody else writes the container runtime's configuration anew.
 
     What the toolkit put there is gone then, and pods get no GPUs after their next restart (bug-reports.md B04).
@@ -189,6 +194,7 @@ def somebody_else_writes(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {platform: kubeone}
         cdi: {nriPluginEnabled: true}
     """
+    spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
         yield Hit(
@@ -201,7 +207,7 @@ def somebody_else_writes(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU461", "error")
-def variable_of_another_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit is about a container runtime that no node has.
 
     The toolkit is told which runtime there is, and reads the variables of that one: the others do nothing
@@ -215,6 +221,7 @@ def variable_of_another_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {containerRuntime: cri-o}
         toolkit: {env: [{name: CRIO_CONFIG_MODE, value: config}]}
     """
+    spec = cluster.spec
     if on_openshift(spec.cluster):
         return  # GPU120
     known = {name for name, _ in runtimes(spec).values()}
@@ -230,7 +237,7 @@ def variable_of_another_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU462", "warning")
-def variable_that_is_overwritten(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit has no effect, because another field of the policy sets it.
 
     Which runtime there is comes from the nodes, and the name of the runtime's class from `operator.runtimeClass`; both
@@ -243,6 +250,7 @@ def variable_that_is_overwritten(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         operator: {runtimeClass: nvidia-special}
     """
+    spec = cluster.spec
     nri = spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
     given = {"CONTAINERD_RUNTIME_CLASS": spec.operator.runtimeClass or "nvidia"}
     for path, name, value in variables(spec):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from ...catalog import oses, releases
 from ...catalog._versions import numbers
-from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift, platform_of
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -62,7 +62,7 @@ def shown(version: Numbers) -> str:
 
 
 @rule("GPU400", "warning")
-def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of Kubernetes.
 
     NVIDIA tests each release of the stack with a range of Kubernetes versions, and answers support requests for these.
@@ -74,6 +74,7 @@ def kubernetes_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {kubernetesVersion: "1.36"}
     """
+    spec = cluster.spec
     if on_openshift(spec.cluster):
         return
     low, high = releases.release(spec.release).kubernetes_range
@@ -101,7 +102,7 @@ def _other_release(have: Numbers) -> str:
 
 
 @rule("GPU401", "warning")
-def openshift_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def openshift_in_range(cluster: Cluster) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of OpenShift.
 
     As for Kubernetes: other versions may work, and nobody has tested them.
@@ -114,6 +115,7 @@ def openshift_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {kubernetesVersion: "1.34", platform: openshift, containerRuntime: cri-o, openshift: {version: 4.20.1}}
         nodePools: [{name: a, os: rhcos4.20}]
     """
+    spec = cluster.spec
     have = numbers(spec.cluster.openshift.version if spec.cluster.openshift else None)
     low, high = releases.release(spec.release).openshift_range
     if outside(have, low, high):
@@ -126,7 +128,7 @@ def openshift_in_range(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU402", "warning")
-def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def system_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The nodes' operating system is not in the release's support table.
 
     The table lists the versions that driver images are built for and that NVIDIA tests. Systems whose image brings the
@@ -138,6 +140,7 @@ def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         nodePools: [{name: a, os: ubuntu24.04}]
     """
+    spec = cluster.spec
     listed = oses.os_names(spec.release)
     yield from joined(
         (
@@ -149,14 +152,14 @@ def system_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 "upgrade the nodes to one of these, or see that driver and toolkit work there before you rely on it",
             ),
         )
-        for driver in resolve(spec).drivers
+        for driver in cluster.drivers
         if driver.nvidias and (system := driver.system) and system.published and system.id != "rhcos"
         if driver.pool.os not in listed and driver.pool.os not in {oses.os_tag(name, spec.release) for name in listed}
     )
 
 
 @rule("GPU403", "warning")
-def runtime_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The container runtime, or its version, is not in the release's support table.
 
     Docker is in no table: since Kubernetes 1.24 it needs an adapter of its own. CRI-O is listed for some operating
@@ -168,6 +171,7 @@ def runtime_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {containerRuntime: "containerd://2.2.1"}
     """
+    spec = cluster.spec
     low, high = releases.release(spec.release).containerd_range
     for path, (name, version) in runtimes(spec).items():
         if name == "docker":
@@ -200,7 +204,7 @@ WITHOUT_CRIO = {"ubuntu26.04"}
 
 
 @rule("GPU404", "error")
-def cdi_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def cdi_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     """CDI is on, and the container runtime is too old to know it.
 
     With CDI the device plugin names GPUs to the runtime. containerd before 1.7 and Docker before 25 ignore the names:
@@ -214,6 +218,7 @@ def cdi_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {containerRuntime: "containerd://1.6.39"}
         cdi: {enabled: false}
     """
+    spec = cluster.spec
     least = {"containerd": CDI_CONTAINERD, "docker": CDI_DOCKER}
     for path, (name, version) in runtimes(spec).items() if spec.cdi.enabled else ():
         if name in least and version and version < least[name]:
@@ -227,7 +232,7 @@ def cdi_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU405", "warning")
-def nri_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     """The NRI plugin is on, and the release or the runtime is older than it was made for.
 
     The plugin came with v26.3.0. It needs containerd 1.7.30 or 2.1 and newer, or CRI-O 1.34, or GPUs are not injected.
@@ -240,6 +245,7 @@ def nri_needs_a_newer_runtime(spec: ClusterPolicySpec) -> Iterator[Hit]:
         cluster: {containerRuntime: "containerd://1.7.30"}
         cdi: {nriPluginEnabled: true}
     """
+    spec = cluster.spec
     if not spec.cdi.nriPluginEnabled:
         return
     if not releases.release(spec.release).traits.toolkit_nri_namespace:
@@ -267,7 +273,7 @@ def _has_nri(version: Numbers) -> bool:
 
 
 @rule("GPU406", "note")
-def cloud_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def cloud_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The release's support table has no row for the cloud.
 
     AKS was listed until v25.10. It works there as on other Ubuntu nodes, but NVIDIA's table does not vouch for it.
@@ -278,6 +284,7 @@ def cloud_in_table(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         cluster: {platform: eks-ubuntu}
     """
+    spec = cluster.spec
     listed = platform_of(spec.cluster).listed
     if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):
         yield Hit(

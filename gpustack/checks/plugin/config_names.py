@@ -20,6 +20,7 @@ from ..nfd.nfd_labels import labels_of_rules
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.device_plugin import NamedConfigs
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -52,7 +53,7 @@ def keys(spec: ClusterPolicySpec) -> Keys | None:
 
 
 @rule("GPU505", "error")
-def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_such_config(cluster: Cluster) -> Iterator[Hit]:
     """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have.
 
     A key of the ConfigMap is a configuration. The config manager fails while there is no key of the name, and of a
@@ -72,6 +73,7 @@ def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
             default: t4
             data: {a100: "version: v1", t4: "version: v1"}
     """
+    spec = cluster.spec
     known = keys(spec)
     if known is None:
         return
@@ -95,7 +97,7 @@ def no_such_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU506", "warning")
-def no_default_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_default_config(cluster: Cluster) -> Iterator[Hit]:
     """Configurations of the device plugin, and none for nodes without a label.
 
     Nodes choose by the label nvidia.com/device-plugin.config. Those without it get the default; without a default
@@ -107,6 +109,7 @@ def no_default_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {config: {default: t4, data: {a100: "version: v1", t4: "version: v1"}}}
     """
+    spec = cluster.spec
     known = keys(spec)
     if known is None or not known.names or spec.devicePlugin.config.default:
         return
@@ -123,7 +126,7 @@ def no_default_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU507", "error")
-def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is given through the wrong fields.
 
     `name` is the ConfigMap's, `default` the key of it that nodes get, `data` the content that makes gpustack write it,
@@ -136,6 +139,7 @@ def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
         devicePlugin: {config: {name: time-slicing, default: t4}}
         references: [{kind: ConfigMap, name: time-slicing, keys: [t4]}]
     """
+    spec = cluster.spec
     for path, config in named_configs(spec):
         if config.create is False and config.data:
             yield Hit(
@@ -159,7 +163,7 @@ def contradictory_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 "keep one of the two",
             )
     config = spec.devicePlugin.config
-    if config.default and not config.name and not config.data and not resolve(spec).dra:
+    if config.default and not config.name and not config.data and not cluster.dra:
         yield Hit(
             "spec.devicePlugin.config.default",
             f"the default configuration {config.default!r} of the device plugin, and no ConfigMap",
@@ -189,7 +193,7 @@ def _brought(spec: ClusterPolicySpec, name: str) -> bool:
 
 
 @rule("GPU508", "error")
-def no_label_value(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     """A name of a configuration that no node can choose.
 
     Nodes choose by the value of a label, which has at most 63 letters, digits, '-', '_' and '.', the first and the
@@ -201,6 +205,7 @@ def no_label_value(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_4: "version: v1"}}}
     """
+    spec = cluster.spec
     known = keys(spec)
     for name in known.names if known else ():
         most = plugin_config.config_manager().max_name_length

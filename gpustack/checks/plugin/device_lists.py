@@ -9,6 +9,7 @@ from ...catalog._lookup import nearest
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 NAME = "DEVICE_LIST_STRATEGY"
@@ -25,7 +26,7 @@ def given(spec: ClusterPolicySpec) -> tuple[str, str, list[str]] | None:
 
 
 @rule("GPU464", "error")
-def no_such_strategy(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin's list of strategies has one that doesn't exist, or one that can't work here.
 
     The plugin ends at a strategy that it doesn't know. The two of CDI name GPUs to a runtime that is told about them
@@ -37,6 +38,7 @@ def no_such_strategy(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
     """
+    spec = cluster.spec
     path, _, elements = given(spec) or ("", "", [])
     for element in (text.strip() for text in elements):
         if element not in STRATEGIES:
@@ -57,7 +59,7 @@ def no_such_strategy(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU465", "warning")
-def strategies_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin's list of strategies contradicts itself, or `cdi.enabled`.
 
     With CDI the defaults are cdi-annotations,cdi-cri. Where envvar or volume-mounts stand beside or instead of them,
@@ -70,6 +72,7 @@ def strategies_that_contradict(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
     """
+    spec = cluster.spec
     path, text, elements = given(spec) or ("", "", [])
     names = [element.strip() for element in elements]
     legacy = [name for name in names if name in {"envvar", "volume-mounts"}]

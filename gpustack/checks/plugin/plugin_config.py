@@ -18,6 +18,7 @@ from ...policy.configurations.plugin_keys import PREFIX
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.configurations.embedded import Problem
     from ...policy.configurations.plugin_configs import Shared
     from ...policy.language.spec import ClusterPolicySpec
@@ -49,7 +50,7 @@ def _problems(found: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 
 
 @rule("GPU501", "error")
-def ignored_key(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def ignored_key(cluster: Cluster) -> Iterator[Hit]:
     """A key in a configuration of the device plugin that has no effect.
 
     The plugin takes any key and ignores what it doesn't know: an option at the wrong level is off, and nobody says so
@@ -79,12 +80,13 @@ def ignored_key(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     renameByDefault: true
                     resources: [{name: nvidia.com/gpu, replicas: 4}]
     """
+    spec = cluster.spec
     for found in configs(spec):
         yield from _problems(found, found.config.ignored)
 
 
 @rule("GPU502", "error")
-def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def refused_config(cluster: Cluster) -> Iterator[Hit]:
     """A configuration that the device plugin refuses.
 
     The plugin and GPU feature discovery exit, and nodes with this configuration offer no GPUs. Most often it is a
@@ -110,11 +112,12 @@ def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
               exclusive: |
                 version: v1
     """
+    spec = cluster.spec
     for found in configs(spec):
         yield from _problems(found, found.config.refused)
         counting = [problem for path, problem in found.config.wrong.items() if environment(spec, path) is None]
         yield from _problems(found, tuple(counting))
-    for wrong in wrong_settings(spec) if not resolve(spec).dra and spec.devicePlugin.enabled is not False else ():
+    for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled is not False else ():
         yield Hit(
             wrong.path,
             f"{wrong.name} is {wrong.value!r}",
@@ -124,7 +127,7 @@ def refused_config(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU504", "error")
-def nobody_offers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
     """A resource in a configuration of the device plugin that no node has.
 
     Nodes have `nvidia.com/gpu`, and with mig.strategy mixed `nvidia.com/mig-<profile>`, where a plus of the profile
@@ -153,6 +156,7 @@ def nobody_offers(spec: ClusterPolicySpec) -> Iterator[Hit]:
                     renameByDefault: true
                     resources: [{name: nvidia.com/gpu, replicas: 4}]
     """
+    spec = cluster.spec
     version = spec.devicePlugin.version or ""
     for found in configs(spec):
         for shared in found.config.sharing.values():
@@ -191,7 +195,7 @@ def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | N
 
 
 @rule("GPU509", "warning")
-def overruled_flag(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
     """A flag, an entry, or a switch of MPS, that something stronger overrules.
 
     The environment wins over the file, and the stack's pods set much of it: `flags.migStrategy` has no effect beside
@@ -218,6 +222,7 @@ def overruled_flag(spec: ClusterPolicySpec) -> Iterator[Hit]:
                 version: v1
                 flags: {failOnInitError: false}
     """
+    spec = cluster.spec
     for found in configs(spec):
         yield from _flags(spec, found)
         for shared in found.config.sharing.values():

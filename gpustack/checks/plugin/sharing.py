@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from ...catalog import plugin_config
 from ...cluster.mig_layouts import product_of
 from ...cluster.plugin_sharing import STRATEGY, environment, strategy
-from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.configurations.plugin_configs import Entry, Shared
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 
 @rule("GPU503", "error")
-def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
     """Sharing that the device plugin or MPS can't do.
 
     MPS serves 48 clients of a GPU, 16 below compute capability 7.5; it takes no MIG instances, and the plugin exits
@@ -48,6 +48,7 @@ def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
                   mps:
                     resources: [{name: nvidia.com/gpu, replicas: 48}]
     """
+    spec = cluster.spec
     for found in configs(spec):
         mps, sliced = found.config.sharing.get("mps"), found.config.sharing.get("timeSlicing")
         if mps and sliced:
@@ -60,7 +61,7 @@ def sharing_that_fails(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
         yield from _mps(spec, found, mps) if mps else ()
     for index, pool in enumerate(spec.nodePools):
-        if pool.sharing.mps and not resolve(spec).dra:
+        if pool.sharing.mps and not cluster.dra:
             path = f"spec.nodePools[{index}].sharing.mps"
             if strategy(spec, None) == "mixed":
                 yield _mixed(path, f"node pool {pool.name} shares by MPS")
@@ -129,7 +130,7 @@ def _too_many(path: str, wanted: int, most: int, products: str, *, name: str = "
 
 
 @rule("GPU510", "note")
-def what_sharing_isolates(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def what_sharing_isolates(cluster: Cluster) -> Iterator[Hit]:
     """Pods that share a GPU, and what that does not keep apart.
 
     With time-slicing, pods take turns: each sees all memory of the GPU, the first to take it makes the others fail,
@@ -149,6 +150,7 @@ def what_sharing_isolates(spec: ClusterPolicySpec) -> Iterator[Hit]:
           gpuProduct: NVIDIA-H100-80GB-HBM3
           sharing: {mig: {layout: {1g.10gb: 7}}}
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         for kind in ("timeSlicing", "mps"):
             if getattr(pool.sharing, kind) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.resolve import resolve
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
 from ...model import dotted
 from ...policy.language.reconciler import runs
@@ -14,6 +13,7 @@ from ..objects.references import pod_template
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...model import Resource
     from ...policy.language.daemonsets import Toleration
     from ...policy.language.node_pools import NodePool, Taint
@@ -74,7 +74,7 @@ def where(render: Render, resource: Resource) -> str:
         return f"spec.drivers[{names[-1]}].tolerations" if names else found
     if found is None:
         found = "daemonsets.tolerations"
-        return f"spec.gpuCluster.{found}" if resolve(render.spec).dra else f"spec.{found}"
+        return f"spec.gpuCluster.{found}" if render.cluster.dra else f"spec.{found}"
     if not render.spec.nfd.worker.tolerations:  # then they are those of all DaemonSets, and built-in ones
         return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
     return found
@@ -109,7 +109,7 @@ def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Tolera
 
 
 @rule("GPU819", "error")
-def comparing_toleration(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def comparing_toleration(cluster: Cluster) -> Iterator[Hit]:
     """A toleration with operator Lt or Gt.
 
     No API server takes one so far unless its feature gate TaintTolerationComparisonOperators is on: it is alpha, and
@@ -121,6 +121,7 @@ def comparing_toleration(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         daemonsets: {tolerations: [{key: sla, operator: Exists, effect: NoSchedule}]}
     """
+    spec = cluster.spec
     for place, tolerations in _tolerations(spec):
         for index, toleration in enumerate(tolerations):
             operator = toleration.get("operator") if isinstance(toleration, Mapping) else toleration.operator

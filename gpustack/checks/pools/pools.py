@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...cluster.ownership import node_labels
-from ...cluster.resolve import resolve
 from ...cluster.workloads import vgpu_set, workload
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -37,7 +37,7 @@ def _telling(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
 
 
 @rule("GPU147", "error")
-def pools_with_one_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools which share their GPUs in different ways.
 
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. The labels of a node name one
@@ -53,7 +53,8 @@ def pools_with_one_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: whole, os: ubuntu22.04, nodeSelector: {use: training}}
         - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
     """
-    if resolve(spec).dra:
+    spec = cluster.spec
+    if cluster.dra:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]
@@ -76,7 +77,7 @@ def _both(index: int, other: int) -> str:
 
 
 @rule("GPU148", "warning")
-def pools_with_one_workload(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools with different workloads or vGPU devices.
 
     What a node serves is said by its labels nvidia.com/gpu.workload.config and nvidia.com/vgpu.config. Whoever sets
@@ -94,6 +95,7 @@ def pools_with_one_workload(spec: ClusterPolicySpec) -> Iterator[Hit]:
         - {name: training, os: ubuntu22.04, nodeSelector: {use: training}}
         - {name: desktops, os: ubuntu22.04, nodeSelector: {use: desktops}, workload: vm-passthrough}
     """
+    spec = cluster.spec
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]
         serves, too = workload(spec, pool), workload(spec, wider)

@@ -13,6 +13,7 @@ from ...policy.language.reconciler import labelling, runs
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import Window
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -21,7 +22,7 @@ BY_DISCOVERY = {"labelling"}
 
 
 @rule("GPU820", "error")
-def no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_image(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler without an image.
 
     There is none to pull: whoever runs the program builds its image, with the Containerfile of the project, and pushes
@@ -33,6 +34,7 @@ def no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
     """
+    spec = cluster.spec
     section = spec.reconciler
     if section is not None and runs(spec) and not section.image:
         yield Hit(
@@ -45,7 +47,7 @@ def no_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU821", "error")
-def upgrade_without_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
     """A pool's budget or windows, and nobody to keep to them.
 
     Manifests take no node out of service. The reconciler does, in the windows and within the budget of each pool.
@@ -57,6 +59,7 @@ def upgrade_without_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(() if runs(spec) else spec.nodePools):
         if pool.upgrade is not None:
             yield Hit(
@@ -68,7 +71,7 @@ def upgrade_without_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU822", "error")
-def labels_that_are_paused(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
     """Labels by node feature discovery, and a component that takes labels off nodes.
 
     Driver manager and MIG manager stop the other pods of a node by changing its labels for a while. Discovery would set
@@ -83,8 +86,9 @@ def labels_that_are_paused(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         migManager: {enabled: false}
     """
+    spec = cluster.spec
     if labelling(spec) == "nodeFeatureRule":
-        for section, who in resolve(spec).pausing:
+        for section, who in cluster.pausing:
             yield Hit(
                 "spec.reconciler.labelling",
                 f"node feature discovery can't label nodes on which {who} pauses labels",
@@ -95,7 +99,7 @@ def labels_that_are_paused(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU824", "note")
-def settings_of_no_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def settings_of_no_program(cluster: Cluster) -> Iterator[Hit]:
     """Settings of the reconciler's program where there is none.
 
     With `labelling: nodeFeatureRule` node feature discovery labels nodes, and the program is not rendered.
@@ -110,6 +114,7 @@ def settings_of_no_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         migManager: {enabled: false}
     """
+    spec = cluster.spec
     section = spec.reconciler
     if section is None or runs(spec):
         return
@@ -125,7 +130,7 @@ def settings_of_no_program(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU828", "error")
-def unknown_time_zones(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
     """A window in a time zone that doesn't exist.
 
     It never opens: nobody knows when that would be (reconciler.md A17).
@@ -140,6 +145,7 @@ def unknown_time_zones(spec: ClusterPolicySpec) -> Iterator[Hit]:
           image: registry.example.com/gpu/gpustack-reconciler:1
           windows: [{start: "22:00", hours: 6, timeZone: Europe/Berlin}]
     """
+    spec = cluster.spec
     for path, window in _windows(spec):
         try:
             time_zones.known(window.timeZone or "UTC")
@@ -162,7 +168,7 @@ def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
 
 
 @rule("GPU829", "error")
-def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
     """Admission policies asked for on an API server that has none.
 
     ValidatingAdmissionPolicy is there from Kubernetes 1.30 on, and the node of a pod in its token, by which the guards
@@ -176,6 +182,7 @@ def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]
         cluster: {kubernetesVersion: "1.30"}
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
     """
+    spec = cluster.spec
     minor, old = kubernetes.minor(spec.cluster.kubernetesVersion), not guards.knows_policies(spec)
     if old and spec.reconciler is not None and spec.reconciler.admissionPolicy:
         yield Hit(
@@ -194,7 +201,7 @@ def admission_policy_of_old_kubernetes(spec: ClusterPolicySpec) -> Iterator[Hit]
 
 
 @rule("GPU830", "warning")
-def nothing_may_be_unavailable(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nothing_may_be_unavailable(cluster: Cluster) -> Iterator[Hit]:
     """A budget of 0 nodes.
 
     Not one node may be taken out of service then, so no driver and no MIG layout ever changes. A pause with a reason
@@ -208,6 +215,7 @@ def nothing_may_be_unavailable(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
     """
+    spec = cluster.spec
     for path, share in _budgets(spec) if runs(spec) else ():
         if share in (0, "0%"):
             yield Hit(
@@ -232,7 +240,7 @@ def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
 
 
 @rule("GPU831", "warning")
-def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
     """A pool that may do more at a time than the whole cluster.
 
     `driver.upgradePolicy` holds over all pools together, as with the operator, and the smaller number wins. The
@@ -247,9 +255,10 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {upgradePolicy: {maxParallelUpgrades: 8}}
         nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxParallel: 4}}]
     """
+    spec = cluster.spec
     limits = spec.driver.upgradePolicy
     parallel = 1 if limits.maxParallelUpgrades is None else limits.maxParallelUpgrades
-    for index, pool in enumerate(spec.nodePools if runs(spec) and not resolve(spec).listed else ()):
+    for index, pool in enumerate(spec.nodePools if runs(spec) and not cluster.listed else ()):
         own = pool.upgrade
         for name, asked, field, most, what in (
             ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None, "in an operation"),
@@ -265,7 +274,7 @@ def more_than_the_cluster_allows(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU838", "warning")
-def program_stopped(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def program_stopped(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler of which no copy is to run.
 
     New nodes get no labels, so the GPU stack does not come to them, no driver and no MIG layout rolls, and nodes in the
@@ -277,6 +286,7 @@ def program_stopped(spec: ClusterPolicySpec) -> Iterator[Hit]:
     Good:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 2}
     """
+    spec = cluster.spec
     if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
         yield Hit(
             "spec.reconciler.replicas",
@@ -287,7 +297,7 @@ def program_stopped(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU837", "note")
-def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
     """A budget or windows for nodes that nothing takes out of service.
 
     The reconciler takes a node out of service for a new driver and for another MIG layout. Where nodes bring their
@@ -303,7 +313,8 @@ def nothing_to_roll(spec: ClusterPolicySpec) -> Iterator[Hit]:
         driver: {enabled: false}
         nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4}]
     """
-    for pool in resolve(spec).pools if runs(spec) else ():
+    spec = cluster.spec
+    for pool in cluster.pools if runs(spec) else ():
         if pool.said.upgrade is None:
             continue
         installs = pool.driver is not None and pool.workload == "container"

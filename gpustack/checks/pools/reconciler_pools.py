@@ -14,12 +14,13 @@ from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 
 
 @rule("GPU823", "error")
-def pools_that_discovery_cannot_tell_apart(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
     """Labels by node feature discovery, and pools that differ in what it doesn't see.
 
     Rules of node feature discovery know a node's devices, operating system and kernel. They don't know its labels, so
@@ -41,9 +42,10 @@ def pools_that_discovery_cannot_tell_apart(spec: ClusterPolicySpec) -> Iterator[
         - {name: training, os: ubuntu24.04}
         - {name: notebooks, os: ubuntu22.04, sharing: {timeSlicing: {replicas: 2}}}
     """
+    spec = cluster.spec
     if labelling(spec) != "nodeFeatureRule":
         return
-    for one, other in combinations(resolve(spec).pools, 2):
+    for one, other in combinations(cluster.pools, 2):
         differ = one.all_labels != other.all_labels
         if differ and not node_labels.apart(_seen(one.selection), _seen(other.selection)):
             yield Hit(
@@ -162,7 +164,7 @@ def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
 
 
 @rule("GPU827", "error")
-def selected_by_what_comes_later(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
     """A pool that is selected by a label of NVIDIA's, with the reconciler.
 
     It decides what a new node runs, before anything of NVIDIA's runs there. Labels such as nvidia.com/gpu.product come
@@ -176,6 +178,7 @@ def selected_by_what_comes_later(spec: ClusterPolicySpec) -> Iterator[Hit]:
         reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
         nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-L4, nodeSelector: {example.com/pool: a}}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
         for key in pool.nodeSelector:
             if key.startswith("nvidia.com/"):

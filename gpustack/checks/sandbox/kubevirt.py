@@ -11,11 +11,12 @@ from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 
 @rule("GPU158", "note")
-def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def feature_gate(cluster: Cluster) -> Iterator[Hit]:
     """KubeVirt's feature gate for host devices, left to others.
 
     KubeVirt hands out no host device while HostDevices is not among its feature gates. Its list of gates is
@@ -31,6 +32,7 @@ def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
         kubevirt: {target: kubevirt, featureGates: [HostDevices]}
     """
+    spec = cluster.spec
     section = spec.kubevirt
     if section is None or section.featureGates is not None or section.target == "hyperconverged":
         return
@@ -45,7 +47,7 @@ def feature_gate(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU160", "error")
-def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def two_providers(cluster: Cluster) -> Iterator[Hit]:
     """A device that two device plugins offer.
 
     The sandbox device plugin offers every NVIDIA device that is bound to vfio-pci, and every vGPU. Unless KubeVirt
@@ -64,6 +66,7 @@ def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
           target: kubevirt
           pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
     """
+    spec = cluster.spec
     for path, _, _, external in nvidia_devices(spec):
         if not external:
             yield Hit(
@@ -76,7 +79,7 @@ def two_providers(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU161", "warning")
-def wrong_resource(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
     """A resource name that the device plugin doesn't offer.
 
     The plugin forms the name from the list of PCI ids. A virtual machine that asks for another one stays pending
@@ -94,6 +97,7 @@ def wrong_resource(spec: ClusterPolicySpec) -> Iterator[Hit]:
           target: kubevirt
           pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
     """
+    spec = cluster.spec
     for path, given, formed, external in nvidia_devices(spec):
         if external and given != formed:
             yield Hit(

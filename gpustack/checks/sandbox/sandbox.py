@@ -11,6 +11,7 @@ from ...cluster.workloads import kata, sandbox, serving, vgpu_set, vgpu_sets, wo
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -22,7 +23,7 @@ FIRST_KERNEL = (6, 8)
 
 
 @rule("GPU150", "error")
-def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
     """A node pool for virtual machines, and virtual machines are off.
 
     With `sandboxWorkloads.enabled: false` every node serves containers, whatever its label says (operator.md 2.2).
@@ -34,6 +35,7 @@ def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true}
         nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         if not sandbox(spec) and pool.workload not in {None, "container"}:
             yield Hit(
@@ -45,7 +47,7 @@ def workload_without_sandbox(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU151", "warning")
-def vgpu_without_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
     """vGPUs in Kata's mode, where nothing offers them.
 
     With `sandboxWorkloads.mode: kata` the device plugin for KubeVirt isn't there, and Kata's own offers whole GPUs
@@ -59,6 +61,7 @@ def vgpu_without_plugin(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true, mode: kubevirt}
         nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
     """
+    spec = cluster.spec
     for index in serving(spec, "vm-vgpu") if sandbox(spec) and kata(spec) else ():
         pool = spec.nodePools[index]
         yield Hit(
@@ -75,7 +78,7 @@ def where(spec: ClusterPolicySpec, index: int) -> str:
 
 
 @rule("GPU152", "error")
-def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU and a kernel that together have none.
 
     From vGPU 17 on, host drivers make no mediated devices for Ada and later GPUs on Linux 6.8 and newer. The vGPU
@@ -94,6 +97,7 @@ def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
     """
+    spec = cluster.spec
     for index, pool in made_by_the_manager(spec):
         kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
         if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
@@ -108,7 +112,7 @@ def no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU153", "warning")
-def perhaps_no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel.
 
     See GPU152: on Linux 6.8 and newer, there are no mediated devices on Ada and later GPUs.
@@ -124,6 +128,7 @@ def perhaps_no_mediated_devices(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
     """
+    spec = cluster.spec
     for index, pool in made_by_the_manager(spec):
         if not pool.kernel:
             yield Hit(
@@ -149,7 +154,7 @@ def product_of(pool: NodePool) -> gpus.Product | None:
 
 
 @rule("GPU154", "warning")
-def unknown_default_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
     """A default set of vGPU devices that there isn't.
 
     Nodes without the label nvidia.com/vgpu.config get the default set. The device manager fails there if the
@@ -163,6 +168,7 @@ def unknown_default_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true}
         vgpuDeviceManager: {enabled: true, config: {default: A10-24Q}}
     """
+    spec = cluster.spec
     name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
     if not sandbox(spec) or not spec.vgpuDeviceManager.enabled or plain_default(spec):
         return
@@ -184,7 +190,7 @@ def plain_default(spec: ClusterPolicySpec) -> bool:
 
 
 @rule("GPU155", "error")
-def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def unknown_set(cluster: Cluster) -> Iterator[Hit]:
     """A node pool's set of vGPU devices that there isn't.
 
     The device manager fails on the pool's nodes. The default configuration has a set for each type of vGPU, called
@@ -202,6 +208,7 @@ def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
     """
+    spec = cluster.spec
     for index, pool in with_vgpus(spec):
         sets = vgpu_sets(spec)
         if sets is not None and pool.vgpu.config not in sets:
@@ -214,7 +221,7 @@ def unknown_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU156", "warning")
-def foreign_vgpu_type(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
     """A type of vGPU that the pool's GPU doesn't have.
 
     The device manager refuses a set with such a type.
@@ -231,6 +238,7 @@ def foreign_vgpu_type(spec: ClusterPolicySpec) -> Iterator[Hit]:
         nodePools:
         - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
     """
+    spec = cluster.spec
     for index, pool in with_vgpus(spec):
         product = product_of(pool)
         elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
@@ -253,7 +261,7 @@ def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
 
 
 @rule("GPU157", "error")
-def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
     """A set of vGPU devices for nodes that have no vGPUs.
 
     vGPU devices are made on nodes that serve vm-vgpu, and nowhere else.
@@ -266,6 +274,7 @@ def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true}
         nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
     """
+    spec = cluster.spec
     serves = serving(spec, "vm-vgpu")
     for index, pool in enumerate(spec.nodePools):
         if pool.vgpu.config and index not in serves:
@@ -278,7 +287,7 @@ def idle_vgpu_set(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU159", "error")
-def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Sharing between pods, for nodes that serve virtual machines.
 
     Neither the device plugin nor the MIG manager runs there, so nothing would be shared.
@@ -291,6 +300,7 @@ def idle_sharing(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true}
         nodePools: [{name: desktops, os: ubuntu22.04, workload: container, sharing: {timeSlicing: {replicas: 4}}}]
     """
+    spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         if not pool.sharing.exclusive and workload(spec, pool) != "container":
             yield Hit(

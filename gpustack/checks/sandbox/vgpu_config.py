@@ -11,11 +11,11 @@ from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 @rule("GPU540", "error")
-def broken_vgpu_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
     """A file of the vGPU device manager that it refuses or can't find.
 
     Sets of devices stand under the key config.yaml of `vgpuDeviceManager.config`. Keys are written with dashes, and
@@ -47,6 +47,7 @@ def broken_vgpu_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
                   - devices: all
                     vgpu-devices: {A10-24Q: 1}
     """
+    spec = cluster.spec
     if not sandbox(spec) or not spec.vgpuDeviceManager.enabled:
         return
     text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
@@ -58,7 +59,7 @@ def broken_vgpu_file(spec: ClusterPolicySpec) -> Iterator[Hit]:
 
 
 @rule("GPU541", "error")
-def no_vgpu_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU manager, and no word about where its image is.
 
     NVIDIA publishes none: the host driver for vGPUs is licensed, and everybody builds an image of it. The chart's
@@ -73,6 +74,7 @@ def no_vgpu_image(spec: ClusterPolicySpec) -> Iterator[Hit]:
         sandboxWorkloads: {enabled: true}
         vgpuManager: {enabled: true, repository: registry.example.com/nvidia, version: 580.105.06}
     """
+    spec = cluster.spec
     section = spec.vgpuManager
     if sandbox(spec) and section.enabled and not section.repository and "/" not in (section.image or ""):
         yield Hit(

@@ -9,7 +9,7 @@ from ..parts.common_inputs import GUARDED, Inputs
 from ..plugin.configs_inputs import refuse_large
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class ExtraObjectsInputs(Inputs):
@@ -18,11 +18,12 @@ class ExtraObjectsInputs(Inputs):
     objects: tuple[dict[str, Any], ...]
 
 
-def from_spec(spec: ClusterPolicySpec) -> ExtraObjectsInputs | None:
+def from_cluster(cluster: Cluster) -> ExtraObjectsInputs | None:
     """The policy's extraObjects; a namespaced one without a namespace goes where the stack is.
 
     Secrets are refused, and two objects of one name.
     """
+    spec = cluster.spec
     found: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], int] = {}
     for position, item in enumerate(spec.extraObjects or ()):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
 from ...policy.language.cluster import platform_of
 from ..parts.common_inputs import Inputs, on_openshift, prometheus_rules
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 FOREIGN = ("kube-", "openshift-")
 """Namespaces that begin so belong to the cluster, as `default` does: rendering one would let a prune delete it."""
@@ -36,13 +35,14 @@ class NamespaceInputs(Inputs):
     admin_access: bool = False
 
 
-def from_spec(spec: ClusterPolicySpec) -> NamespaceInputs | None:
-    """The inputs for SPEC, or None where the namespace is the cluster's own."""
+def from_cluster(cluster: Cluster) -> NamespaceInputs | None:
+    """The inputs for CLUSTER, or None where the namespace is the cluster's own."""
+    spec = cluster.spec
     name = spec.cluster.namespace
     if name == "default" or name.startswith(FOREIGN):
         return None
     preset = platform_of(spec.cluster)
-    dra = resolve(spec).dra
+    dra = cluster.dra
     trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(
         name=name,

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...cluster.resolve import resolve
 from ..monitoring import dcgm_exporter_inputs as dcgm_exporter
 from .dra_inputs import as_policy, common_of
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class DraDcgmExporterInputs(dcgm_exporter.DcgmExporterInputs):
     """As without DRA: the claim that stands for the RuntimeClass is always the same."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> DraDcgmExporterInputs | None:
+def from_cluster(cluster: Cluster) -> DraDcgmExporterInputs | None:
     """None without a `gpuCluster`, and where its exporter is off."""
-    cluster = spec.gpuCluster
-    found = dcgm_exporter.from_spec(as_policy(spec)) if cluster is not None else None
-    if cluster is None or found is None:
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    found = dcgm_exporter.from_cluster(resolve(as_policy(spec))) if section is not None else None
+    if section is None or found is None:
         return None
-    return DraDcgmExporterInputs(**{**dict(found), "common": common_of(spec, cluster), "rules": False})
+    return DraDcgmExporterInputs(**{**dict(found), "common": common_of(spec, section), "rules": False})

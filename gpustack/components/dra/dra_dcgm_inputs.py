@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...cluster.resolve import resolve
 from ..monitoring import dcgm_inputs as dcgm
 from .dra_inputs import as_policy, common_of
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class DraDcgmInputs(dcgm.DcgmInputs):
     """As without DRA: the claim that stands for the RuntimeClass is always the same."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> DraDcgmInputs | None:
+def from_cluster(cluster: Cluster) -> DraDcgmInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
-    cluster = spec.gpuCluster
-    found = dcgm.from_spec(as_policy(spec)) if cluster is not None else None
-    if cluster is None or found is None:
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    found = dcgm.from_cluster(resolve(as_policy(spec))) if section is not None else None
+    if section is None or found is None:
         return None
-    return DraDcgmInputs(**{**dict(found), "common": common_of(spec, cluster)})
+    return DraDcgmInputs(**{**dict(found), "common": common_of(spec, section)})

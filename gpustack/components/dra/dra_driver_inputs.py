@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import gpus, releases
+from ...cluster.resolve import resolve
 from ...cluster.scheduling import ARCH, arch_of
 from ...cluster.workloads import workload
 from ...model import Finding, FindingsError
@@ -14,6 +15,7 @@ from ..parts.quantities import most
 from .dra_inputs import DEFAULT_PRIORITY, common_of
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
@@ -62,10 +64,11 @@ class DraDriverInputs(Inputs):
         return most(*(program.resources for program in (self.gpus, self.compute_domains) if program))
 
 
-def from_spec(spec: ClusterPolicySpec) -> DraDriverInputs | None:
+def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
     """None where neither GPUs nor compute domains are allocated by DRA."""
-    if cluster := spec.gpuCluster:
-        return whole(spec, cluster)
+    spec = cluster.spec
+    if spec.gpuCluster:
+        return whole(spec, spec.gpuCluster)
     return beside_plugin(spec) if spec.computeDomains.enabled else None
 
 
@@ -100,7 +103,7 @@ def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
     }
     source = dataclasses.replace(known or releases.Image(None, "", None), **given)
     return DraDriverInputs(
-        common=Common.from_spec(spec),
+        common=Common.from_cluster(resolve(spec)),
         image=image(spec, source, "computeDomains"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...cluster.resolve import resolve
 from ..parts.common_inputs import Common, dumped
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = D
     An empty list of tolerations means none. The update strategy is each component's own, and security context and root
     file system are not for the policy to say.
     """
-    return Common.from_spec(as_policy(spec)).model_copy(
+    return Common.from_cluster(resolve(as_policy(spec))).model_copy(
         update={
             "tolerations": dumped(cluster.daemonsets.tolerations),
             "priority_class": priority,

@@ -8,7 +8,7 @@ from ..parts.common_inputs import Common, Inputs, image
 from .dra_inputs import common_of
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class DraValidatorInputs(Inputs):
@@ -20,14 +20,14 @@ class DraValidatorInputs(Inputs):
     pull_secrets: tuple[str, ...] = ()
 
 
-def from_spec(spec: ClusterPolicySpec) -> DraValidatorInputs | None:
+def from_cluster(cluster: Cluster) -> DraValidatorInputs | None:
     """None without a `gpuCluster`; with one the validator always runs."""
-    cluster = spec.gpuCluster
-    if cluster is None:
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    if section is None:
         return None
     return DraValidatorInputs(
-        common=common_of(spec, cluster),
+        common=common_of(spec, section),
         image=image(spec, spec.validator, "validator"),
-        pull_policy=cluster.draDriver.imagePullPolicy or "",
-        pull_secrets=(*spec.validator.imagePullSecrets, *cluster.draDriver.imagePullSecrets),
+        pull_policy=section.draDriver.imagePullPolicy or "",
+        pull_secrets=(*spec.validator.imagePullSecrets, *section.draDriver.imagePullSecrets),
     )

@@ -20,7 +20,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.ownership import OWNER
-from ...cluster.resolve import resolve
 from ...cluster.workloads import serving
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
@@ -32,6 +31,7 @@ from .driver_settings_inputs import DriverPod, DriverSettings, driver_pod, refus
 from .driver_toolkit_inputs import RHCOS_LABEL
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -59,17 +59,18 @@ class DriverInputs(Inputs):
     evicts: bool = True
 
 
-def from_spec(spec: ClusterPolicySpec) -> DriverInputs | None:
+def from_cluster(cluster: Cluster) -> DriverInputs | None:
     """The driver of all nodes; None where the nodes bring it, or where `drivers` describe it.
 
     Raises FindingsError where the policy asks for what no driver image can do, or does not say what the nodes run.
     """
-    if not spec.driver.enabled or resolve(spec).listed:
+    spec = cluster.spec
+    if not spec.driver.enabled or cluster.listed:
         return None
     findings, found = refusals(spec), None
     try:
         found = DriverInputs(
-            common=Common.from_spec(spec),
+            common=Common.from_cluster(cluster),
             settings=settings(spec),
             pods=tuple(driver_pod(spec, target, crio=runtime(spec) == "crio") for target in targets(spec)),
         )

@@ -33,6 +33,7 @@ from .driver_settings_inputs import (
 from .nvidia_driver_pools_inputs import targets_of, toolkits
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.nvidia_driver import NvidiaDriver
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -70,15 +71,16 @@ class NvidiaDriversInputs(Inputs):
     evicts: bool = True
 
 
-def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
-    """The drivers of SPEC that have nodes; None where there are none, or where the section `driver` is in charge.
+def from_cluster(cluster: Cluster) -> NvidiaDriversInputs | None:
+    """The drivers of CLUSTER that have nodes; None where there are none, or where the section `driver` is in charge.
 
     Raises FindingsError where one asks for what no driver image can do, or pools do not say what their nodes run.
     """
-    if not resolve(spec).listed:
+    spec = cluster.spec
+    if not cluster.listed:
         return None
     found, findings = list[NvidiaDriverInputs](), list[Finding]()
-    mine = [pool.driver and pool.driver.number for pool in resolve(spec).pools]
+    mine = [pool.driver and pool.driver.number for pool in cluster.pools]
     for index, driver in enumerate(spec.drivers):
         pools = [position for position, number in enumerate(mine) if number == index]
         if not pools:
@@ -97,7 +99,7 @@ def from_spec(spec: ClusterPolicySpec) -> NvidiaDriversInputs | None:
 
 def common(spec: ClusterPolicySpec) -> Common:
     """What holds for all drivers: nothing of `daemonsets`, and the node's root only with a ClusterPolicy (10.3)."""
-    found = Common.from_spec(spec)
+    found = Common.from_cluster(resolve(spec))
     return found.model_copy(update={"root_fs": "/"}) if resolve(spec).dra else found
 
 

@@ -26,6 +26,7 @@ from ..sandbox.vgpu_manager_inputs import VgpuManagerInputs
 from ..validator.validator_inputs import ValidatorInputs
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..driver.driver_settings_inputs import Manager
 
@@ -87,8 +88,9 @@ class GuardsInputs(Inputs):
     known: bool = False
 
 
-def from_spec(spec: ClusterPolicySpec) -> GuardsInputs | None:
+def from_cluster(cluster: Cluster) -> GuardsInputs | None:
     """None where no guards are rendered."""
+    spec = cluster.spec
     mode = guards.mode(spec)
     if mode == "Off":
         return None

@@ -10,6 +10,7 @@ from ..parts.common_inputs import Inputs
 from ..parts.running import running
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 RECONCILER = "gpustack-reconciler"
@@ -44,8 +45,9 @@ class NetworkPoliciesInputs(Inputs):
     listeners: tuple[Listener, ...]
 
 
-def from_spec(spec: ClusterPolicySpec) -> NetworkPoliciesInputs | None:
+def from_cluster(cluster: Cluster) -> NetworkPoliciesInputs | None:
     """None where the policy wants none, or nothing listens in the cluster's network."""
+    spec = cluster.spec
     reach = spec.guards.networkPolicies or "reconciler"
     found = [] if reach == "none" else list(own(spec))
     if reach == "all":

@@ -8,7 +8,7 @@ from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import gpu_clients_map, mig_config_map
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 DEFAULT_CONFIG = "default-mig-parted-config"
 DEFAULT_GPU_CLIENTS = "default-gpu-clients"
@@ -25,8 +25,9 @@ class MigManagerInputs(OperandInputs):
     gpu_clients: str = ""
 
 
-def from_spec(spec: ClusterPolicySpec) -> MigManagerInputs | None:
+def from_cluster(cluster: Cluster) -> MigManagerInputs | None:
     """None where the MIG manager is off."""
+    spec = cluster.spec
     section = spec.migManager
     if not section.enabled:
         return None

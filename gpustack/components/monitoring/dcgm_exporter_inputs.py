@@ -9,6 +9,7 @@ from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, on_opens
 from ..plugin.configs_inputs import metrics_map
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
@@ -59,8 +60,9 @@ class DcgmExporterInputs(OperandInputs):
     relabelling: Relabelling | None = None
 
 
-def from_spec(spec: ClusterPolicySpec) -> DcgmExporterInputs | None:
+def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
     """None where the exporter is off."""
+    spec = cluster.spec
     section = spec.dcgmExporter
     if not section.enabled:
         return None

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class DcgmInputs(OperandInputs):
     """Nothing beyond what every operand has: `dcgm.hostPort` has no effect (operator.md 7.7)."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> DcgmInputs | None:
+def from_cluster(cluster: Cluster) -> DcgmInputs | None:
     """None where each exporter runs an engine of its own."""
+    spec = cluster.spec
     section = spec.dcgm
     if not section.enabled:
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..parts.common_inputs import OperandInputs, operand, prometheus_rules
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class NodeStatusExporterInputs(OperandInputs):
@@ -19,8 +19,9 @@ class NodeStatusExporterInputs(OperandInputs):
     rules: bool = False
 
 
-def from_spec(spec: ClusterPolicySpec) -> NodeStatusExporterInputs | None:
+def from_cluster(cluster: Cluster) -> NodeStatusExporterInputs | None:
     """None where the exporter is off, which is the default of all releases."""
+    spec = cluster.spec
     section = spec.nodeStatusExporter
     if not section.enabled:
         return None

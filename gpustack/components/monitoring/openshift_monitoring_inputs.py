@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..parts.common_inputs import Inputs, prometheus_rules
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class OpenShiftMonitoringInputs(Inputs):
@@ -16,6 +16,7 @@ class OpenShiftMonitoringInputs(Inputs):
     namespace: str
 
 
-def from_spec(spec: ClusterPolicySpec) -> OpenShiftMonitoringInputs | None:
-    """The inputs for SPEC, or None outside OpenShift and where nothing monitors."""
+def from_cluster(cluster: Cluster) -> OpenShiftMonitoringInputs | None:
+    """The inputs for CLUSTER, or None outside OpenShift and where nothing monitors."""
+    spec = cluster.spec
     return OpenShiftMonitoringInputs(namespace=spec.cluster.namespace) if prometheus_rules(spec) else None

@@ -19,6 +19,7 @@ from ..dra.dra_inputs import as_policy
 from ..parts.common_inputs import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.nfd import Nfd, NfdPart
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -106,8 +107,9 @@ class NfdInputs(Inputs):
     finders: Finders | None = None
 
 
-def from_spec(spec: ClusterPolicySpec) -> NfdInputs | None:
+def from_cluster(cluster: Cluster) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
+    spec = cluster.spec
     installed = spec.nfd.enabled is not False
     inside = installation(spec) if installed and not on_openshift(spec) else None
     found = NfdInputs(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.ownership import OS_RELEASE
-from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class LabelRule(Inputs):
@@ -31,11 +30,12 @@ class NodeLabelsInputs(Inputs):
     rules: tuple[LabelRule, ...]
 
 
-def from_spec(spec: ClusterPolicySpec) -> NodeLabelsInputs | None:
+def from_cluster(cluster: Cluster) -> NodeLabelsInputs | None:
     """None where somebody else labels nodes. One rule for all where all nodes get the same."""
+    spec = cluster.spec
     if reconciler.labelling(spec) != "nodeFeatureRule":
         return None
-    pools = resolve(spec).nodes
+    pools = cluster.nodes
     labels = [pool.all_labels for pool in pools]
     alike = all(each == labels[0] for each in labels)
     rules: list[LabelRule] = []

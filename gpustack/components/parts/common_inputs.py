@@ -16,6 +16,7 @@ from ...policy.language import cluster, images
 from ...policy.language.carried import Carried
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]
@@ -83,7 +84,8 @@ class Common(Inputs):
         return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
 
     @classmethod
-    def from_spec(cls, spec: ClusterPolicySpec) -> Self:
+    def from_cluster(cls, cluster: Cluster) -> Self:
+        spec = cluster.spec
         sets, paths, validator = spec.daemonsets, spec.hostPaths, spec.validator
         rolling = sets.rollingUpdate.maxUnavailable if sets.rollingUpdate else None
         return cls(
@@ -103,7 +105,7 @@ class Common(Inputs):
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
             openshift=on_openshift(spec),
-            driver=bool(resolve(spec).container_drivers),
+            driver=bool(cluster.container_drivers),
             toolkit=bool(spec.toolkit.enabled),
             carried=tuple(spec.carried),
             traits=release(spec.release).traits,
@@ -134,7 +136,7 @@ class OperandInputs(Inputs):
 def operand(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> dict[str, Any]:
     """The fields of `OperandInputs` from the policy SECTION at PATH ("dcgmExporter"); SUFFIX as in `image`."""
     return {
-        "common": Common.from_spec(spec),
+        "common": Common.from_cluster(resolve(spec)),
         "image": image(spec, section, path, suffix=suffix),
         "pull_policy": pull_policy(section.imagePullPolicy),
         "pull_secrets": tuple(section.imagePullSecrets or ()),

@@ -5,7 +5,7 @@ Where the policy names a ConfigMap of its own (`config.name` without data), that
 component is refused, because one of them would be ignored.
 
 `plugin_config_map`, `mig_config_map`, `gpu_clients_map`, `metrics_map` and `vgpu_config_map` say which ConfigMap is in
-effect; the components that mount it ask them, `from_spec` renders what is ours.
+effect; the components that mount it ask them, `from_cluster` renders what is ours.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
+    from ...cluster.resolve import Cluster
     from ...policy.language.device_plugin import NamedConfigs
     from ...policy.language.node_pools import NodePool
     from ...policy.language.sharing import MigSharing
@@ -68,8 +69,9 @@ class InEffect(NamedTuple):
         return hashlib.sha256(json.dumps(self.data, sort_keys=True).encode()).hexdigest()[:16] if self.data else ""
 
 
-def from_spec(spec: ClusterPolicySpec) -> ConfigsInputs | None:
-    """The ConfigMaps that gpustack writes for SPEC, or None."""
+def from_cluster(cluster: Cluster) -> ConfigsInputs | None:
+    """The ConfigMaps that gpustack writes for CLUSTER, or None."""
+    spec = cluster.spec
     spec = as_policy(spec)
     every = {
         plugin_config_map: "devicePlugin.config",

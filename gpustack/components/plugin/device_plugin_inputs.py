@@ -8,6 +8,7 @@ from ..parts.common_inputs import Inputs, OperandInputs, image, operand, pull_po
 from .configs_inputs import plugin_config_map
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 DEFAULT_MPS_ROOT = "/run/nvidia/mps"
@@ -36,8 +37,9 @@ class DevicePluginInputs(OperandInputs):
     gdrcopy: bool = False
 
 
-def from_spec(spec: ClusterPolicySpec) -> DevicePluginInputs | None:
-    """The inputs for SPEC, or None where the device plugin is off."""
+def from_cluster(cluster: Cluster) -> DevicePluginInputs | None:
+    """The inputs for CLUSTER, or None where the device plugin is off."""
+    spec = cluster.spec
     section = spec.devicePlugin
     if not section.enabled:
         return None

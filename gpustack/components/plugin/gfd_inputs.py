@@ -8,7 +8,7 @@ from ..parts.common_inputs import OperandInputs, operand
 from .device_plugin_inputs import PluginConfig, plugin_config
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class GfdInputs(OperandInputs):
@@ -18,8 +18,9 @@ class GfdInputs(OperandInputs):
     config: PluginConfig | None = None
 
 
-def from_spec(spec: ClusterPolicySpec) -> GfdInputs | None:
-    """The inputs for SPEC, or None where GFD is off."""
+def from_cluster(cluster: Cluster) -> GfdInputs | None:
+    """The inputs for CLUSTER, or None where GFD is off."""
+    spec = cluster.spec
     section = spec.gfd
     if not section.enabled:
         return None

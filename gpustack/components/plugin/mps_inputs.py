@@ -8,16 +8,16 @@ from . import device_plugin_inputs as device_plugin
 from .device_plugin_inputs import DevicePluginInputs
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class MpsInputs(DevicePluginInputs):
     """As the device plugin's, without what only the plugin itself reads."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> MpsInputs | None:
-    """The inputs for SPEC, or None where the device plugin is off."""
-    plugin = device_plugin.from_spec(spec)
+def from_cluster(cluster: Cluster) -> MpsInputs | None:
+    """The inputs for CLUSTER, or None where the device plugin is off."""
+    plugin = device_plugin.from_cluster(cluster)
     if plugin is None:
         return None
     return MpsInputs(**{**dict(plugin), "env": (), "args": (), "gds": False, "gdrcopy": False})

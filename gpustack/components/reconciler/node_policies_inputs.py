@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...cluster.ownership import OWNER
-from ...cluster.resolve import resolve
 from ...model import FindingsError
 from ...policy.language import reconciler
 from ..driver import driver_inputs as section_driver
@@ -32,7 +31,7 @@ from .rollout_inputs import upgrade
 if TYPE_CHECKING:
     from ...api.node_policy import Driver, Gpu, Mig, Spec
     from ...cluster.pool import Pool
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 CRD = "nodepolicies.gpustack.dev"
 EVERYWHERE = "all-gpu-nodes"
@@ -70,15 +69,16 @@ class Drivers(NamedTuple):
     several: NvidiaDriversInputs | None
 
 
-def from_spec(spec: ClusterPolicySpec) -> NodePoliciesInputs | None:
+def from_cluster(cluster: Cluster) -> NodePoliciesInputs | None:
     """None where the program doesn't run, or where a driver can't be rendered: its own component says why."""
+    spec = cluster.spec
     if not reconciler.runs(spec):
         return None
     try:
-        drivers = Drivers(section_driver.from_spec(spec), nvidia_drivers.from_spec(spec))
+        drivers = Drivers(section_driver.from_cluster(cluster), nvidia_drivers.from_cluster(cluster))
     except FindingsError:
         return None
-    made = [node_policy(pool, drivers) for pool in resolve(spec).nodes]
+    made = [node_policy(pool, drivers) for pool in cluster.nodes]
     policies = tuple(PolicyInputs(name=(each.pools or [EVERYWHERE])[0], spec=plain(each)) for each in folded(made))
     crds = owned_crds(spec, (CRD,))
     return NodePoliciesInputs(crds=crds, policies=policies, driver=drivers.section, drivers=drivers.several)
@@ -130,7 +130,7 @@ def gpu(pool: Pool) -> Gpu:
     """What is known of the GPUs of POOL. A number that isn't known is 0: some."""
     from ...api import node_policy as policy
 
-    classes = None if pool.cluster.dra else runtime_classes.from_spec(pool.spec)
+    classes = None if pool.cluster.dra else runtime_classes.from_cluster(pool.cluster)
     names = dict.fromkeys((classes.name, *(CDI_CLASSES if classes.cdi else ()))) if classes else {}
     offers = {} if pool.index is None else pool.capacity.per_node
     return policy.Gpu(

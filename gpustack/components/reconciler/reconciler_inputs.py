@@ -9,8 +9,8 @@ from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.reconciler import Deadlines
-    from ...policy.language.spec import ClusterPolicySpec
 
 RESOURCES: dict[str, Any] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
 """What is known of 5,000 nodes fits into 150 MB, and 100 of 1,000 under way took as much at most."""
@@ -40,8 +40,9 @@ class ReconcilerInputs(Inputs):
     stuck_seconds: int = 7200
 
 
-def from_spec(spec: ClusterPolicySpec) -> ReconcilerInputs | None:
+def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
     """None where the program doesn't run."""
+    spec = cluster.spec
     section = spec.reconciler
     if section is None or not reconciler.runs(spec):
         return None

@@ -9,7 +9,7 @@ from ...cluster.workloads import kata, sandbox
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class CcManagerInputs(OperandInputs):
@@ -18,8 +18,9 @@ class CcManagerInputs(OperandInputs):
     mode: str = ""
 
 
-def from_spec(spec: ClusterPolicySpec) -> CcManagerInputs | None:
+def from_cluster(cluster: Cluster) -> CcManagerInputs | None:
     """None where no node serves Kata containers; releases before v26.3 run it for all virtual machines."""
+    spec = cluster.spec
     section = spec.ccManager
     for_all = not release(spec.release).traits.cc_manager_for_kata
     if not sandbox(spec) or not section.enabled or not (for_all or kata(spec)):

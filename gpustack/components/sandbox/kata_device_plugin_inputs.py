@@ -8,15 +8,16 @@ from ...cluster.workloads import kata, sandbox
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class KataDevicePluginInputs(OperandInputs):
     """Nothing but the shared fields."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> KataDevicePluginInputs | None:
+def from_cluster(cluster: Cluster) -> KataDevicePluginInputs | None:
     """None where no node serves Kata containers."""
+    spec = cluster.spec
     section = spec.kataSandboxDevicePlugin
     if not sandbox(spec) or not section.enabled or not kata(spec):
         return None

@@ -10,6 +10,7 @@ from ..parts.common_inputs import Inputs, OperandInputs, operand, served
 from ..plugin.configs_inputs import config_text
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.sandbox import KataManagerConfig
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -31,8 +32,9 @@ class KataManagerInputs(OperandInputs):
     classes: tuple[KataRuntimeClass, ...] = ()
 
 
-def from_spec(spec: ClusterPolicySpec) -> KataManagerInputs | None:
+def from_cluster(cluster: Cluster) -> KataManagerInputs | None:
     """None where no node serves virtual machines, and in releases that never deploy it (operator-releases.md 6.13)."""
+    spec = cluster.spec
     section = spec.kataManager
     if not sandbox(spec) or not section.enabled or release(spec.release).traits.no_kata_manager:
         return None

@@ -11,6 +11,7 @@ from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.kubevirt import KubeVirt, PermittedDevice
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
@@ -43,11 +44,12 @@ class KubeVirtInputs(Inputs):
     keep_mediated: bool = False
 
 
-def from_spec(spec: ClusterPolicySpec) -> KubeVirtInputs | None:
+def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
     """None where KubeVirt's configuration is left alone.
 
     Raises FindingsError where a pool doesn't say which GPUs or vGPU types it has, and where nothing would be permitted.
     """
+    spec = cluster.spec
     section = spec.kubevirt
     if section is None:
         return None
@@ -135,7 +137,7 @@ def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[
 
 def policy(spec: ClusterPolicySpec) -> KubeVirt:
     """The section of SPEC, which is there."""
-    assert spec.kubevirt is not None, "asked for by from_spec alone"  # noqa: S101 - narrows the type
+    assert spec.kubevirt is not None, "asked for by from_cluster alone"  # noqa: S101 - narrows the type
     return spec.kubevirt
 
 

@@ -8,15 +8,16 @@ from ...cluster.workloads import offered_to_kubevirt
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class SandboxDevicePluginInputs(OperandInputs):
     """Nothing but the shared fields."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> SandboxDevicePluginInputs | None:
+def from_cluster(cluster: Cluster) -> SandboxDevicePluginInputs | None:
     """None where no node serves virtual machines, and where they are Kata's."""
+    spec = cluster.spec
     if not offered_to_kubevirt(spec):
         return None
     return SandboxDevicePluginInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))

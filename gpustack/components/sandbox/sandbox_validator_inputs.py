@@ -8,7 +8,7 @@ from ...cluster.workloads import Workload, default_workload, sandbox
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class SandboxValidatorInputs(OperandInputs):
@@ -22,8 +22,9 @@ class SandboxValidatorInputs(OperandInputs):
     vgpu_devices_env: Pairs = ()
 
 
-def from_spec(spec: ClusterPolicySpec) -> SandboxValidatorInputs | None:
+def from_cluster(cluster: Cluster) -> SandboxValidatorInputs | None:
     """None where no node serves virtual machines."""
+    spec = cluster.spec
     if not sandbox(spec):
         return None
     section = spec.validator

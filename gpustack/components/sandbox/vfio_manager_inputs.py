@@ -10,7 +10,7 @@ from ..driver.driver_settings_inputs import Manager
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class VfioManagerInputs(OperandInputs):
@@ -19,8 +19,9 @@ class VfioManagerInputs(OperandInputs):
     manager: Manager
 
 
-def from_spec(spec: ClusterPolicySpec) -> VfioManagerInputs | None:
+def from_cluster(cluster: Cluster) -> VfioManagerInputs | None:
     """None where no node serves virtual machines, and where the nodes bind their GPUs themselves."""
+    spec = cluster.spec
     section = spec.vfioManager
     if not sandbox(spec) or not section.enabled:
         return None

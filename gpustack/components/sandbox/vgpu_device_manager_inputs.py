@@ -9,7 +9,7 @@ from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import vgpu_config_map
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 DEFAULT_NAME = "default"
 
@@ -27,8 +27,9 @@ class VgpuDeviceManagerInputs(OperandInputs):
     release: str = ""
 
 
-def from_spec(spec: ClusterPolicySpec) -> VgpuDeviceManagerInputs | None:
+def from_cluster(cluster: Cluster) -> VgpuDeviceManagerInputs | None:
     """None where no node serves virtual machines, and where something else makes the devices."""
+    spec = cluster.spec
     section = spec.vgpuDeviceManager
     if not sandbox(spec) or not section.enabled:
         return None

@@ -13,6 +13,7 @@ from ..driver.driver_toolkit_inputs import DriverToolkit, openshift_version
 from ..parts.common_inputs import Inputs, OperandInputs, dump, image, operand
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 
@@ -44,11 +45,12 @@ class VgpuManagerInputs(OperandInputs):
     pods: tuple[VgpuManagerPod, ...] = ()
 
 
-def from_spec(spec: ClusterPolicySpec) -> VgpuManagerInputs | None:
+def from_cluster(cluster: Cluster) -> VgpuManagerInputs | None:
     """None where no node serves virtual machines, and where `drivers` has the vGPU manager (operator.md 1.3).
 
     Raises FindingsError where a pool with vGPUs doesn't say its OS, or nothing says which keys the ConfigMap has.
     """
+    spec = cluster.spec
     section = spec.vgpuManager
     if not sandbox(spec) or not section.enabled or spec.driver.useNvidiaDriverCRD:
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class RuntimeClassesInputs(Inputs):
@@ -17,8 +17,9 @@ class RuntimeClassesInputs(Inputs):
     cdi: bool = True
 
 
-def from_spec(spec: ClusterPolicySpec) -> RuntimeClassesInputs | None:
+def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
     """None with the NRI plugin, which needs no RuntimeClass (operator.md 5.5)."""
+    spec = cluster.spec
     if spec.cdi.nriPluginEnabled:
         return None
     return RuntimeClassesInputs(name=spec.operator.runtimeClass or "nvidia", cdi=bool(spec.cdi.enabled))

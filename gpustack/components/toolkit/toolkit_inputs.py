@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.resolve import Cluster
 
 
 class ToolkitInputs(OperandInputs):
     """Runtime, install folder, CDI and NRI are in `common`: other components depend on them too."""
 
 
-def from_spec(spec: ClusterPolicySpec) -> ToolkitInputs | None:
+def from_cluster(cluster: Cluster) -> ToolkitInputs | None:
     """None where the nodes bring the toolkit. It takes no arguments, whatever the policy says (operator.md 5.2)."""
+    spec = cluster.spec
     section = spec.toolkit
     if not section.enabled:
         return None

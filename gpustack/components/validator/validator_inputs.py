@@ -9,6 +9,7 @@ from ...cluster.resolve import resolve
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
 Feature = Literal["nvidia-fs", "gdrcopy", "nvidia-peermem"]
@@ -25,8 +26,9 @@ class ValidatorInputs(OperandInputs):
     features: tuple[Feature, ...] = ()
 
 
-def from_spec(spec: ClusterPolicySpec) -> ValidatorInputs:
+def from_cluster(cluster: Cluster) -> ValidatorInputs:
     """Never None: the validator runs in every cluster."""
+    spec = cluster.spec
     section = spec.validator
     return ValidatorInputs(
         **operand(spec, section, "validator"),

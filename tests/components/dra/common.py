@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.dra import dra_dcgm, dra_dcgm_exporter, dra_driver, dra_validator
 from gpustack.components.dra import dra_dcgm_exporter_inputs as exporter_inputs
 from gpustack.components.dra import dra_dcgm_inputs as dcgm_inputs
@@ -36,7 +37,11 @@ def policy(**sections: Any) -> ClusterPolicySpec:
 def inputs(**sections: Any) -> list[tuple[Any, Inputs]]:
     """The DRA components that the policy turns on, each with its inputs."""
     spec = policy(**sections)
-    return [(construct, found) for construct, module in COMPONENTS if (found := module.from_spec(spec)) is not None]
+    return [
+        (construct, found)
+        for construct, module in COMPONENTS
+        if (found := module.from_cluster(resolve(spec))) is not None
+    ]
 
 
 def rendered(**sections: Any) -> dict[str, Body]:

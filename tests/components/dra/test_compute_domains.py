@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.dra import dra_driver_inputs as dra_driver
 from gpustack.components.registry import REGISTRY
 from gpustack.model import Body, FindingsError
@@ -82,7 +83,7 @@ def test_pools_that_serve_virtual_machines_have_none() -> None:
 def test_nowhere_is_refused() -> None:
     """A cluster whose GPUs are all known not to be joined has no use for the switch."""
     with pytest.raises(FindingsError) as refused:
-        dra_driver.from_spec(policy(nodePools=[H100], computeDomains={"enabled": True}, drivers=[]))
+        dra_driver.from_cluster(resolve(policy(nodePools=[H100], computeDomains={"enabled": True}, drivers=[])))
     (finding,) = refused.value.findings
     assert (finding.rule, finding.path) == ("GPU060", "spec.computeDomains.enabled")
     assert "NVIDIA-GB200" in finding.why

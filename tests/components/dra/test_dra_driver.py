@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.nfd import nfd_inputs as nfd
 from gpustack.model import Body
 from tests.components.common import container, env, grants, mounts, pod_of
@@ -194,7 +195,9 @@ def test_daemonsets_of_the_policy() -> None:
 
 def test_node_feature_discovery_reaches_the_same_nodes() -> None:
     """A taint that the DRA components tolerate must not keep the worker away that finds the node's GPUs."""
-    found = nfd.from_spec(policy(gpuCluster={"daemonsets": {"tolerations": [{"key": "team", "operator": "Exists"}]}}))
+    found = nfd.from_cluster(
+        resolve(policy(gpuCluster={"daemonsets": {"tolerations": [{"key": "team", "operator": "Exists"}]}}))
+    )
     assert found is not None
     assert found.installation is not None
     assert {"key": "team", "operator": "Exists"} in found.installation.worker.tolerations

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.driver.driver_files_inputs import HostFile
-from gpustack.components.driver.driver_inputs import DriverInputs, from_spec
+from gpustack.components.driver.driver_inputs import DriverInputs, from_cluster
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
 
@@ -17,7 +18,7 @@ SLES = [{"name": "a", "os": "sles15.6", "kernel": "6.4.0-150600.21-default"}]
 
 def found(**sections: Any) -> DriverInputs:
     """The driver's inputs for a cluster of Ubuntu nodes with SECTIONS."""
-    inputs = from_spec(spec(**{"nodePools": UBUNTU, **sections}))
+    inputs = from_cluster(resolve(spec(**{"nodePools": UBUNTU, **sections})))
     assert inputs is not None
     return inputs
 
@@ -32,8 +33,8 @@ def refusals(**sections: Any) -> list[Finding]:
 def test_no_driver_where_nodes_bring_it() -> None:
     """driver.enabled: false, or drivers described elsewhere: nothing, and pools need no os (1.3)."""
     pools = [{"name": "a"}]
-    assert from_spec(spec(driver={"enabled": False}, nodePools=pools)) is None
-    assert from_spec(spec(driver={"useNvidiaDriverCRD": True}, nodePools=pools)) is None
+    assert from_cluster(resolve(spec(driver={"enabled": False}, nodePools=pools))) is None
+    assert from_cluster(resolve(spec(driver={"useNvidiaDriverCRD": True}, nodePools=pools))) is None
 
 
 def test_all_images_end_in_the_os_tag() -> None:

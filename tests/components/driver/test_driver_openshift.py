@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Driver, NvidiaDrivers
 from gpustack.components.driver import driver_inputs as driver
 from gpustack.components.driver import nvidia_drivers_inputs as nvidia_drivers
@@ -30,7 +31,7 @@ def rendered(cluster: dict[str, Any] | None = None, **sections: Any) -> dict[str
     """What the section `driver` renders to on OpenShift 4.18, whose toolkit has an image for the older RHCOS."""
     facts = {"version": "4.18.1", "driverToolkitImages": {OLD: IMAGE}, **(cluster or {})}
     policy = spec(**{"cluster": {"platform": "openshift", "openshift": facts}, "nodePools": POOLS, **sections})
-    found = driver.from_spec(policy)
+    found = driver.from_cluster(resolve(policy))
     assert found is not None
     return render(Driver, found)
 
@@ -43,7 +44,7 @@ def of_drivers(said: dict[str, Any], cluster: dict[str, Any] | None = None, **se
         **{"nodePools": POOLS, "driver": {"useNvidiaDriverCRD": True}, **sections},
         drivers=[{"name": "default", "default": True, **said}],
     )
-    found = nvidia_drivers.from_spec(policy)
+    found = nvidia_drivers.from_cluster(resolve(policy))
     assert found is not None
     return render(NvidiaDrivers, found)
 
@@ -147,9 +148,9 @@ def test_the_toolkit_from_a_mirror() -> None:
     """Both ways to describe drivers name the toolkit's image by its mirror, like any other image."""
     facts = {"platform": "openshift", "openshift": {"version": "4.18.1", "driverToolkitImages": {OLD: IMAGE}}}
     said: dict[str, Any] = {"cluster": {**facts, "registryMap": {"quay.io": "mirror.example"}}, "nodePools": POOLS}
-    one = driver.from_spec(spec(**said))
-    other = nvidia_drivers.from_spec(
-        spec(**said, driver={"useNvidiaDriverCRD": True}, drivers=[{"name": "default", "default": True}])
+    one = driver.from_cluster(resolve(spec(**said)))
+    other = nvidia_drivers.from_cluster(
+        resolve(spec(**said, driver={"useNvidiaDriverCRD": True}, drivers=[{"name": "default", "default": True}]))
     )
     assert one is not None
     assert other is not None

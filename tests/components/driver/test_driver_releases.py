@@ -9,6 +9,7 @@ import pytest
 
 from gpustack.catalog import releases
 from gpustack.catalog.traits import Traits
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Driver, NvidiaDrivers
 from gpustack.components.driver import driver_inputs as driver
 from gpustack.components.driver import nvidia_drivers_inputs as nvidia_drivers
@@ -23,7 +24,7 @@ ALL = ["v25.10.1", "v26.3.1", "v26.7.0"]
 
 def bodies(release: str, **sections: Any) -> dict[str, Body]:
     """What the section `driver` of RELEASE renders to."""
-    found = driver.from_spec(spec(release, **{"nodePools": UBUNTU, **sections}))
+    found = driver.from_cluster(resolve(spec(release, **{"nodePools": UBUNTU, **sections})))
     assert found is not None
     return render(Driver, found)
 
@@ -97,7 +98,9 @@ def test_modules_of_suse() -> None:
     """A precompiled driver sees the node's modules since v26.3.1 (row 15)."""
     sles = [{"name": "a", "os": "sles15.6", "kernel": "6.4.0-150600.21-default"}]
     for release, new in (("v25.10.1", False), ("v26.3.0", False), ("v26.3.1", True), ("v26.7.0", True)):
-        found = driver.from_spec(spec(release, nodePools=sles, driver={"usePrecompiled": True, "version": "580"}))
+        found = driver.from_cluster(
+            resolve(spec(release, nodePools=sles, driver={"usePrecompiled": True, "version": "580"}))
+        )
         assert found is not None
         assert any(file.use == "suse-modules" for file in found.pods[0].files) is new, release
 
@@ -114,7 +117,7 @@ def test_labels_of_drivers() -> None:
     for release, whole in zip(ALL, (False, True, True), strict=True):
         said = {"name": "default", "labels": {"team": "ml"}, "annotations": {"note": "x"}}
         policy = spec(release, nodePools=UBUNTU, drivers=[said], driver={"useNvidiaDriverCRD": True})
-        inputs = nvidia_drivers.from_spec(policy)
+        inputs = nvidia_drivers.from_cluster(resolve(policy))
         assert inputs is not None
         (body,) = (each for each in render(NvidiaDrivers, inputs).values() if each["kind"] == "DaemonSet")
         template = body["spec"]["template"]["metadata"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.driver.driver_settings_inputs import DriverPod
-from gpustack.components.driver.nvidia_drivers_inputs import from_spec
+from gpustack.components.driver.nvidia_drivers_inputs import from_cluster
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
 
@@ -21,7 +22,7 @@ def pods(*drivers: dict[str, Any], pools: Any = UBUNTU, **sections: Any) -> list
     """The DaemonSets of DRIVERS on POOLS."""
     listed = [{"name": f"driver-{index}", **driver} for index, driver in enumerate(drivers)]
     policy = {"nodePools": pools, "driver": {"useNvidiaDriverCRD": True}, **sections}
-    found = from_spec(spec(drivers=listed, **policy))
+    found = from_cluster(resolve(spec(drivers=listed, **policy)))
     return [pod for driver in found.drivers for pod in driver.pods] if found else []
 
 

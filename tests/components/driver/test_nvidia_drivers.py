@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import NvidiaDrivers
-from gpustack.components.driver.nvidia_drivers_inputs import from_spec
+from gpustack.components.driver.nvidia_drivers_inputs import from_cluster
 from gpustack.model import Body
 from tests.components.common import container, env, grants, mounts, render, spec
 
@@ -41,7 +42,7 @@ def bodies(*drivers: dict[str, Any], **sections: Any) -> dict[str, Body]:
     """What is rendered for DRIVERS on Ubuntu nodes, with SECTIONS."""
     listed = [{"name": f"driver-{index}", **driver} for index, driver in enumerate(drivers)]
     policy = {"nodePools": UBUNTU, "references": REFERENCES, "driver": {"useNvidiaDriverCRD": True}, **sections}
-    inputs = from_spec(spec(drivers=listed, **policy))
+    inputs = from_cluster(resolve(spec(drivers=listed, **policy)))
     return render(NvidiaDrivers, inputs) if inputs else {}
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Driver
-from gpustack.components.driver.driver_inputs import DriverInputs, from_spec
+from gpustack.components.driver.driver_inputs import DriverInputs, from_cluster
 from gpustack.model import Body, Finding, FindingsError
 from tests.components.common import container, env, render, spec
 
@@ -28,7 +29,7 @@ def pools(*drivers: dict[str, Any] | None, os: str = "ubuntu22.04") -> list[dict
 
 def inputs(*drivers: dict[str, Any] | None, **sections: Any) -> DriverInputs:
     """The inputs of a cluster with `pools` of DRIVERS."""
-    found = from_spec(spec(**{"driver": BASE, "nodePools": pools(*drivers), **sections}))
+    found = from_cluster(resolve(spec(**{"driver": BASE, "nodePools": pools(*drivers), **sections})))
     assert found is not None
     return found
 

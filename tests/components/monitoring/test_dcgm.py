@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Dcgm
-from gpustack.components.monitoring.dcgm_inputs import DcgmInputs, from_spec
+from gpustack.components.monitoring.dcgm_inputs import DcgmInputs, from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec
 
@@ -48,5 +49,7 @@ def test_rights() -> None:
 
 def test_policy() -> None:
     """The chart's default is off; `hostPort` has no effect."""
-    assert from_spec(spec()) is None
-    assert from_spec(spec(dcgm={"enabled": True, "hostPort": 1})) == from_spec(spec(dcgm={"enabled": True}))
+    assert from_cluster(resolve(spec())) is None
+    assert from_cluster(resolve(spec(dcgm={"enabled": True, "hostPort": 1}))) == from_cluster(
+        resolve(spec(dcgm={"enabled": True}))
+    )

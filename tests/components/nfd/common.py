@@ -6,8 +6,9 @@ from typing import Any
 
 import yaml
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import NodeFeatureDiscovery
-from gpustack.components.nfd.nfd_inputs import NfdInputs, from_spec
+from gpustack.components.nfd.nfd_inputs import NfdInputs, from_cluster
 from gpustack.model import Body
 from tests.components import common
 
@@ -17,7 +18,7 @@ ROLES = {"master": f"Deployment/{NAME}-master", "worker": f"DaemonSet/{NAME}-wor
 
 def inputs(nfd: dict[str, Any] | None = None, **sections: Any) -> NfdInputs | None:
     """The inputs of a policy whose `nfd` is NFD."""
-    return from_spec(common.spec(nfd=nfd or {}, **sections))
+    return from_cluster(resolve(common.spec(nfd=nfd or {}, **sections)))
 
 
 def rendered(nfd: dict[str, Any] | None = None, **sections: Any) -> dict[str, Body]:

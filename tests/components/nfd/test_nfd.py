@@ -11,10 +11,11 @@ from pydantic import BaseModel
 
 from gpustack.api.keys import GPU_FEATURES, PRESENT
 from gpustack.catalog import kubernetes
+from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import NodeFeatureDiscovery
 from gpustack.components.component import Component
-from gpustack.components.nfd.nfd_inputs import NfdInputs, from_spec, installation
+from gpustack.components.nfd.nfd_inputs import NfdInputs, from_cluster, installation
 from gpustack.policy.language.nfd import Nfd
 from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components import common
@@ -145,7 +146,7 @@ def test_every_field_has_an_effect(path: str) -> None:
 def test_image_is_the_releases(release: str, version: str) -> None:
     """All three run the image of the release, by way of the cluster's mirror where there is one."""
     policy = common.spec(release, cluster={"registryMap": {"registry.k8s.io": "mirror.example/k8s"}})
-    bodies = common.render(NodeFeatureDiscovery, from_spec(policy) or NfdInputs(installation=None))
+    bodies = common.render(NodeFeatureDiscovery, from_cluster(resolve(policy)) or NfdInputs(installation=None))
     images = {pod(bodies, role)["containers"][0]["image"] for role in ROLES}
     assert images == {f"mirror.example/k8s/nfd/node-feature-discovery:{version}"}
 
@@ -231,4 +232,4 @@ def test_off_by_policy_only() -> None:
     """Absent means installed: everything else stands on it."""
     policy: ClusterPolicySpec = common.spec()
     assert policy.nfd.enabled is None
-    assert from_spec(policy) is not None
+    assert from_cluster(resolve(policy)) is not None

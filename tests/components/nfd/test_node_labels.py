@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.components.nfd.node_labels_inputs import from_spec
+from gpustack.cluster.resolve import resolve
+from gpustack.components.nfd.node_labels_inputs import from_cluster
 from tests.components.common import spec
 from tests.components.reconciler.common import POOL, label_rules, specs
 
@@ -47,4 +48,4 @@ def test_pools_of_different_systems() -> None:
 def test_only_where_it_is_asked_for(reconciler: dict[str, Any] | None) -> None:
     """The program, or nobody, labels nodes otherwise."""
     sections: dict[str, Any] = {"reconciler": reconciler} if reconciler else {}
-    assert from_spec(spec(nodePools=[POOL], **sections)) is None
+    assert from_cluster(resolve(spec(nodePools=[POOL], **sections))) is None

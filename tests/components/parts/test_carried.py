@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import MigManager
 from gpustack.components.driver import nvidia_drivers_inputs as nvidia_drivers
 from gpustack.components.driver.nvidia_drivers import daemonsets
-from gpustack.components.mig.mig_manager_inputs import from_spec
+from gpustack.components.mig.mig_manager_inputs import from_cluster
 from gpustack.components.parts.carried import CARRIED, template_hash
 from gpustack.model import Body
 from gpustack.policy.language.carried import called
@@ -22,7 +23,7 @@ WAIT = "initContainers.toolkit-validation.args.0"
 def manager(**carried: Any) -> Body:
     """The DaemonSet of the MIG manager that is CARRIED."""
     entry = [{"name": NAME, "origin": "nvidia-mig-manager-1", **carried}] if carried else []
-    inputs = from_spec(spec(carried=entry))
+    inputs = from_cluster(resolve(spec(carried=entry)))
     assert inputs is not None
     return render(MigManager, inputs)[f"DaemonSet/{NAME}"]
 
@@ -40,10 +41,10 @@ def driver(**carried: Any) -> Body:
         drivers=[{"name": "a", "default": True}],
         nodePools=[{"name": "p", "os": "ubuntu22.04"}],
     )
-    plain = nvidia_drivers.from_spec(made)
+    plain = nvidia_drivers.from_cluster(resolve(made))
     assert plain is not None
     entry = {"name": plain.drivers[0].pods[0].name, "origin": "x", **carried}
-    inputs = nvidia_drivers.from_spec(made.model_copy(update={"carried": spec(carried=[entry]).carried}))
+    inputs = nvidia_drivers.from_cluster(resolve(made.model_copy(update={"carried": spec(carried=[entry]).carried})))
     assert inputs is not None
     return next(daemonsets(inputs))
 

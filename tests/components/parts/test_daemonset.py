@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.parts.common_inputs import Common, image
 from gpustack.components.parts.daemonset import daemonset, driver_install_dir, host_dev_char, host_root
 from gpustack.components.parts.pod import Container, Env, Pod, Volume
@@ -32,7 +33,7 @@ def made(changes: dict[str, Any] | None = None, inside: Pod | None = None, **how
 
 def from_policy(**sections: Any) -> Body:
     """A DaemonSet as a policy's sections steer it."""
-    return daemonset(Common.from_spec(spec(**sections)), "ds", pod(), gpu_container="main")
+    return daemonset(Common.from_cluster(resolve(spec(**sections))), "ds", pod(), gpu_container="main")
 
 
 def template(body: Body) -> Body:
@@ -105,7 +106,7 @@ def test_annotations() -> None:
 def test_update_strategy(policy: dict[str, Any], rolling: Body, driver: str) -> None:
     """RollingUpdate with the policy's number (an integer) or percentage (text), OnDelete for all where it says so, and
     for the driver always (5.1, cases 27, 28)."""
-    steering = Common.from_spec(spec(daemonsets=policy))
+    steering = Common.from_cluster(resolve(spec(daemonsets=policy)))
     assert daemonset(steering, "ds", pod())["spec"]["updateStrategy"] == rolling
     assert daemonset(steering, "ds", pod(), update="on-delete")["spec"]["updateStrategy"] == {"type": driver}
 
@@ -193,9 +194,13 @@ def test_host_paths() -> None:
     assert driver_install_dir(common(driver_dir="/d")).source == {
         "hostPath": {"path": "/d", "type": "DirectoryOrCreate"}
     }
-    found = Common.from_spec(spec(hostPaths={"rootFS": "/r", "driverInstallDir": "/d"}, toolkit={"installDir": "/t"}))
+    found = Common.from_cluster(
+        resolve(spec(hostPaths={"rootFS": "/r", "driverInstallDir": "/d"}, toolkit={"installDir": "/t"}))
+    )
     assert (found.root_fs, found.driver_dir, found.install_dir) == ("/r", "/d", "/t")
-    absent = Common.from_spec(spec(hostPaths={"rootFS": "", "driverInstallDir": ""}, toolkit={"installDir": ""}))
+    absent = Common.from_cluster(
+        resolve(spec(hostPaths={"rootFS": "", "driverInstallDir": ""}, toolkit={"installDir": ""}))
+    )
     assert (absent.root_fs, absent.driver_dir, absent.install_dir) == ("/", "/run/nvidia/driver", "/usr/local/nvidia")
 
 
@@ -215,7 +220,7 @@ def test_runtime(cluster: str, pools: list[str], expected: str) -> None:
     counts, and none is containerd (operator.md 3, case 46)."""
     nodes = [{"name": f"p{number}", "os": "ubuntu22.04", "containerRuntime": name} for number, name in enumerate(pools)]
     wanted = {"containerRuntime": cluster} if cluster else {}
-    assert Common.from_spec(spec(cluster=wanted, nodePools=nodes)).runtime == expected
+    assert Common.from_cluster(resolve(spec(cluster=wanted, nodePools=nodes))).runtime == expected
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.component import Manifest
 from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
 from gpustack.components.monitoring.dcgm_exporter import DcgmExporter
@@ -169,7 +170,9 @@ def test_defaults_of_the_crd_are_written_out() -> None:
     """The CRD of ServiceMonitors gives a relabelling without an action the action replace (B16)."""
     relabelings: list[dict[str, Any]] = [{"sourceLabels": ["a"], "targetLabel": "b"}, {"action": "drop", "regex": "x"}]
     monitor = {"enabled": True, "relabelings": relabelings}
-    inputs = dcgm_exporter.from_spec(spec(cluster={"monitoring": True}, dcgmExporter={"serviceMonitor": monitor}))
+    inputs = dcgm_exporter.from_cluster(
+        resolve(spec(cluster={"monitoring": True}, dcgmExporter={"serviceMonitor": monitor}))
+    )
     assert inputs is not None
     (endpoint,) = render(DcgmExporter, inputs)["ServiceMonitor/nvidia-dcgm-exporter"]["spec"]["endpoints"]
     assert endpoint["relabelings"] == [{"action": "replace", **relabelings[0]}, relabelings[1]]

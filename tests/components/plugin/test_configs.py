@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from gpustack.catalog import gpus
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Configs
 from gpustack.components.plugin import configs_inputs as configs
 from gpustack.components.plugin.device_plugin_inputs import plugin_config
-from gpustack.components.plugin.gfd_inputs import from_spec as gfd_from_spec
+from gpustack.components.plugin.gfd_inputs import from_cluster as gfd_from_cluster
 from gpustack.model import FindingsError
 from tests.components.common import render, spec
 
@@ -26,7 +27,7 @@ def pool(name: str = "p", **sharing: Any) -> dict[str, Any]:
 
 def maps(*pools: dict[str, Any], **sections: Any) -> dict[str, Any]:
     """The data of each ConfigMap that is rendered, by its name; texts are read as YAML."""
-    inputs = configs.from_spec(spec(nodePools=list(pools), **sections))
+    inputs = configs.from_cluster(resolve(spec(nodePools=list(pools), **sections)))
     found = render(Configs, inputs).values() if inputs else []
     return {
         body["metadata"]["name"]: {key: yaml.safe_load(text) for key, text in body["data"].items()} for body in found
@@ -150,7 +151,7 @@ def test_map_that_the_policy_brings_along() -> None:
     """A ConfigMap of extraObjects that a component names is not rendered twice, and its content is known."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b: c"}}
     policy = spec(devicePlugin={"config": {"name": "x"}}, extraObjects=[body])
-    assert configs.from_spec(policy) is None
+    assert configs.from_cluster(resolve(policy)) is None
     found = plugin_config(policy)
     assert found is not None
     assert found.content != ""
@@ -161,7 +162,7 @@ def test_plugin_and_discovery_read_the_same() -> None:
     contents = set()
     for replicas in (2, 3):
         policy = spec(nodePools=[pool(timeSlicing={"replicas": replicas})])
-        gfd = gfd_from_spec(policy)
+        gfd = gfd_from_cluster(resolve(policy))
         assert gfd is not None
         assert gfd.config == plugin_config(policy) is not None
         assert gfd.config is not None

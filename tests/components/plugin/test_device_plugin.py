@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import DevicePlugin
-from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs, PluginConfig, from_spec
+from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs, PluginConfig, from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 
@@ -211,13 +212,15 @@ def test_entry_point() -> None:
 
 def test_policy() -> None:
     """What the policy says reaches the inputs; off is off."""
-    assert from_spec(spec(devicePlugin={"enabled": False})) is None
-    found = from_spec(
-        spec(
-            devicePlugin={"config": {"name": "c", "default": "d"}, "mps": {"root": "/m"}, "hostNetwork": True},
-            mig={"strategy": "mixed"},
-            gds={"enabled": True},
-            gdrcopy={"enabled": True},
+    assert from_cluster(resolve(spec(devicePlugin={"enabled": False}))) is None
+    found = from_cluster(
+        resolve(
+            spec(
+                devicePlugin={"config": {"name": "c", "default": "d"}, "mps": {"root": "/m"}, "hostNetwork": True},
+                mig={"strategy": "mixed"},
+                gds={"enabled": True},
+                gdrcopy={"enabled": True},
+            )
         )
     )
     assert found is not None
@@ -229,7 +232,7 @@ def test_policy() -> None:
         True,
     )
     assert found.config == PluginConfig(config_map="c", default="d", image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0")
-    plain = from_spec(spec())
+    plain = from_cluster(resolve(spec()))
     assert plain is not None
     assert (plain.image, plain.config, plain.mig_strategy) == (
         "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import GpuFeatureDiscovery
 from gpustack.components.plugin.device_plugin_inputs import PluginConfig
-from gpustack.components.plugin.gfd_inputs import GfdInputs, from_spec
+from gpustack.components.plugin.gfd_inputs import GfdInputs, from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
 
@@ -97,12 +98,14 @@ def test_named_configurations() -> None:
 
 def test_policy() -> None:
     """What the policy says reaches the inputs; off is off; the configuration is the device plugin's."""
-    assert from_spec(spec(gfd={"enabled": False})) is None
-    found = from_spec(
-        spec(
-            gfd={"args": ["-x"]},
-            devicePlugin={"config": {"name": "c"}, "imagePullPolicy": "Always"},
-            mig={"strategy": "none"},
+    assert from_cluster(resolve(spec(gfd={"enabled": False}))) is None
+    found = from_cluster(
+        resolve(
+            spec(
+                gfd={"args": ["-x"]},
+                devicePlugin={"config": {"name": "c"}, "imagePullPolicy": "Always"},
+                mig={"strategy": "none"},
+            )
         )
     )
     assert found is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import NodeLabels, NodePolicies, Reconciler
 from gpustack.components.nfd import node_labels_inputs as labels_inputs
 from gpustack.components.reconciler import node_policies_inputs as policies_inputs
@@ -22,13 +23,13 @@ def policy(reconciler: dict[str, Any] | None = None, release: str = "v26.7.0", *
 
 def program(reconciler: dict[str, Any] | None = None, **sections: Any) -> dict[str, Body]:
     """The objects of the program."""
-    found = program_inputs.from_spec(policy(reconciler, **sections))
+    found = program_inputs.from_cluster(resolve(policy(reconciler, **sections)))
     return render(Reconciler, found) if found else {}
 
 
 def node_policies(reconciler: dict[str, Any] | None = None, **sections: Any) -> dict[str, Body]:
     """The NodePolicies and their CRD."""
-    found = policies_inputs.from_spec(policy(reconciler, **sections))
+    found = policies_inputs.from_cluster(resolve(policy(reconciler, **sections)))
     return render(NodePolicies, found) if found else {}
 
 
@@ -42,7 +43,7 @@ def label_rules(**sections: Any) -> list[Body]:
     """The rules by which node feature discovery labels nodes that bring their driver."""
     off = {"driver": {"enabled": False}, "migManager": {"enabled": False}}
     by_discovery = spec(**{"nodePools": [POOL], **off, **sections, "reconciler": {"labelling": "nodeFeatureRule"}})
-    found = labels_inputs.from_spec(by_discovery)
+    found = labels_inputs.from_cluster(resolve(by_discovery))
     if found is None:
         return []
     rules: list[Body] = render(NodeLabels, found)["NodeFeatureRule/gpustack-node-labels"]["spec"]["rules"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import Driver, NvidiaDrivers
 from gpustack.components.driver import driver_inputs
 from gpustack.components.driver import nvidia_drivers_inputs as drivers_inputs
-from gpustack.components.reconciler.node_policies_inputs import from_spec
+from gpustack.components.reconciler.node_policies_inputs import from_cluster
 from tests.components.common import render
 from tests.components.common import spec as spec_of
 from tests.components.reconciler.common import POOL, policy, specs
@@ -28,8 +29,8 @@ def one(reconciler: dict[str, Any] | None = None, **sections: Any) -> Any:
 
 def test_nothing_without_the_program() -> None:
     """No reconciler, or labels by node feature discovery: no NodePolicy."""
-    assert from_spec(spec_of(nodePools=[POOL])) is None
-    assert from_spec(spec_of(nodePools=[POOL], reconciler={"labelling": "nodeFeatureRule"})) is None
+    assert from_cluster(resolve(spec_of(nodePools=[POOL]))) is None
+    assert from_cluster(resolve(spec_of(nodePools=[POOL], reconciler={"labelling": "nodeFeatureRule"}))) is None
 
 
 def test_selection() -> None:
@@ -209,7 +210,7 @@ def test_revisions(several: bool) -> None:
     seen = []
     for said in (sections, changed):
         construct, module = (NvidiaDrivers, drivers_inputs) if several else (Driver, driver_inputs)
-        inputs = module.from_spec(policy(**said))
+        inputs = module.from_cluster(resolve(policy(**said)))
         assert inputs is not None
         bodies = [body for body in render(construct, inputs).values() if body["kind"] == "DaemonSet"]
         names = {body["metadata"]["name"]: body["metadata"]["annotations"]["gpustack.dev/revision"] for body in bodies}
@@ -223,7 +224,7 @@ def test_revisions(several: bool) -> None:
 
 def test_no_revision_without_the_program() -> None:
     """Who has no reconciler sees no new annotation."""
-    inputs = driver_inputs.from_spec(spec_of(nodePools=[POOL]))
+    inputs = driver_inputs.from_cluster(resolve(spec_of(nodePools=[POOL])))
     assert inputs is not None
     assert "gpustack.dev/revision" not in str(render(Driver, inputs))
 
@@ -331,7 +332,7 @@ def test_what_the_reconcilers_section_says() -> None:
 
 def test_a_driver_that_cannot_be_rendered_is_said_once() -> None:
     """Its own component refuses it; here is nothing to add."""
-    assert from_spec(policy(nodePools=[{"name": "a"}])) is None
+    assert from_cluster(resolve(policy(nodePools=[{"name": "a"}]))) is None
 
 
 def test_namespaces_of_clients() -> None:

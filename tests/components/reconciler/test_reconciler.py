@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gpustack.api import keys
+from gpustack.cluster.resolve import resolve
 from gpustack.components.reconciler.reconciler import EVENTS
-from gpustack.components.reconciler.reconciler_inputs import from_spec
+from gpustack.components.reconciler.reconciler_inputs import from_cluster
 from gpustack.policy.configurations.promql import named
 from tests.components.common import env, grants, spec
 from tests.components.reconciler.common import IMAGE, POOL, program
@@ -105,8 +106,8 @@ def test_what_the_policy_says() -> None:
 
 def test_off() -> None:
     """Without the section, or with labels by node feature discovery, there is no program."""
-    assert from_spec(spec(nodePools=[POOL])) is None
-    assert from_spec(spec(nodePools=[POOL], reconciler={"labelling": "nodeFeatureRule"})) is None
+    assert from_cluster(resolve(spec(nodePools=[POOL]))) is None
+    assert from_cluster(resolve(spec(nodePools=[POOL], reconciler={"labelling": "nodeFeatureRule"}))) is None
     assert program({"labelling": "none"})
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import KubeVirt
-from gpustack.components.sandbox.kubevirt_inputs import KubeVirtInputs, from_spec
+from gpustack.components.sandbox.kubevirt_inputs import KubeVirtInputs, from_cluster
 from gpustack.model import Body, FindingsError
 from tests.components.common import render, spec
 from tests.components.sandbox.common import POOLS, machines
@@ -25,7 +26,7 @@ A10 = {
 def inputs(section: dict[str, Any] | None = None, **sections: Any) -> KubeVirtInputs:
     """The inputs for a policy with SECTION `kubevirt`, one pool per workload, and SECTIONS."""
     pools = [*POOLS[:2], PARTS]
-    found = from_spec(machines(**{"kubevirt": section or {}, "nodePools": pools, **sections}))
+    found = from_cluster(resolve(machines(**{"kubevirt": section or {}, "nodePools": pools, **sections})))
     assert found is not None
     return found
 
@@ -46,7 +47,7 @@ def refusals(section: dict[str, Any] | None = None, **sections: Any) -> list[str
 
 def test_left_alone_without_the_section() -> None:
     """No `kubevirt`, no object."""
-    assert from_spec(machines()) is None
+    assert from_cluster(resolve(machines())) is None
 
 
 def test_devices_of_the_pools() -> None:
@@ -181,4 +182,4 @@ def test_nothing_to_permit() -> None:
     assert refusals(nodePools=POOLS[:1]) == ["spec.kubevirt"]
     assert refusals(sandboxWorkloads={"mode": "kata"}) == ["spec.kubevirt"]
     with pytest.raises(FindingsError):
-        from_spec(spec(kubevirt={}))
+        from_cluster(resolve(spec(kubevirt={})))

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components import VgpuManager
 from gpustack.components.driver.driver_toolkit_inputs import DriverToolkit, driver_toolkits
-from gpustack.components.sandbox.vgpu_manager_inputs import VgpuManagerInputs, from_spec
+from gpustack.components.sandbox.vgpu_manager_inputs import VgpuManagerInputs, from_cluster
 from gpustack.model import Body, FindingsError
 from tests.components.common import container, env, mounts, pod_of, render, spec
 from tests.components.sandbox.common import MANAGER, POOLS, machines
@@ -28,7 +29,9 @@ RHCOS = [
 
 def inputs(**sections: Any) -> VgpuManagerInputs:
     """The inputs for a policy with virtual machines and SECTIONS."""
-    found = from_spec(machines(**{**sections, "vgpuManager": {**MANAGER, **sections.get("vgpuManager", {})}}))
+    found = from_cluster(
+        resolve(machines(**{**sections, "vgpuManager": {**MANAGER, **sections.get("vgpuManager", {})}}))
+    )
     assert found is not None
     return found
 
@@ -40,9 +43,9 @@ def rendered(**sections: Any) -> dict[str, Body]:
 
 def test_when_it_is_there() -> None:
     """With sandboxWorkloads and its own switch on; `drivers` replaces it (1.3)."""
-    assert from_spec(spec(vgpuManager=MANAGER)) is None
-    assert from_spec(machines()) is None
-    assert from_spec(machines(vgpuManager=MANAGER, driver={"useNvidiaDriverCRD": True})) is None
+    assert from_cluster(resolve(spec(vgpuManager=MANAGER))) is None
+    assert from_cluster(resolve(machines())) is None
+    assert from_cluster(resolve(machines(vgpuManager=MANAGER, driver={"useNvidiaDriverCRD": True}))) is None
     assert inputs().pods
 
 
