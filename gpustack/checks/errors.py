@@ -17,7 +17,7 @@ RAISED: dict[str, str] = {
     "GPU007": "A file holds more than one document",
     "GPU008": "A file is empty, or holds no mapping",
     "GPU009": "A value has a YAML tag that plain data has no use for",
-    "GPU010": "A number is too large, or none that JSON can hold",
+    "GPU010": "A number is too large, begins with a zero, or can't be written in JSON",
     "GPU011": "Layers and policy can't be merged: a mapping meets something else, a list holds nothing or a name twice",
     "GPU012": "A file is no policy or layer, but something else",
     "GPU013": "A layer can't be found or used",

@@ -5,10 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..model import dotted
 from . import common
 from .text import as_json, printable
+
+if TYPE_CHECKING:
+    from ..model import Location
+    from ..policy.help.explain import Explained
+    from ..policy.loading.layers import Origin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +39,36 @@ def run(options: argparse.Namespace) -> int:
     except NotSetError as error:
         print("[]" if options.format == "json" else printable(error.findings[0].what))
         return 0
-    rows = [(dotted(row.path), row.value, row.origin, str(row.location)) for row in told]
     if options.format == "json":
-        found = [
-            {"path": path, "value": value, "origin": origin.kind, "where": where} for path, value, origin, where in rows
-        ]
+        found = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
         print(as_json(found))
         return 0
-    width = max((len(path) + len(json.dumps(value)) for path, value, _, _ in rows), default=0)
-    for path, value, origin, where in rows:
-        left = f"{path}: {json.dumps(value, ensure_ascii=False)}"
-        print(printable(f"{left:<{min(width, 90) + 2}}  {origin.kind}: {where}" if where else left))
+    rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]
+    width = max((len(left) for left, _ in rows), default=0)
+    said: set[str] = set()
+    for left, row in rows:
+        where = str(row.location)
+        print(printable(f"{left:<{min(width, 90) + 2}}  {row.origin.kind}: {where}" if where else left))
+        for value, origin, location in row.overrides:
+            line = f"    overrides {origin.kind}: {location}  {shown(value)}"
+            if (origin.kind == "layer" or isinstance(value, list | dict)) and line not in said:
+                said.add(line)
+                print(printable(line))
     return 0
+
+
+def shown(value: Any) -> str:
+    """VALUE on one line; of a list or an object that is replaced whole, only how much it held."""
+    if isinstance(value, list) and value:
+        return f"a list of {len(value)}"
+    if isinstance(value, dict) and value:
+        return "an object"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _row(value: Any, origin: Origin, location: Location) -> dict[str, Any]:
+    return {"value": value, "origin": origin.kind, "where": str(location)}
+
+
+def _below(row: Explained) -> dict[str, Any]:
+    return {"overrides": [_row(*below) for below in row.overrides]} if row.overrides else {}

@@ -105,7 +105,10 @@ def _joined(pair: re.Match[str]) -> str:
 
 def _objects(node: Any, text: str, display: str) -> Iterator[Manifest]:
     check_expansion(node, text, display)
-    return (Manifest(display, text, node, body, base) for base, body in _bodies(Builder(text, display).build(node)))
+    return (
+        Manifest(display, text, node, body, base)
+        for base, body in _bodies(Builder(text, display, as_kubectl=True).build(node))
+    )
 
 
 def _bodies(data: Any, base: Steps = (), kind: str = "") -> Iterator[tuple[Steps, Body]]:

@@ -14,12 +14,14 @@ from typing import Any, NoReturn
 
 import yaml
 
+from gpustack.text.go_scalars import scalar
 from gpustack.text.yaml12 import COLLECTION, PLAIN, QUOTED, Node, mark, refuse
 
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _SPECIAL_START = frozenset("+-.0123456789~nNtTfF")
 _INT = re.compile(r"[-+]?[0-9]+\Z")
+_ZERO_FIRST = re.compile(r"[-+]?0[0-9]+\Z")
 _BASED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
@@ -36,9 +38,14 @@ _TAG_TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Builder:
-    """Turns a graph of nodes into plain data. A value with aliases is built once and shared."""
+    """Turns a graph of nodes into plain data. A value with aliases is built once and shared.
 
-    def __init__(self, text: str, file: str) -> None:
+    A number that begins with a zero is refused: YAML 1.2 reads 0440 as 440, and kubectl as 288. With `as_kubectl` it is
+    what kubectl makes of it, for manifests that others apply.
+    """
+
+    def __init__(self, text: str, file: str, *, as_kubectl: bool = False) -> None:
+        self.as_kubectl = as_kubectl
         self.text = text
         self.file = file
         self.shared: dict[int, Any] | None = {} if "*" in text else None
@@ -70,7 +77,7 @@ class Builder:
         if value[:1] not in _SPECIAL_START:
             return value or None
         if _INT.match(value):
-            return self.integer(node, value, 10)
+            return self.zero_first(node, value) if _ZERO_FIRST.match(value) else self.integer(node, value, 10)
         if value in _NULL:
             return None
         if value in _BOOL:
@@ -91,6 +98,14 @@ class Builder:
         if not -(1 << 63) <= number < 1 << 63:
             self.refuse_number(node, "does not fit into 64 bits")
         return number
+
+    def zero_first(self, node: Node, value: str) -> int | float:
+        """A whole number of more than one digit whose first is 0."""
+        if self.as_kubectl:
+            number = scalar(node)
+            if isinstance(number, (int, float)) and type(number) is not bool:
+                return number
+        return self.refuse_zero_first(node, value)
 
     def mapping(self, node: Node) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -167,6 +182,22 @@ class Builder:
             where,
             "unquoted, it is read as a number",
             "put it in quotes if it is meant as text; else write a smaller number",
+        )
+
+    def refuse_zero_first(self, node: Node, value: str) -> NoReturn:
+        sign, digits = ("-" if value[0] == "-" else ""), value.lstrip("+-")
+        decimal = f"{sign}{digits.lstrip('0') or '0'}"
+        meant = f"{decimal} if it is decimal"
+        if re.fullmatch("[0-7]{2,20}", digits):
+            meant = f"{int(sign + digits, 8)} or {sign}0o{digits.lstrip('0') or '0'} if it is octal, {meant}"
+        where = mark(node, self.text, self.file)
+        hidden = where.text is None or len(value) > 20
+        refuse(
+            "GPU010",
+            f"the number {'here' if hidden else value} begins with a zero",
+            where,
+            "YAML 1.2 reads such a number as decimal, kubectl and other programs in Go read it as octal",
+            f"write {'it without the zero' if hidden else meant}, or put it in quotes if it is text",
         )
 
     def refuse_key(self, key: Node, name: Any) -> NoReturn:

@@ -175,3 +175,10 @@ def test_lists_of_one_kind_and_lists_in_lists(tmp_path: Path, text: str, place: 
     (found,) = read(write(tmp_path, text), "a.yaml")
     assert (found.body["apiVersion"], found.body["kind"]) == ("v1", "Pod")
     assert str(found.locate("metadata.name")) == place
+
+
+def test_numbers_are_what_kubectl_makes_of_them(tmp_path: Path) -> None:
+    """A mode that begins with a zero is octal, as in the object that kubectl would send: 0440 is 288."""
+    text = "apiVersion: v1\nkind: Pod\nspec: {volumes: [{secret: {defaultMode: 0440}}]}\n"
+    (found,) = read(write(tmp_path, text), "a.yaml")
+    assert found.body["spec"]["volumes"][0]["secret"]["defaultMode"] == 0o440

@@ -205,6 +205,90 @@ def test_a_section_belongs_to_the_highest_part_that_mentions_it() -> None:
     assert merge([]).origin(()) is None
 
 
+RULE = """
+spec:
+  extraObjects:
+  - apiVersion: monitoring.coreos.com/v1
+    kind: PrometheusRule
+    metadata: {name: gpus, namespace: monitoring, labels: {team: a}}
+    spec: {groups: [{name: base, rules: [{alert: Hot}]}]}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}, data: {a: "1"}}
+"""
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """The objects of RULE's layer with those of a policy above it."""
+    found: list[dict[str, Any]] = merge([policy(RULE, "base.yaml"), policy(text)]).spec["extraObjects"]
+    return found
+
+
+def test_objects_merge_by_group_kind_namespace_and_name() -> None:
+    """An object of the policy is added to those of its layers; one of the same name is merged with theirs."""
+    added = objects("spec: {extraObjects: [{apiVersion: v1, kind: Secret, metadata: {name: gpus}}]}")
+    assert [item["kind"] for item in added] == ["PrometheusRule", "ConfigMap", "Secret"]
+    other = objects("spec: {extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gpus, namespace: x}}]}")
+    assert len(other) == 3
+    (_, same) = objects(
+        'spec: {extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}, data: {b: "2"}}]}'
+    )
+    assert same["data"] == {"a": "1", "b": "2"}
+    rule = """
+spec:
+  extraObjects:
+  - apiVersion: monitoring.coreos.com/v1beta1
+    kind: PrometheusRule
+    metadata: {name: gpus, namespace: monitoring}
+    spec: {groups: [{name: mine, rules: [{alert: Cold}]}]}
+"""
+    found = objects(rule)[0]
+    assert found["metadata"]["labels"] == {"team": "a"}
+    assert [group["name"] for group in found["spec"]["groups"]] == ["base", "mine"]
+
+
+def test_an_object_that_replaces_is_taken_whole() -> None:
+    """With $replace: true nothing of the lower object is left, and the key itself isn't rendered."""
+    text = "{$replace: true, apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}, data: {b: x}}"
+    found = merge([policy(RULE, "base.yaml"), policy(f"spec: {{extraObjects: [{text}]}}")])
+    replacing = found.spec["extraObjects"][1]
+    assert replacing == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gpus"}, "data": {"b": "x"}}
+    ((part, path),) = found.overridden(("extraObjects", 1, "data", "b"))
+    assert (part.file, path) == ("base.yaml", ("extraObjects", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("{$replace: true, apiVersion: v1, kind: ConfigMap, metadata: {name: gpu}}", "no layer below has"),
+        ("{$replace: yes, apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}}", "$replace is true"),
+        (", ".join(["{apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}}"] * 2), "stands twice in this list"),
+    ],
+)
+def test_objects_that_can_not_be_merged(text: str, what: str) -> None:
+    """What replaces nothing, what says so in another way, and what stands twice is refused at its line."""
+    with pytest.raises(InputError) as error:
+        merge([policy(RULE, "base.yaml"), policy(f"spec:\n  extraObjects: [{text}]\n")])
+    (found,) = error.value.findings
+    assert (found.rule, found.location and found.location.line) == ("GPU011", 2)
+    assert what in found.what
+
+
+def test_lists_in_objects_with_a_name_twice_are_replaced() -> None:
+    """The subjects of a binding may have one name twice: nothing says which is which, so the policy's list counts."""
+    binding = "apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b}"
+    low = f"spec: {{extraObjects: [{{{binding}, subjects: [{{name: x, namespace: a}}, {{name: x, namespace: b}}]}}]}}"
+    high = f"spec: {{extraObjects: [{{{binding}, subjects: [{{name: x, namespace: c}}]}}]}}"
+    (found,) = merge([policy(low, "base.yaml"), policy(high)]).spec["extraObjects"]
+    assert found["subjects"] == [{"name": "x", "namespace": "c"}]
+
+
+def test_what_a_value_takes_the_place_of() -> None:
+    """The same value in lower parts, lowest first; for an item of a list that is replaced whole, the lower lists."""
+    found = merge([layer({"a": 1, "l": [1, 2]}, "one"), layer({"a": 2}, "two"), policy("spec: {a: 3, l: [3]}")])
+    assert [(part.file, path) for part, path in found.overridden(("a",))] == [("one", ("a",)), ("two", ("a",))]
+    assert [(part.file, path) for part, path in found.overridden(("l", 0))] == [("one", ("l",))]
+    assert merge([layer({"a": 1})]).overridden(("a",)) == []
+
+
 # --- rules that hold for all data -----------------------------------------------------------------------------------
 
 KEYS = st.sampled_from("abc")

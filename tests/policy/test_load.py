@@ -390,9 +390,9 @@ def test_names_of_clusters_are_names_of_folders(name: str, fleet: Fleet) -> None
 
 
 def test_a_name_that_is_a_number_is_quoted(fleet: Fleet) -> None:
-    """name: 007 is answered with the quotes it needs, as it was written."""
-    (found,) = fleet.refused(fleet.file("f.yaml", HEAD.format(kind="ClusterPolicy", name="007") + PINS))
-    assert (found.rule, found.remedy) == ("GPU017", 'put it in quotes: "007"')
+    """name: 42 is answered with the quotes it needs, as it was written."""
+    (found,) = fleet.refused(fleet.file("f.yaml", HEAD.format(kind="ClusterPolicy", name="42") + PINS))
+    assert (found.rule, found.remedy) == ("GPU017", 'put it in quotes: "42"')
 
 
 def test_mistakes_around_the_spec_are_reported_with_those_in_it(fleet: Fleet) -> None:

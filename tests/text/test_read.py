@@ -89,7 +89,6 @@ def read_bytes(content: bytes, tmp_path: Path) -> Document:
         ("tRue", "tRue"),
         ("nUll", "nUll"),
         # numbers
-        ("017", 17),
         ("0o17", 15),
         ("0xfF", 255),
         ("-12", -12),
@@ -259,6 +258,32 @@ def test_tags_are_refused(tag: str, tmp_path: Path) -> None:
     found = refusal(f"a: 1\nb: {tag} x\n", tmp_path)
     assert (found.rule, found.location) == ("GPU009", at(2, 4, f"b: {tag} x"))
     assert tag in found.what
+
+
+@pytest.mark.parametrize(
+    ("number", "meant"),
+    [
+        ("0440", "write 288 or 0o440"),
+        ("-010", "write -8 or -0o10"),
+        ("+07", "write 7 or 0o7"),
+        ("08", "write 8 if"),
+        ("00", "write 0 or"),
+    ],
+)
+def test_numbers_do_not_begin_with_a_zero(number: str, meant: str, tmp_path: Path) -> None:
+    """A number that YAML 1.2 takes for decimal and kubectl's reader for octal (0440 is mode 288 there) is refused, with
+    both ways to write it. Source: yaml.v2's resolver, strconv.ParseInt(text, 0, 64)."""
+    found = refusal(f"a: {number}\n", tmp_path)
+    assert (found.rule, found.location) == ("GPU010", at(1, 4, f"a: {number}"))
+    assert number in found.what
+    assert found.remedy.startswith(meant)
+    assert "in quotes" in found.remedy
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "0.5", "0o440", "0x1f", "'0440'", "0440m", "2026-01-02", "0e3"])
+def test_zeros_that_mean_one_thing(text: str, tmp_path: Path) -> None:
+    """What every reader takes for the same value may begin with a zero."""
+    read_bytes(f"a: {text}\n".encode(), tmp_path)
 
 
 @pytest.mark.parametrize("number", [".inf", "-.INF", ".NaN", "1e999", "-1e999"])
@@ -508,7 +533,7 @@ def test_impossible_paths_are_refused(tmp_path: Path) -> None:
 
 # --- against other readers ------------------------------------------------------------------------------------------
 
-WORDS = "yes No on OFF ~ null true False 012 0o17 0x1F 12:30 1.30 1.5e3 .5 -1 +2 0.0 v1.2 a-b x=y a:b a#b {} []".split()
+WORDS = "yes No on OFF ~ null true False 0o17 0x1F 12:30 1.30 1.5e3 .5 -1 +2 0.0 v1.2 a-b x=y a:b a#b {} []".split()
 """Plain scalars about which readers differ. (Where ruamel.yaml keeps to YAML 1.1 even for YAML 1.2 documents, that is
 for dates and 1_000, the expressions of the specification are the judge: see the test after the next.)"""
 
@@ -571,7 +596,8 @@ def test_documents_are_read_as_ruamel_reads_yaml_1_2(text: str, end: str) -> Non
 @example("+.5")
 @example("-0x1")
 def test_plain_scalars_are_resolved_as_the_grammar_says(text: str) -> None:
-    """Any short plain scalar is a number, a boolean or null exactly if it matches its expression in section 10.3.2."""
+    """Any short plain scalar is a number, a boolean or null exactly if it matches its expression in section 10.3.2, but
+    for numbers that begin with a zero: those are refused."""
     import re  # the expressions of the specification, not of the product
 
     try:
@@ -583,6 +609,7 @@ def test_plain_scalars_are_resolved_as_the_grammar_says(text: str) -> None:
     kinds = [
         (r"null|Null|NULL|~", type(None)),
         (r"true|True|TRUE|false|False|FALSE", bool),
+        (r"[-+]?0[0-9]+", InputError),
         (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", int),
         (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", float),
         (r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN", InputError),

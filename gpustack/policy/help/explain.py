@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpustack.model import Finding, InputError, Location, Path, dotted, whole
-from gpustack.policy.loading.layers import Origin, has
+from gpustack.policy.loading.layers import Merged, Origin, has
 from gpustack.policy.loading.load import Loaded
 
 # A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first, and may
@@ -28,12 +28,17 @@ class NotSetError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is no file."""
+    """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is no file.
+
+    `overrides`: what it took the place of, lowest first: the leaf itself in lower parts, or a list or an object that is
+    replaced whole, each with its value, its origin and its place.
+    """
 
     path: Path
     value: Any
     origin: Origin
     location: Location
+    overrides: tuple[tuple[Any, Origin, Location], ...] = ()
 
 
 def explain(loaded: Loaded, path_text: str) -> list[Explained]:
@@ -44,7 +49,15 @@ def explain(loaded: Loaded, path_text: str) -> list[Explained]:
     path = _resolve(loaded, _parse(path_text))
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
-    return [Explained(leaf, _value(merged.spec, leaf), origin, _location(loaded, leaf)) for leaf, origin in leaves]
+    return [
+        Explained(leaf, _value(merged.spec, leaf), origin, _location(loaded, leaf), _overridden(merged, leaf))
+        for leaf, origin in leaves
+    ]
+
+
+def _overridden(merged: Merged, leaf: Path) -> tuple[tuple[Any, Origin, Location], ...]:
+    below = merged.overridden(leaf)
+    return tuple((_value(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
 
 
 def _parse(text: str) -> list[str | int]:

@@ -101,6 +101,10 @@ Manifest = Annotated[
             "properties": {
                 "apiVersion": {"type": "string", "minLength": 1},
                 "kind": {"type": "string", "minLength": 1},
+                "$replace": {
+                    "const": True,
+                    "description": "Take the place of the object of a layer that has this name.",
+                },
                 "metadata": {
                     "type": "object",
                     "required": ["name"],

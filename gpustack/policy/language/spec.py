@@ -104,7 +104,8 @@ class PolicySpec(Section):
     ccManager: sandbox.CcManager = section()
     """The manager of confidential computing."""
     extraObjects: list[Manifest] = items()
-    """Kubernetes objects that are rendered along, each a whole manifest. Absent: none."""
+    """Kubernetes objects that are rendered along, each a whole manifest. Layers merge them by API group, kind,
+    namespace and name; one with `$replace: true` takes the place of a layer's whole. Absent: none."""
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
     drivers: list[NvidiaDriver] = items()

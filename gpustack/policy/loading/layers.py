@@ -9,7 +9,8 @@ Origins are computed from the same stacks when somebody asks. Rejected: recordin
 cluster of a fleet five times the merge, for an answer that a good run never needs.
 
 Rules: null is absence; maps merge by key; lists whose items all have a name merge by it (and by kind, where items have
-one), lower parts' order first; any other list, an empty one too, and any scalar is replaced.
+one), lower parts' order first; `extraObjects` merge by API group, kind, namespace and name, and an item that says
+`$replace: true` takes the place of the lower one whole; any other list, an empty one too, and any scalar is replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.model import Location, Path
+
+from .lists import OBJECTS, REPLACE, Identity, identity, inside_object, named
+from .misfits import check_names, conflict, misplaced, nameless, null_item
 
 OriginKind = Literal["release", "platform", "derived", "layer", "policy"]
 
@@ -51,8 +55,32 @@ class Part:
 
     @functools.cached_property
     def clean(self) -> dict[str, Any]:
-        """The data without nulls. Raises InputError for a null in a list and for two items of one name in a list."""
-        return _cleaned(self.data, (), self, named=True)  # type: ignore[no-any-return]
+        """The data without nulls, and without REPLACE in objects. Raises InputError for a null in a list and for two
+        items of one name in a list.
+        """
+        found: dict[str, Any] = _cleaned(self.data, (), self, checked=True)
+        if not self.replacing:
+            return found
+        objects = [
+            {key: value for key, value in item.items() if key != REPLACE} if index in self.replacing else item
+            for index, item in enumerate(found[OBJECTS[0]])
+        ]
+        return {**found, OBJECTS[0]: objects}
+
+    @functools.cached_property
+    def replacing(self) -> frozenset[int]:
+        """Which of its objects take the place of lower ones whole. Raises InputError where REPLACE is not true."""
+        objects = self.data.get(OBJECTS[0])
+        if not isinstance(objects, list):
+            return frozenset()
+        marked = {
+            index: item[REPLACE] for index, item in enumerate(objects) if isinstance(item, dict) and REPLACE in item
+        }
+        for index, value in marked.items():
+            if value is not True:
+                what = f"{REPLACE} is true, or it isn't there"
+                raise misplaced(self, index, what, "write true, or leave the line out to have the two objects merged")
+        return frozenset(marked)
 
     def origin(self, path: Path) -> Origin:
         """Return the Origin of the value at PATH of `data`."""
@@ -123,6 +151,21 @@ class Merged:
         part, _, own = stack[-1]
         return part, own
 
+    def overridden(self, path: Path) -> list[tuple[Part, Path]]:
+        """What the value at PATH (a leaf) took the place of, lowest first: the same value in lower parts, and where a
+        list or an object of its path is replaced whole, those.
+        """
+        stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
+        for depth, step in enumerate(path):
+            below = _replaced(stack, path[:depth], step)
+            if below:
+                return below
+            children = _split(stack, path[:depth])
+            if not has(children, step):
+                return []
+            stack = children[step]  # type: ignore[index]
+        return [(part, own) for part, _, own in stack[:-1]]
+
     def nearest_writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the writer of PATH or, where nobody wrote that, of its nearest parent that somebody wrote."""
         found = self.writer(path)
@@ -149,6 +192,7 @@ def merge(parts: Sequence[Part]) -> Merged:
     not at all.
     """
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
+    _check_objects(parts)
     return Merged(_join(stack, ()) if stack else {}, tuple(parts))
 
 
@@ -165,7 +209,7 @@ def _join(stack: list[_Entry], path: Path) -> Any:
     children = _split(stack, path)
     if isinstance(children, dict):
         return {key: _join(child, (*path, key)) for key, child in children.items()}
-    if isinstance(children, list) and len(children) > 0 and _named(stack[-1][1]):
+    if isinstance(children, list) and len(children) > 0 and named(stack[-1][1], path):
         return [_join(child, (*path, index)) for index, child in enumerate(children)]
     return stack[-1][1]
 
@@ -194,7 +238,7 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
     top = stack[-1][1] if stack else None
     for lower in stack[:-1]:
         if isinstance(lower[1], dict) is not isinstance(top, dict):
-            raise _conflict(lower, stack[-1], path)
+            raise conflict(lower, stack[-1], path)
     if isinstance(top, dict):
         by_key: dict[str, list[_Entry]] = {}
         for part, node, own in stack:
@@ -207,140 +251,92 @@ def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[li
 def _items(stack: list[_Entry], path: Path) -> list[list[_Entry]]:
     """As `_split`, for a list: items with names are merged by them, a list without is replaced whole."""
     top = stack[-1][1]
-    if not _named(top):
+    if not named(top, path):
         part, _, own = stack[-1]
         return [[(part, item, (*own, index))] for index, item in enumerate(top)]
     first = len(stack) - 1
     while first > 0 and stack[first - 1][1]:  # an empty list says that there are no items, so nothing below it counts
         lower = stack[first - 1]
-        if not _named(lower[1]):
-            if lower[0].text is None:  # a default, which nobody can give names: it is replaced, as other lists are
+        if not named(lower[1], path):
+            if lower[0].text is None or inside_object(
+                path
+            ):  # a default, which nobody can give names: it is replaced, as other lists are
                 break
-            raise _nameless(lower, stack[-1], path)
+            raise nameless(lower, stack[-1], path)
         first -= 1
-    by_name: dict[tuple[Any, str], list[_Entry]] = {}
+    by_name: dict[Identity, list[_Entry]] = {}
     for part, node, own in stack[first:]:
         for index, item in enumerate(node):
-            by_name.setdefault(_identity(item), []).append((part, item, (*own, index)))
+            lower_ones = by_name.setdefault(identity(item, path), [])
+            if path == OBJECTS and index in part.replacing:
+                lower_ones.clear()
+            lower_ones.append((part, item, (*own, index)))
     return list(by_name.values())
 
 
-def _named(node: Any) -> bool:
-    """Is NODE a list whose items are told apart by name? An empty list is not: it says that there are no items."""
-    return (
-        isinstance(node, list)
-        and len(node) > 0
-        and all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in node)
-    )
+def _replaced(stack: list[_Entry], path: Path, step: str | int) -> list[tuple[Part, Path]]:
+    """What the list at PATH takes the place of, if it is replaced whole, or its object STEP, if that is."""
+    part, top, own = stack[-1] if stack else (None, None, ())
+    if not isinstance(top, list):
+        return []
+    if not named(top, path):
+        return [(lower, at) for lower, node, at in stack[:-1] if node]
+    children = _split(stack, path)
+    if path != OBJECTS or not has(children, step):
+        return []
+    part, item, own = children[step][0]  # type: ignore[index]
+    if own[-1] not in part.replacing:
+        return []
+    below = stack[: next(at for at, entry in enumerate(stack) if entry[0] is part)]
+    return [
+        (lower, (*at, index))
+        for lower, node, at in below
+        for index, other in enumerate(node)
+        if identity(other, OBJECTS) == identity(item, OBJECTS)
+    ]
 
 
-def _identity(item: dict[str, Any]) -> tuple[Any, str]:
-    kind = item.get("kind")
-    return kind if isinstance(kind, str) else None, item["name"]
+def _check_objects(parts: Sequence[Part]) -> None:
+    """Refuse an object that stands twice in a list which is merged with another, and one that replaces nothing."""
+    lists = [(part, part.clean[OBJECTS[0]]) for part in parts if isinstance(part.clean.get(OBJECTS[0]), list)]
+    known: set[Identity] = set()
+    for part, objects in lists:
+        own = [identity(item, OBJECTS) for item in objects]
+        for index, this in enumerate(own):
+            if index in part.replacing and this not in known:
+                what = "this object takes the place of one that no layer below has"
+                raise misplaced(part, index, what, f"correct its kind, namespace or name, or leave out {REPLACE}")
+            if len(lists) > 1 and this is not None and this in own[:index]:
+                what = f"the {objects[index]['kind']} {objects[index]['metadata']['name']} stands twice in this list"
+                raise misplaced(part, index, what, "merge the two, or give one of them another name")
+        known = known | set(own) if objects else set()
 
 
-def _cleaned(node: Any, path: Path, part: Part, *, named: bool) -> Any:
+def _cleaned(node: Any, path: Path, part: Part, *, checked: bool) -> Any:
     """Return NODE without nulls, and NODE itself where there are none.
 
-    NAMED ends below a list without names: such a list is never merged, so names in it (subjects of a role binding, say)
-    need not be unique.
+    CHECKED ends below a list without names: such a list is never merged, so names in it (subjects of a role binding,
+    say) need not be unique.
     """
     if isinstance(node, dict):
         changed = {}
         for key, value in node.items():
             if isinstance(value, (dict, list)):
-                clean = _cleaned(value, (*path, key), part, named=named)
+                clean = _cleaned(value, (*path, key), part, checked=checked)
                 if clean is not value:
                     changed[key] = clean
         if changed or None in node.values():
             return {key: changed.get(key, value) for key, value in node.items() if value is not None}
         return node
-    named = named and _named(node)
-    if named:
-        _check_names(node, path, part)
+    checked = checked and named(node, ())
+    if checked:
+        check_names(node, path, part)
     items = []
     for index, item in enumerate(node):
         if item is None:
-            raise _null_item((*path, index), part)
-        items.append(_cleaned(item, (*path, index), part, named=named) if isinstance(item, (dict, list)) else item)
+            raise null_item((*path, index), part)
+        items.append(_cleaned(item, (*path, index), part, checked=checked) if isinstance(item, (dict, list)) else item)
     return items if any(new is not old for new, old in zip(items, node, strict=True)) else node
-
-
-def _check_names(items: list[dict[str, Any]], path: Path, part: Part) -> None:
-    seen: dict[tuple[Any, str], int] = {}
-    for index, item in enumerate(items):
-        first = seen.setdefault(_identity(item), index)
-        if first == index:
-            continue
-        other = part.locate((*path, first, "name"))
-        raise InputError(
-            Finding(
-                "GPU011",
-                "error",
-                f"{dotted((*part.at, *path))} has two items with the name {item['name']}",
-                dotted((*part.at, *path, index)),
-                part.locate((*path, index, "name")),
-                f"items of this list are told apart by name; the first is at {other}",
-                "merge the two, or give one of them another name",
-            )
-        )
-
-
-def _null_item(path: Path, part: Part) -> InputError:
-    return InputError(
-        Finding(
-            "GPU011",
-            "error",
-            f"{dotted((*part.at, *path[:-1]))} holds an item without a value",
-            dotted((*part.at, *path)),
-            part.locate(path),
-            "null stands for absence, and an item of a list can't be absent",
-            "write the item's value, or delete its dash",
-        )
-    )
-
-
-def _nameless(lower: _Entry, upper: _Entry, path: Path) -> InputError:
-    """Say that a list can't be merged by name, because the lower one has an item without: it would just be gone."""
-    (below, old, old_path), (above, _, new_path) = lower, upper
-    index = next((index for index, item in enumerate(old) if not _named([item])), 0) if isinstance(old, list) else 0
-    name = dotted((*above.at, *path))
-    return InputError(
-        Finding(
-            "GPU011",
-            "error",
-            f"an item of {name} has no name",
-            dotted((*below.at, *old_path, index)),
-            below.locate((*old_path, index)),
-            f"items of this list are told apart by name; {above.file} has more of them at "
-            f"{above.locate(new_path, key=True)}, and nothing says which are the same",
-            "give it a name",
-        )
-    )
-
-
-def _conflict(lower: _Entry, upper: _Entry, path: Path) -> InputError:
-    """Say that a map meets something else. A default can't be wrong, so then only one of the two can be changed."""
-    (below, old, old_path), (above, new, new_path) = lower, upper
-    name = dotted((*above.at, *path))
-    if below.text is None:
-        what = f"{name} must be {_sort(old)}, not {_sort(new)}"
-        why = f"it is {_sort(old)} in {below.file}"
-        remedy = f"write {_sort(old)}"
-        if isinstance(new, bool):
-            remedy = f"did you mean {{enabled: {str(new).lower()}}}?"
-        elif isinstance(old, dict):
-            remedy = "write its fields below it, indented, without dashes"
-    else:
-        what = f"{name} is {_sort(new)} here and {_sort(old)} in {below.file}"
-        why = f"the two can't be merged; the other is at {below.locate(old_path, key=True)}"
-        remedy = f"write {_sort(old)} in both, or {_sort(new)} in both"
-    where = above.locate(new_path, key=True)
-    return InputError(Finding("GPU011", "error", what, dotted((*above.at, *new_path)), where, why, remedy))
-
-
-def _sort(node: Any) -> str:
-    return "a mapping" if isinstance(node, dict) else "a list" if isinstance(node, list) else "a single value"
 
 
 __all__ = ["Merged", "Origin", "OriginKind", "Part", "has", "merge"]
