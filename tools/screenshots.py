@@ -65,14 +65,16 @@ def take(seen: Browser, page: Path, target: Path, width: int, height: int) -> No
 
 def run() -> None:
     """Take both pictures."""
-    with tempfile.TemporaryDirectory() as made, browser() as seen, contextlib.chdir(made):
-        folder = Path(made)
-        os.environ["GPUSTACK_CACHE"] = str(folder / ".cache")
+    with tempfile.TemporaryDirectory() as made, browser() as seen:
+        pages, folder = Path(made), Path(made, "fleet")  # a page in the fleet's folder would be a change of it
+        folder.mkdir()
+        os.environ["GPUSTACK_CACHE"] = str(pages / "cache")
         fleet(folder)
-        (folder / "terminal.html").write_text(terminal(), "utf-8")
-        main(["report", "--base", "HEAD"])
-        take(seen, folder / "terminal.html", ROOT / "docs" / "diff.png", 1150, 1180)
-        take(seen, folder / "report.html", ROOT / "docs" / "report.png", 1500, 1500)
+        with contextlib.chdir(folder):
+            (pages / "terminal.html").write_text(terminal(), "utf-8")
+            main(["report", "--base", "HEAD", "--file", str(pages / "report.html")])
+        take(seen, pages / "terminal.html", ROOT / "docs" / "diff.png", 1150, 1180)
+        take(seen, pages / "report.html", ROOT / "docs" / "report.png", 1500, 1500)
 
 
 if __name__ == "__main__":
