@@ -7,6 +7,7 @@ that Git has for them: what is rendered now is named as Git would name it, and o
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
 from .policies import Policies
-from .steered import touched
+from .steered import touched, touched_above
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 
 LAYERS = f"{common.POLICIES}/layers/"
+LINKS = 8
+"""Links that may lead from one to the next."""
 Shown = dict[str, dict[str, str]]
 """For each cluster its files and the names of their texts."""
 
@@ -60,9 +63,8 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     staged = git.staged_beside(commit, merged)
     submodules = {path: entry for path, entry in merged.items() if entry.mode == "160000"}
     foreign = Proposed(git, project, folder, made, rendered, submodules, after.policies.sources).strays(staged)
-    others = touched(git, merged, staged, folder)
-    start = f"{common.POLICIES}/"
-    policies = {path: blob for path, (mode, blob) in merged.items() if path.startswith(start) and mode[:3] == "100"}
+    others = {**touched(git, merged, staged, folder), **touched_above(git, commit)}
+    policies = policies_of(git, commit, merged)
     if not rendered:
         side, old = rendered_there(git, policies, elsewhere, texts, title)
         return Sides(side, after.side, old, after.policies, others, foreign)
@@ -166,6 +168,25 @@ def rendered_there(
     paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
     found = fleet.compiled(project, paths) if paths else []
     return side_of(project, found, texts, title), Policies(project, found)
+
+
+def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str, str]:
+    """The contents of policies and layers among what is MERGED at COMMIT, by path. A link within the repository is what
+    it leads to there, as it is when policies are read from the work tree.
+    """
+    start = f"{common.POLICIES}/"
+    waiting = {path: entry for path, entry in merged.items() if f"{path}/".startswith(start)}
+    found: dict[str, str] = {}
+    for _ in range(LINKS):
+        found |= {path: blob for path, (mode, blob) in waiting.items() if mode.startswith("100")}
+        links = {path: blob for path, (mode, blob) in waiting.items() if mode == "120000"}
+        content = dict(git.contents(links.values()))
+        waiting = {}
+        for path, blob in links.items():
+            target = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(content[blob])))  # noqa: PTH118, PTH120 - strings
+            there = git.entries(commit, target)
+            waiting |= {path + name.removeprefix(target): entry for name, entry in there.items()}
+    return found
 
 
 class Merged(Policies):

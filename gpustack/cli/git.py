@@ -289,7 +289,7 @@ class Git:
         """PATH, from the repository's top, as it is named from the root."""
         if path.startswith(self.prefix):
             return path.removeprefix(self.prefix)
-        return os.path.relpath(path, self.prefix)
+        return os.path.relpath(path or ".", self.prefix or ".")
 
     def files(self, commit: str, folder: str) -> dict[str, str]:
         """The blobs of the regular files below FOLDER at COMMIT, by their paths from the root."""
@@ -313,17 +313,32 @@ class Git:
     def staged_beside(self, commit: str, merged: Mapping[str, Entry]) -> dict[str, Entry]:
         """What `staged` has for the root, found by what differs from COMMIT, which has MERGED there."""
         found = dict(merged)
+        for path, entry in self.restaged(commit, ".").items():
+            if entry and not entry.blob:
+                return self.staged(".")
+            if entry:
+                found[path] = entry
+            else:
+                found.pop(path, None)
+        return found
+
+    def restaged(self, commit: str, folder: str) -> dict[str, Entry | None]:
+        """What is in the index below FOLDER and isn't as COMMIT has it, by the names from the root: None where it is
+        gone; of a path that is merged, an entry without a blob.
+        """
         words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none"]
-        parts = self.ask(*words, commit, "--", ".").split("\0")
+        parts = self.ask(*words, commit, "--", folder).split("\0")
+        found: dict[str, Entry | None] = {}
         for head, path in zip(parts[::2], parts[1::2], strict=False):
             _, mode, _, blob, status = head.split(" ")
-            if status == "U":
-                return self.staged(".")
-            if status == "D":
-                found.pop(self.named(path), None)
-            else:
-                found[self.named(path)] = Entry(mode, blob)
+            unmerged = status == "U" or (found.get(self.named(path)) or Entry("", "x")).blob == ""
+            found[self.named(path)] = Entry(mode, "") if unmerged else None if status == "D" else Entry(mode, blob)
         return found
+
+    def tracked(self, *paths: str) -> set[str]:
+        """What is in the index at and below PATHS, by the names from the root."""
+        listed = self.ask("ls-files", "-z", "--full-name", "--", *paths) if paths else ""
+        return {self.named(path) for path in listed.split("\0") if path}
 
     def touched(self, folder: str) -> set[str]:
         """The paths below FOLDER, from the root, whose files look otherwise than when Git checked them out or staged

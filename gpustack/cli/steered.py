@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,16 +32,41 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
     """
     from ..review.steering import inert
 
-    overlooked = git.overlooked(".")
-    changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
     rendered = f"{out}/"
     committed = (path for side in (merged, staged) for path in side if not path.startswith(rendered))
-    for path in sorted({*committed, *git.others(out), *_known()}):
+    paths = {path for path in (*committed, *git.others(out), *_known()) if not inert(path, out)}
+    return _compared(git, paths, merged, staged, git.overlooked("."))
+
+
+def touched_above(git: Git, commit: str) -> dict[str, Content]:
+    """The files above the current folder, up to the repository's top, that may steer it and are not as COMMIT has them,
+    by their paths from there. Of what lies beside the project, other teams' folders, nothing is said.
+    """
+    from ..review.steering import around, inert_above
+
+    ups = ["../" * count for count in range(1, git.prefix.count("/") + 1)]
+    if not ups:
+        return {}
+    names = [f"{up}{entry.name}" for up in ups for entry in os.scandir(up) if entry.name != ".git"]
+    changed = git.restaged(commit, ups[-1])
+    wanted = [name for name in names if around(name if os.path.isfile(name) else f"{name}/x")]  # noqa: PTH113 - a str
+    paths = {path for path in (*changed, *git.tracked(*wanted)) if around(path) and not inert_above(path)}
+    merged = git.entries(commit, *paths)
+    staged = {path: entry for path in paths if (entry := changed.get(path, merged.get(path)))}
+    return _compared(git, paths, merged, staged, git.overlooked(ups[-1]))
+
+
+def _compared(
+    git: Git, paths: Iterable[str], merged: Mapping[str, Entry], staged: Mapping[str, Entry], overlooked: Set[str]
+) -> dict[str, Content]:
+    """Those of PATHS that are not as they are MERGED, with the content of both sides. OVERLOOKED are those that Git was
+    told not to look at.
+    """
+    changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
+    for path in sorted(paths):
         then = _plain(merged.get(path))
         entry = staged.get(path)
         now = then if entry and not entry.blob else _plain(entry)  # what is being merged isn't proposed yet
-        if inert(path, out):
-            continue
         shown = _read(path, now)
         if (shown is None and path in overlooked) or _is(git, shown, then):
             if now != then:

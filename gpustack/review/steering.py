@@ -74,6 +74,28 @@ def inert(path: str, out: str = "dist") -> bool:
     return bool(JUDGED.fullmatch(path) or TEXT.fullmatch(path))
 
 
+def around(path: str) -> bool:
+    """Whether the file PATH, in a folder above the project (../), is where something that steers it may be: right in
+    such a folder, in a hidden one there, or in one of CI. All else there is other people's.
+    """
+    if not path.startswith("../"):
+        return False
+    first, _, rest = _from_above(path).partition("/")
+    return not rest or first.startswith(".") or f"{first.lower()}/" in FOLDERS or steers(_from_above(path))
+
+
+def inert_above(path: str) -> bool:
+    """Whether a change of the file PATH, above the project, can't steer anything: it is text."""
+    low = _from_above(path)
+    hidden = any(part.startswith(".") for part in low.split("/"))
+    return not steers(low) and not hidden and low.lower() not in ORDERS and bool(TEXT.fullmatch(low))
+
+
+def _from_above(path: str) -> str:
+    """PATH without the steps up."""
+    return re.sub(r"^(?:\.\./)+", "", path)
+
+
 def effects(touched: Mapping[str, Content]) -> Iterator[Effect]:
     """What it does that the files TOUCHED differ."""
     for path, (before, after) in sorted(touched.items()):
@@ -97,7 +119,7 @@ def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, 
 def _why(path: str) -> str:
     if path.lower().startswith(f"{kinds.FOLDER}/"):
         return "it says which objects of other software are valid, and whether they have a namespace"
-    if steers(path):
+    if steers(_from_above(path)):
         return "it steers the review, or what runs it"
     if path.startswith(".") or "/." in path or "/" not in path:
         return "tools look for files in such places, and no list of them is complete"

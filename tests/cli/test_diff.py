@@ -145,6 +145,12 @@ def test_two_folders(merged: Project, tmp_path: Path) -> None:
     assert (missing.code, "is no folder" in missing.err) == (4, True)
 
 
+LAYER = """\
+apiVersion: gpustack.dev/v1alpha1
+kind: PolicyLayer
+metadata: {name: base}
+spec: {reconciler: {labelling: nodeFeatureRule, labelGraceSeconds: 900}}
+"""
 POOL: dict[str, Any] = {"name": "a", "count": 3, "gpusPerNode": 8, "nodeSelector": {"x": "y"}}
 ON: dict[str, Any] = {"devicePlugin": {"enabled": True}, "gfd": {"enabled": True}, "toolkit": {"enabled": True}}
 
@@ -221,6 +227,90 @@ def test_a_project_below_the_repository(project: Project) -> None:
     project.policy("one", file="teams/gpu/policies/one.yaml", **CHANGED)
     ran = project.run("diff", cwd=below)
     assert (ran.code, "cluster one" in ran.out) == (1, True)
+
+
+def in_a_monorepo(project: Project) -> Path:
+    """A project in a folder of a repository that holds others, committed."""
+    git(project.folder, "init", "-q")
+    below = project.folder / "teams" / "gpu"
+    project.policy("one", file="teams/gpu/policies/one.yaml")
+    project.write("README.md", "x")
+    project.write(".github/workflows/ci.yml", "x")
+    project.write("teams/web/main.py", "x")
+    project.run("render", cwd=below)
+    commit(project)
+    return below
+
+
+ABOVE = {
+    ".github/workflows/ci.yml": "../../.github/workflows/ci.yml",
+    ".github/workflows/new.yml": "../../.github/workflows/new.yml",
+    ".gitattributes": "../../.gitattributes",
+    ".sourceignore": "../../.sourceignore",
+    "CODEOWNERS": "../../CODEOWNERS",
+    "docs/CODEOWNERS": "../../docs/CODEOWNERS",
+    "ci/run.sh": "../../ci/run.sh",
+    "Tiltfile": "../../Tiltfile",
+    "teams/Makefile": "../Makefile",
+    "teams/.envrc": "../.envrc",
+    "README.md": "",
+    "teams/web/main.py": "",
+    "teams/web/.github/workflows/ci.yml": "",
+    "web/new.py": "",
+}
+
+
+@pytest.mark.parametrize("path", ABOVE)
+@pytest.mark.parametrize("how", ["staged", "committed", "not checked out"])
+def test_files_above_the_project(project: Project, path: str, how: str) -> None:
+    """What steers the review above the project's folder is told, up to the repository's top; others' files aren't."""
+    below = in_a_monorepo(project)
+    base = git(project.folder, "rev-parse", "HEAD").strip()
+    project.write(path, "other")
+    git(project.folder, "add", "-A")
+    if how != "staged":
+        commit(project)
+    if how == "not checked out":
+        git(project.folder, "update-index", "--skip-worktree", path)
+        (project.folder / path).unlink()
+    ran = project.run("diff", "--base", base, "--format", "json", cwd=below)
+    told = [(each["rule"], each["tier"], each["where"]) for each in ran.json["impact"] if each["rule"] == "IMP002"]
+    assert told == ([("IMP002", 1, ABOVE[path])] if ABOVE[path] else [])
+
+
+def test_a_file_above_that_is_changed_and_not_staged(project: Project) -> None:
+    """What is proposed is the work tree, above the project as well, and a deletion is a change."""
+    below = in_a_monorepo(project)
+    project.write(".github/workflows/ci.yml", "other")
+    assert "../../.github/workflows/ci.yml: is another" in project.run("diff", cwd=below).out
+    (project.folder / ".github/workflows/ci.yml").unlink()
+    assert "../../.github/workflows/ci.yml: is removed" in project.run("diff", cwd=below).out
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["a layer", "the folder of layers"])
+def test_layers_that_are_links(project: Project, whole: bool) -> None:
+    """A layer that is a link, or in a folder that is one, is compared by what it leads to, on both sides."""
+    git(project.folder, "init", "-q")
+    below = project.folder / "teams" / "gpu"
+    layers = below / "policies" / "layers"
+    layers.parent.mkdir(parents=True)
+    if whole:
+        file = "shared/base.yaml"
+        layers.symlink_to("../../../shared")
+    else:
+        file = "teams/gpu/policies/layers/common.txt"
+        layers.mkdir()
+        (layers / "base.yaml").symlink_to("common.txt")
+    project.write(file, LAYER)
+    project.policy("one", file="teams/gpu/policies/one.yaml", extends=["base"], nodePools=[{**POOL, "count": 3}])
+    ran = project.run("render", cwd=below)
+    assert ran.code == 0, ran.err
+    commit(project)
+    assert project.run("diff", cwd=below).code == 0
+    project.write(file, LAYER.replace("900", "60"))
+    told = project.run("diff", "--format", "json", cwd=below).json
+    assert told["withoutNumbers"] == []
+    assert "spec.reconciler.labelGraceSeconds" in {each["where"] for each in told["impact"]}
 
 
 def test_odd_names_of_files(merged: Project) -> None:

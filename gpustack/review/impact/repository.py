@@ -34,7 +34,9 @@ def steers_the_review(subject: Subject) -> Iterator[Hit]:
     (`schemas/crds/`) and who owns what: a change of these may let the next change pass, or this one. Bots, engines,
     editors and shells read files of their own, and no list of them is complete. So every file is told but policies,
     layers, what they render to, and text: *.md, pictures and text in docs/, LICENSE, NOTICE. Hidden ones and AGENTS.md
-    and the like are no text. A lock in which only other versions of images come and go is planned.
+    and the like are no text. A lock in which only other versions of images come and go is planned. Where the project
+    is a folder of a larger repository, files right in the folders above it count too, and those in hidden folders and
+    in folders of CI there; other people's folders don't.
 
     Do: read the file's own difference; let the owners of the repository decide, apart from other changes.
     """
