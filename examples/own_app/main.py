@@ -1,7 +1,7 @@
 """gpustack's constructs in a cdk8s app of your own: `python main.py FOLDER` writes the manifests to FOLDER.
 
 The app has one chart with two constructs: NVIDIA's device plugin as gpustack renders it, and a ConfigMap of your own
-that the plugin reads. Nothing here needs a policy file.
+that the plugin reads. The cluster is described here; a policy file would do as well.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ import sys
 import cdk8s
 from constructs import Construct
 
+from gpustack.cluster import from_values
 from gpustack.components import DevicePlugin
-from gpustack.components.parts.common_inputs import Common, Validation
-from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs, PluginConfig
 
 NAMESPACE = "gpu-operator"
-PLUGIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
-VALIDATOR = "nvcr.io/nvidia/gpu-operator:v26.7.0"
+CLUSTER = from_values(
+    {
+        "release": "v26.7.0",
+        "cluster": {"kubernetesVersion": "1.34", "namespace": NAMESPACE},
+        "driver": {"enabled": False},
+        "devicePlugin": {"config": {"name": "gpu-sharing", "default": "exclusive"}},
+    }
+)
+"""What a policy file would say; `from_policy` reads one."""
 
 SHARED = """\
 version: v1
@@ -49,16 +55,7 @@ def main(folder: str) -> None:
     app = cdk8s.App(outdir=folder)
     chart = cdk8s.Chart(app, "gpus", disable_resource_name_hashes=True)
     config = SharingConfig(chart, "sharing", "gpu-sharing")
-    plugin = DevicePlugin(
-        chart,
-        "device-plugin",
-        DevicePluginInputs(
-            common=Common(namespace=NAMESPACE, driver=False, validation=Validation(image=VALIDATOR)),
-            image=PLUGIN,
-            mig_strategy="single",
-            config=PluginConfig(config_map="gpu-sharing", default="exclusive", image=PLUGIN),
-        ),
-    )
+    plugin = DevicePlugin(chart, "device-plugin", CLUSTER)
     plugin.node.add_dependency(config)
     app.synth()
 

@@ -2,10 +2,13 @@
 
 Each works in anybody's cdk8s app::
 
+    from gpustack.cluster import from_policy
     from gpustack.components import DevicePlugin
-    from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs
 
-    DevicePlugin(chart, "device-plugin", DevicePluginInputs(common=..., image="..."))
+    DevicePlugin(chart, "device-plugin", from_policy("policies/prod-eu-1.yaml"))
+
+A cluster comes from a policy file, or from a spec as plain data (`from_values`). A component that is off there adds no
+objects. What is put together by hand goes in as inputs: `DevicePluginInputs(common=..., image="...")`.
 
 The names are looked up on first use, because importing a construct starts Node.
 """

@@ -16,9 +16,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 import cdk8s
 from constructs import Construct
 
+from ..cluster.resolve import Cluster
 from ..model import KIND_STAGE, Body, Resource, Stage
 from .parts.common_inputs import Inputs
 from .parts.hygiene import clean
+from .registry import REGISTRY
 
 I = TypeVar("I", bound=Inputs)  # noqa: E741 - the one type parameter of this module
 
@@ -70,7 +72,8 @@ def metadata(name: str, namespace: str | None) -> cdk8s.ApiObjectMetadata:
 
 
 class Component(Construct, Generic[I]):
-    """A component of the GPU stack: `Component(scope, id, inputs)` adds its objects below SCOPE.
+    """A component of the GPU stack: `Component(scope, id, cluster)` adds its objects below SCOPE, none where it is off
+    in that cluster; `Component(scope, id, inputs)` those of inputs that are made by hand.
 
     A subclass says in which `stage` its objects are applied (kinds of KIND_STAGE have their own) and yields their
     bodies. It reads nothing but `inputs`: equal inputs must give equal bodies.
@@ -78,16 +81,26 @@ class Component(Construct, Generic[I]):
 
     stage: ClassVar[Stage] = "operands"
 
-    def __init__(self, scope: Construct, id: str, inputs: I) -> None:  # noqa: A002 - cdk8s' own name for it
+    def __init__(self, scope: Construct, id: str, given: I | Cluster) -> None:  # noqa: A002 - cdk8s' own name for it
         super().__init__(scope, id)
         known: set[str] = set()
         self._manifests = []
-        for body in self.manifests(inputs):
+        inputs: I | None = self._inputs(given) if isinstance(given, Cluster) else given
+        for body in self.manifests(inputs) if inputs is not None else ():
             name = id_of(body)
             if name in known:  # kinds of two API groups may have one name
                 name = f"{name}@{str(body['apiVersion']).rpartition('/')[0]}"
             known.add(name)
             self._manifests.append(Manifest(self, body, self.stage, name))
+
+    @classmethod
+    def _inputs(cls, cluster: Cluster) -> Any:
+        """What the component needs of CLUSTER, None where it is off. Raises TypeError for one that isn't registered."""
+        names = [each.__name__ for each in cls.__mro__ if each.__module__.startswith(f"{__package__}.")]
+        entry = next((entry for entry in REGISTRY if entry.construct in names), None)
+        if entry is None:
+            raise TypeError(f"{cls.__name__} is no component of gpustack: make its inputs yourself")
+        return entry.inputs(cluster.spec)
 
     @abstractmethod
     def manifests(self, inputs: I) -> Iterator[Body]:

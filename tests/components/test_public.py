@@ -5,17 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import cdk8s
 import pytest
 import yaml
 
 import gpustack.components
+from gpustack.cluster import from_policy, from_values
 from gpustack.components import DevicePlugin
 from gpustack.components.component import Component, Manifest
 from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs
 from gpustack.components.registry import REGISTRY
-from gpustack.model import KIND_STAGE, STAGES
+from gpustack.model import KIND_STAGE, STAGES, InputError
 from tests.components.common import common
 from tests.project import ROOT, Project
 
@@ -60,6 +62,49 @@ def test_bodies_are_the_same_on_both_ways() -> None:
     chart = cdk8s.Chart(app, "c", disable_resource_name_hashes=True)
     made = DevicePlugin(chart, "x", DevicePluginInputs(common=common(), image="plugin:1"))
     assert cdk8s.Testing.synth(chart) == [resource.body for resource in made.resources()]
+
+
+def test_a_cluster_is_enough() -> None:
+    """A component makes its own inputs of a cluster, which comes from plain data or from a policy file: what it adds is
+    what the compiler renders, and nothing where it is off."""
+    values = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "mig": {"strategy": "mixed"}}
+    cluster = from_values(values)
+    chart = cdk8s.Chart(cdk8s.Testing.app(), "c", disable_resource_name_hashes=True)
+    for entry in REGISTRY:
+        inputs = entry.inputs(cluster.spec)
+        construct = getattr(gpustack.components, entry.construct)
+        made = construct(chart, f"{entry.id}-of-cluster", cluster).resources()
+        assert made == (construct(chart, f"{entry.id}-of-inputs", inputs).resources() if inputs else [])
+    off = from_values({**values, "devicePlugin": {"enabled": False}})
+    assert DevicePlugin(chart, "off", off).resources() == []
+
+
+def test_a_cluster_from_a_policy_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file's layers count, and what is wrong is told as the verbs tell it."""
+    project.layer("base", mig={"strategy": "mixed"})
+    path = project.policy("a", extends=["base"])
+    monkeypatch.chdir(project.folder)
+    assert from_policy(path).spec.mig.strategy == "mixed"
+    assert from_policy("policies/a.yaml").spec.release == "v26.7.0"
+    with pytest.raises(InputError, match="mgi"):
+        from_values({"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "mgi": {}})
+
+
+def test_a_construct_of_somebody_elses_has_inputs() -> None:
+    """A subclass of theirs takes a cluster as ours does; one that is no component of ours says what to do."""
+
+    class Other(Component[Any]):
+        def manifests(self, inputs: Any) -> Any:
+            yield from ()
+
+    class Mine(DevicePlugin):
+        pass
+
+    cluster = from_values({"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}})
+    chart = cdk8s.Chart(cdk8s.Testing.app(), "c")
+    assert Mine(chart, "mine", cluster).resources()
+    with pytest.raises(TypeError, match="make its inputs yourself"):
+        Other(chart, "other", cluster)
 
 
 def test_every_component_is_public() -> None:

@@ -86,6 +86,15 @@ def load(
     )
 
 
+def load_values(values: dict[str, Any]) -> ClusterPolicySpec:
+    """The effective spec of VALUES, which no file has, without layers. Raises InputError with all that is wrong."""
+    merged, findings = assemble([Part("policy", "the spec", values)])
+    spec = _validated(merged, Memo(), findings)
+    if findings or spec is None:
+        raise InputError(*findings)
+    return spec
+
+
 def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
     """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
 
