@@ -14,8 +14,10 @@ from ...model import numbers
 from .amounts import AMOUNTS, said_or_default
 from .contents import TEXTS
 from .leaves import Leaf
+from .windows import tighter
 
 Bound = Callable[[Leaf], bool]
+BREAKER = ("reconciler", "breakerFailures")
 _VERSION = re.compile(r"v?[0-9][\w.+-]*")
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
 
@@ -92,6 +94,11 @@ def pools_runtime(leaf: Leaf) -> bool:
     return not _pool_stays(leaf) or str(old).partition(":")[0] == str(new).partition(":")[0]
 
 
+def confidential(leaf: Leaf) -> bool:
+    """Whether nodes are no less confidential: the mode is on now, or wasn't before."""
+    return leaf.new in ("on", None) or leaf.old in ("off", "devtools")
+
+
 def ends(leaf: Leaf) -> bool:
     """Whether a wait ends by itself: 0 is for ever. That for jobs, whose pods are told for the first time, may be."""
     selector = (*leaf.path[:-1], "podSelector")
@@ -103,7 +110,25 @@ def fewer(leaf: Leaf) -> bool:
     old, new = said_or_default(leaf)
     if new is None or _nothing(new):
         return False
+    if leaf.path == BREAKER and str(old).endswith("%") != str(new).endswith("%") and not _nothing(old):
+        return _fewer_in_each_pool(leaf, old, new)
     return old is not None and (_nothing(old) or _compare(old, new, -1))
+
+
+def _fewer_in_each_pool(leaf: Leaf, old: Any, new: Any) -> bool:
+    """Whether NEW is no more nodes than OLD, one of both a percentage, in each pool; the reconciler rounds up."""
+    pools = {path[1] for path in leaf.news if path[0] == "nodePools"}
+    sizes = [[leaf.news.get(("nodePools", pool, "count", end)) for end in ("min", "max")] for pool in pools]
+    limits = [(_nodes(old, size), _nodes(new, size)) for both in sizes for size in both]
+    return bool(limits) and all(one is not None and two is not None and two <= one for one, two in limits)
+
+
+def _nodes(limit: Any, size: Any) -> int | None:
+    """LIMIT in nodes of SIZE; None where one isn't known."""
+    text = str(limit)
+    if type(size) is not int or not text.removesuffix("%").isdigit():
+        return None
+    return -(-int(text[:-1]) * size // 100) if text.endswith("%") else int(text)
 
 
 def fewer_or_said(leaf: Leaf) -> bool:
@@ -139,27 +164,8 @@ def _compare(old: Any, new: Any, sign: int) -> bool:
 
 
 def tighter_windows(leaf: Leaf) -> bool:
-    """Whether nodes may be taken at fewer times: windows where there were none, or some of them no longer."""
+    """Whether nodes may be taken at fewer times: windows where there were none, or times within what they were."""
     return tighter(leaf.old, leaf.new)
-
-
-def tighter(old: Any, new: Any) -> bool:
-    """Whether the windows NEW are within OLD. None, or an empty list, is any time."""
-    if not new:
-        return not old
-    if not old or not isinstance(new, list) or not isinstance(old, list):
-        return not old
-    return all(any(_within(one, other) for other in old) for one in new)
-
-
-def _within(one: Any, other: Any) -> bool:
-    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
-        return False
-    fixed = all(one.get(key) == other.get(key) for key in ("start", "timeZone"))
-    days = set(other.get("days") or ())
-    fits = not days or (bool(one.get("days")) and set(one["days"]) <= days)
-    hours = (one.get("hours"), other.get("hours"))
-    return fixed and fits and all(isinstance(each, int) for each in hours) and hours[0] <= hours[1]  # type: ignore[operator]
 
 
 def version(leaf: Leaf) -> bool:
@@ -307,6 +313,6 @@ BOUNDS: dict[str, Bound] = {
             pods_still_start,
             pools_fact,
         ),
-        *(pools_runtime, ends, *AMOUNTS, *TEXTS),
+        *(pools_runtime, confidential, ends, *AMOUNTS, *TEXTS),
     )
 }

@@ -14,6 +14,8 @@ import yaml
 
 from ...catalog import _data
 from ...policy.configurations import dcgm_csv
+from ...policy.configurations.plugin_configs import read_plugin_config
+from .apart import of_config
 from .leaves import Leaf, Leaves, changed, leaves
 
 LONG = 200_000
@@ -36,6 +38,19 @@ _QUOTED = re.compile(rf"\s*(?:{_TEXT})\s*(?:,|$)")
 def sharing(leaf: Leaf) -> bool:
     """Whether a device plugin's configuration changes in nothing but how GPUs are shared."""
     return _only(leaf, ("version",), ("sharing",), ("flags", "migStrategy"))
+
+
+def as_apart(leaf: Leaf) -> bool:
+    """Whether a device plugin's configuration that was there keeps pods as far apart as it did: nodes choose it by a
+    label, which no policy has to say.
+    """
+    if leaf.old is None or leaf.new is None:
+        return True
+    texts = (str(leaf.old), str(leaf.new))
+    if max(map(len, texts)) > LONG:
+        return False
+    old, new = (of_config(read_plugin_config(text)) for text in texts)
+    return old == new or not new.closer_than(old)
 
 
 def mig_layouts(leaf: Leaf) -> bool:
@@ -158,6 +173,16 @@ def _bounded(inner: str) -> bool:
 
 
 TEXTS = (
-    *(sharing, mig_layouts, vgpu_layouts, metrics, alert_label, texts_pods_start, dashboards_file, dashboards_files),
+    *(
+        sharing,
+        as_apart,
+        mig_layouts,
+        vgpu_layouts,
+        metrics,
+        alert_label,
+        texts_pods_start,
+        dashboards_file,
+        dashboards_files,
+    ),
     *(folder, no_milder_twin, bounded_query),
 )

@@ -9,7 +9,7 @@ from ...cluster.ownership import OWNER
 from ...model import Body
 from ..diff.objects import ObjectChange
 from . import nodes
-from .bounds import bounded, tighter
+from .bounds import bounded
 from .rule import Hit, rule
 from .subject import (
     DIGEST,
@@ -29,6 +29,7 @@ from .subject import (
     strategy,
 )
 from .tiers import OUTAGE, PLANNED
+from .windows import tighter
 
 AFFINITY = (*POD, "affinity", "nodeAffinity")
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...cluster.capacity import PoolCapacity
+from ...cluster.plugin_sharing import UnknownSharing
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from . import nodes
+from .apart import Apart, of_entries
 from .rule import Hit, Range, rule
 from .subject import Subject
 from .tiers import OUTAGE, PLANNED, POWER
@@ -123,26 +125,54 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
     """GPUs are shared in another way.
 
     Time slicing lets pods share a GPU without limits of memory between them; MPS has such limits, and one daemon whose
-    end is the end of all of a GPU's clients; without either a pod has its GPU alone. A change restarts the device
-    plugin, and pods that run keep what they had.
+    end is the end of all of a GPU's clients; without either a pod has its GPU alone. What counts is what a node does in
+    the end, whether the pool says it or a configuration of the device plugin. A change restarts the device plugin, and
+    pods that run keep what they had.
 
     Do: tell the tenants; pods that trusted to be alone on a GPU aren't any more, or wait for one.
     """
-    for pair in pairs(subject):
-        was, now = how(pair.before.said), how(pair.after.said)
-        if was != now:
-            tier = POWER if APART[now] < APART[was] else OUTAGE
-            yield Hit(f"pool {pair.after.name}", f"sharing: {was} -> {now}", spread(pair.after), tier=tier)
+    found: dict[str, tuple[int, str, Range | None]] = {}
+    for pair in same_nodes(subject):
+        was, now = effective(pair.before), effective(pair.after)
+        if was == now:
+            continue
+        tier = POWER if now.closer_than(was) else OUTAGE
+        told = (tier, f"sharing: {was.words} -> {now.words}", spread(pair.after))
+        found[pair.after.name] = min(found.get(pair.after.name, told), told, key=lambda each: each[0])
+    for name, (tier, what, number) in found.items():
+        yield Hit(f"pool {name}", what, number, tier=tier)
 
 
-APART = {"exclusive": 2, "MPS": 1, "time slicing": 0}
-"""How far pods on one GPU are kept apart."""
+def same_nodes(subject: Subject) -> Iterator[Pair]:
+    """The pools of both sides that may have the same nodes: by their labels, whatever they are called. A pool that
+    stays as it is has its nodes to itself; where a side has none, all nodes are one.
+    """
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    before, after = (resolve(side).nodes for side in (subject.before, subject.after))
+    kept = [pool.selection for pool in after]
+    moved = [pool for pool in before if pool.selection not in kept]
+    for pool in after:
+        same = [each for each in before if each.selection == pool.selection]
+        for each in same or [one for one in moved if _meet(one.selection, pool.selection)]:
+            yield Pair(each, pool)
 
 
-def how(pool: NodePool) -> str:
-    """How a pool's GPUs are shared, without the numbers: those are in what nodes advertise."""
-    kind = next((name for name in ("mps", "timeSlicing") if getattr(pool.sharing, name) is not None), "")
-    return {"mps": "MPS", "timeSlicing": "time slicing"}.get(kind, "exclusive")
+def _meet(one: Mapping[str, str], two: Mapping[str, str]) -> bool:
+    return all(two.get(key, value) == value for key, value in one.items())
+
+
+def effective(pool: Pool) -> Apart:
+    """How the GPUs of POOL are shared in the end."""
+    if pool.cluster.dra:
+        return Apart()
+    try:
+        found = pool.sharing
+    except UnknownSharing as error:
+        return Apart(why=str(error))
+    if found.text is not None:
+        return of_entries(found.kind, found.text)
+    return Apart(found.kind, None, found.renamed) if found.kind else Apart()
 
 
 @rule("IMP305", 2)

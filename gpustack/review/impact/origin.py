@@ -10,8 +10,8 @@ a policy, or that change though no field of the policy does, are foreign: they a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ...policy.language.spec import ClusterPolicySpec
 
-FACTS = ("kubernetesVersion", "platform", "containerRuntime", "namespace", "openshift")
+FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
 """What of a cluster is so, whatever stack it gets."""
 PINS = ("cluster", "imageDigests")
 """Where a policy says digests of images."""
@@ -70,7 +70,7 @@ class Fleet:
         values: dict[Path, set[str]] = {}
         objects: set[str] = set()
         for spec in {id(spec): spec for spec in before}.values():
-            objects |= {text(body) for body in spec.extraObjects}
+            objects |= {placed(body, spec) for body in spec.extraObjects}
             for path, value in said(spec).items():
                 if table.asks_for_known(path):
                     values.setdefault(path, set()).add(text(value))
@@ -113,6 +113,8 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
     news = said(after)
     olds = default_values(after) if before is None else said(before)
     found = [Step(leaf, _tier(leaf, fleet, new=new)) for leaf in changed(olds, news)]
+    if gone := _gone(olds, news):
+        found = [_of_a_pool_that_goes(step, gone) for step in found]
     if before is None or before.release == after.release:
         return found
     defaults = default_values(before), default_values(after)
@@ -123,6 +125,36 @@ def _tier(leaf: Leaf, fleet: Fleet, *, new: bool) -> int:
     if leaf.path[:2] == PINS and leaf.new is not None and not fleet.pinned(leaf):
         return POWER
     return table.tier_of(table.policy(), leaf, new=new, known=new and fleet.knows(leaf))
+
+
+def _gone(olds: Leaves, news: Leaves) -> dict[str, list[str]]:
+    """The pools that go, and the new ones that may have their nodes."""
+    before, after = ({path[1] for path in side if path[0] == "nodePools"} for side in (olds, news))
+
+    def labels(side: Leaves, name: str) -> dict[str, Any]:
+        start = ("nodePools", name, "nodeSelector")
+        return {path[3]: value for path, value in side.items() if path[:3] == start}
+
+    def meet(one: dict[str, Any], two: dict[str, Any]) -> bool:
+        return all(two.get(key, value) == value for key, value in one.items())
+
+    return {
+        name: [each for each in sorted(after - before) if meet(labels(olds, name), labels(news, each))]
+        for name in before - after
+    }
+
+
+def _of_a_pool_that_goes(step: Step, gone: Mapping[str, Sequence[str]]) -> Step:
+    """STEP, held against what a pool says that takes the nodes of one that is GONE: that pools go is told by itself."""
+    path, leaf = step.leaf.path, step.leaf
+    heirs = gone.get(path[1]) if path[0] == "nodePools" and leaf.new is None else None
+    if heirs is None:
+        return step
+    values = [leaf.news.get((*path[:1], heir, *path[2:])) for heir in heirs]
+    judged = [
+        table.tier_of(table.policy(), replace(leaf, new=value)) for value in values if text(value) != text(leaf.old)
+    ]
+    return step._replace(tier=min([*judged, PLANNED]))
 
 
 def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
@@ -156,6 +188,12 @@ def _defaults(release: str, facts: str) -> Leaves:
         return said(ClusterPolicySpec.model_validate(merged.spec))
     except ValidationError:
         return {}  # then everything is said by the policy
+
+
+def placed(body: Mapping[str, Any], spec: ClusterPolicySpec | None) -> str:
+    """BODY, which SPEC brings along, as text, with the namespace that it comes to."""
+    own = body["metadata"].get("namespace")
+    return text([own or (spec.cluster.namespace if spec else ""), body])
 
 
 def brought(spec: ClusterPolicySpec | None) -> set[Name]:

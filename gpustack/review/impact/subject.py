@@ -14,7 +14,7 @@ from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
 from ..diff.own import NAMESPACE
 from .leaves import text
-from .origin import Fleet, Name, Step, brought, names, steps, words
+from .origin import Fleet, Name, Step, brought, names, placed, steps, words
 from .tiers import PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class Subject:
         group, kind, space, name = change.identity[:4]
         wanted = (group, kind, self.literal(space), self.literal(name))
         bodies = self.after.extraObjects if self.after else ()
-        return any(names(body, self.after) >= {wanted} and text(body) in self.fleet.objects for body in bodies)
+        return any(
+            names(body, self.after) >= {wanted} and placed(body, self.after) in self.fleet.objects for body in bodies
+        )
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
         """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring

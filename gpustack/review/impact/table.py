@@ -99,6 +99,11 @@ def others_alert(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in _data.load("tiers")["alerts"])
 
 
+def for_gpus(namespace: str) -> bool:
+    """Whether NAMESPACE is one for GPUs by its name, so that nobody else's programs look into it."""
+    return any(fnmatch.fnmatchcase(namespace, pattern) for pattern in _data.load("tiers")["namespaces"])
+
+
 def read_by_name(name: str) -> bool:
     """Whether some program reads a ConfigMap for its NAME."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in _data.load("tiers")["read_by_name"])

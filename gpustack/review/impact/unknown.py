@@ -76,7 +76,10 @@ def acts(subject: Subject, change: ObjectChange) -> str:
         return f"it was {change.was.name}"
     if not table.of_kind(kind):
         return "" if change.new is None and not table.guard(kind) else "no field of its kind is known"
-    if space not in own_namespaces(subject):
+    if space in own_namespaces(subject):
+        if not table.for_gpus(space):
+            return f"others may live in namespace {space}, too"
+    else:
         return f"namespace {space} isn't the stack's own" if space else "it is in no namespace of the stack"
     if kind == "ConfigMap" and (reader := _reader(subject, name, change)):
         return reader

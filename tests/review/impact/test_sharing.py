@@ -1,0 +1,115 @@
+"""Pods that trusted to be alone on a GPU and aren't any more: told as that, by whatever route it comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER
+from tests.review.impact.requests import Request, Values, judge, laid, request
+from tests.review.impact.test_requests import NEW_POOL, extra, pool, thing
+
+PLAIN = "version: v1\n"
+
+
+def sliced(kind: str = "timeSlicing", replicas: int = 4, name: str = "nvidia.com/gpu", **more: Any) -> str:
+    """A text of the device plugin that shares a resource."""
+    said = {"version": "v1", "sharing": {kind: {**more, "resources": [{"name": name, "replicas": replicas}]}}}
+    return yaml.safe_dump(said)
+
+
+def config(default: str = "plain", **texts: str) -> Values:
+    """Texts of the device plugin, and which of them is the default."""
+    return {"devicePlugin": {"config": {"name": "plugin", "data": texts, "default": default}}}
+
+
+def brought(default: str = "plain", **texts: str) -> Values:
+    """The same in a ConfigMap that the policy brings along."""
+    return {
+        **extra(thing("v1", "ConfigMap", "plugin", data=texts)),
+        "devicePlugin": {"config": {"name": "plugin", "create": False, "default": default}},
+    }
+
+
+BOTH = {"plain": PLAIN, "shared": sliced()}
+CLOSER = {
+    "the default's text": request("train-dgx", config(plain=sliced()), config(plain=PLAIN)),
+    "the default's text, by MPS": request("train-dgx", config(plain=sliced("mps")), config(plain=PLAIN)),
+    "another default": request("train-dgx", config("shared", **BOTH), config("plain", **BOTH)),
+    "a default where there was none": request("train-dgx", config("shared", **BOTH)),
+    "a text that nobody is known to choose": request(
+        "train-dgx", config(plain=PLAIN, other=sliced()), config(plain=PLAIN, other=PLAIN)
+    ),
+    "an object's text": request("train-dgx", brought(plain=sliced()), brought(plain=PLAIN)),
+    "another default of an object": request("train-dgx", brought("shared", **BOTH), brought("plain", **BOTH)),
+    "a default that nobody knows": request("train-dgx", config("gone", **BOTH), config("plain", **BOTH)),
+    "one more resource": request(
+        "train-dgx",
+        config(plain=sliced()),
+        config(plain=sliced(name="nvidia.com/mig-1g.10gb")),
+    ),
+    "time slicing instead of MPS": request("train-dgx", config(plain=sliced()), config(plain=sliced("mps"))),
+    "the plain name again, by a text": request(
+        "train-dgx", config(plain=sliced()), config(plain=sliced(renameByDefault=True))
+    ),
+    "the plain name again, by a pool": request(
+        "lab-a100",
+        pool("training", sharing={"timeSlicing": {"replicas": 4, "renameByDefault": False}}),
+        pool("training", sharing={"timeSlicing": {"replicas": 4, "renameByDefault": True}}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSER)
+def test_pods_come_closer(name: str) -> None:
+    """Whatever says it, IMP304 tells it or the field does, and it is power."""
+    found, _ = judge(CLOSER[name])
+    assert found.tier == POWER
+    told = {effect.rule for effect in found.red if effect.tier == POWER}
+    assert told & {"IMP304", "IMP905"}
+    if name != "a text that nobody is known to choose":
+        assert "IMP304" in told
+
+
+def test_nodes_are_the_same_by_their_labels() -> None:
+    """A pool of another name with the same nodes, parts of them, or all nodes where there was no pool."""
+    dev: dict[str, Any] = {"nodeSelector": {"example.com/pool": "dev"}, **NEW_POOL}
+    shared = {"sharing": {"timeSlicing": {"replicas": 4}}}
+    for other in (
+        {**dev, **shared, "name": "two"},
+        {**dev, **shared, "name": "two", "nodeSelector": {**dev["nodeSelector"], "rack": "a"}},
+    ):
+        found = judged_pools([{**dev, "name": "one"}], [other])
+        assert ("IMP304", POWER) in found
+    assert ("IMP304", POWER) in judged_pools([], [{**dev, **shared, "name": "two"}])
+    assert ("IMP304", POWER) not in judged_pools(
+        [{**dev, "name": "one"}], [{**dev, "name": "one"}, {**dev, **shared, "name": "two", "nodeSelector": {"a": "b"}}]
+    )
+
+
+def judged_pools(before: list[Values], after: list[Values]) -> set[tuple[str, int]]:
+    """What is told where the pools AFTER take the place of those BEFORE."""
+    from gpustack.policy.language.spec import ClusterPolicySpec
+    from gpustack.review.impact.effects import impact
+    from tests.review.impact.requests import loaded
+
+    said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)
+    one, two = (ClusterPolicySpec.model_validate({**said, "nodePools": pools}) for pools in (before, after))
+    return {(effect.rule, effect.tier) for effect in impact({"c": ()}, {"c": (one, two)}).effects}
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "tier"),
+    [
+        (config(plain=sliced(replicas=8)), config(plain=sliced()), PLANNED),
+        (config(plain=PLAIN), config(plain=sliced()), OUTAGE),
+        (config(plain=sliced(renameByDefault=True)), config(plain=sliced()), OUTAGE),
+        (config(plain=PLAIN, shared=sliced()), config(plain=PLAIN), PLANNED),
+    ],
+)
+def test_what_keeps_pods_apart_is_no_power(after: Values, before: Values, tier: int) -> None:
+    """More shares of what is shared are planned; fewer, or under another name, are an outage."""
+    found, _ = judge(Request("train-dgx", laid(before, after), before))
+    assert found.tier == tier
