@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="engine",
         choices=list(names()),
-        help="media types of this engine's artifacts; docs/gitops.md says who reads which (default: the engine in the "
-        f"cluster's policy, else {destination.DEFAULT})",
+        help="media types of this engine's artifacts (default: of the engine in the cluster's policy, else "
+        f"{destination.DEFAULT}'s)",
     )
     parser.add_argument("--source", metavar="URL", help="annotate this source (default: Git's remote origin)")
     parser.add_argument(

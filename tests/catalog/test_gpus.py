@@ -37,7 +37,7 @@ def test_products_have_the_names_of_the_node_label() -> None:
     """A name is what NVML reports with dashes for spaces, so it is a label value, and no two products share it."""
     names = gpus.products()
     assert names == sorted(set(names))
-    assert len(names) == 63
+    assert len(names) >= 63, "one was lost"
     for name in names:
         assert len(name) <= 63
         assert name.startswith(("NVIDIA-", "Tesla-"))

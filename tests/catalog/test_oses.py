@@ -52,6 +52,7 @@ def test_tags_follow_the_release(os: str) -> None:
     assert os_tag(os) == TAGS[os][-1]
 
 
+@pytest.mark.usefixtures("as_of_v26_7")
 def test_tags_of_patches_are_those_of_their_line() -> None:
     """The rules changed with v26.3.0 and v26.7.0, not within a line."""
     for release in releases.names():

