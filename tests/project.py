@@ -36,6 +36,12 @@ SMALL: dict[str, Any] = {
 
 REFUSED: dict[str, Any] = {"cdi": {"enabled": True, "nriPluginEnabled": True}}
 """What a rule refuses (GPU102) in a SMALL spec, which has no toolkit."""
+WARNED: dict[str, Any] = {
+    "driver": {"enabled": True},
+    "nodePools": [{"name": "training", "os": "ubuntu24.04"}],
+    "devicePlugin": {"enabled": False},
+}
+"""Sections with one warning, GPU473 at spec.devicePlugin.enabled, and notes about the driver."""
 
 
 @dataclass(frozen=True)

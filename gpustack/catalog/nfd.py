@@ -5,9 +5,17 @@ A rule that asks about something else is accepted and never matches.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gpustack.catalog import _data
+
+
+def kernel(release: str) -> str:
+    """What node feature discovery makes of a kernel's RELEASE (`uname -r`), in its label and its feature: letters that
+    no label holds become `_`, and what isn't a letter or digit goes at both ends. Source: NFD source/kernel.
+    """
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", release.strip()).strip("-_.")
 
 
 def features() -> tuple[str, ...]:

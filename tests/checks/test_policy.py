@@ -86,8 +86,8 @@ def test_nri(cdi: bool, toolkit: bool, needs: list[str]) -> None:
 
 
 def test_driver_without_pools() -> None:
-    """A driver that no pool says an operating system for is a warning, as nothing is rendered for it."""
-    assert [finding.severity for finding in found("GPU103", spec())] == ["warning"]
+    """A driver that no pool says an operating system for is an error: nothing would be rendered for it."""
+    assert [finding.severity for finding in found("GPU103", spec())] == ["error"]
     assert found("GPU103", spec(nodePools=[POOL])) == []
     assert found("GPU103", spec(driver={"enabled": False})) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import REFUSED, Project, document
+from tests.project import REFUSED, WARNED, Project, document
 
 WAIVER = """\
 - rule: GPU102
@@ -24,7 +24,7 @@ TODAY = ("--today", "2027-03-31")
 def three(project: Project) -> Project:
     """A cluster with an error, one with a warning, one that is fine."""
     project.policy("a", **REFUSED)
-    project.policy("b", driver={"enabled": True})
+    project.policy("b", **WARNED)
     project.policy("c")
     return project
 
@@ -41,16 +41,16 @@ def test_all_findings(three: Project) -> None:
     done = three.run("lint")
     assert (done.code, done.err) == (2, "")
     assert "policies/a.yaml:" in done.out
-    assert done.out.index("error GPU102") < done.out.index("warning GPU103") < done.out.index("note GPU105")
+    assert done.out.index("error GPU102") < done.out.index("warning GPU473") < done.out.index("note GPU105")
     assert done.out.splitlines()[-1].startswith("3 clusters: 1 error, 1 warning, ")
     assert set(three.folder.rglob("*")) == before
 
 
 def test_one_error_does_not_hide_others(three: Project) -> None:
     """A cluster that a rule refuses has its warnings and notes said as well, and other clusters theirs."""
-    three.policy("a", **REFUSED, driver={"enabled": True})
+    three.policy("a", **REFUSED, **WARNED)
     assert ("GPU102", "error", ["a"]) in rules(three)
-    assert ("GPU103", "warning", ["a", "b"]) in rules(three)
+    assert ("GPU473", "warning", ["a", "b"]) in rules(three)
 
 
 def test_a_policy_that_can_not_be_read(three: Project) -> None:
@@ -60,7 +60,7 @@ def test_a_policy_that_can_not_be_read(three: Project) -> None:
     done = three.run("lint", "--format", "json", "--fail-on", "never")
     assert done.code == 4
     found = {item["rule"]: item for item in done.json["findings"]}
-    assert {"GPU003", "GPU016", "GPU102", "GPU103"} <= set(found)
+    assert {"GPU003", "GPU016", "GPU102", "GPU473"} <= set(found)
     assert (found["GPU016"]["clusters"], found["GPU016"]["file"]) == ([], "policies/d.yaml")
     assert done.json["clusters"] == ["a", "b", "c"]
 
@@ -104,12 +104,12 @@ def test_some_clusters(three: Project) -> None:
 
 def test_equal_findings_are_one(project: Project) -> None:
     """What is wrong with many clusters in one way is one finding, at the place that they share."""
-    project.layer("base", driver={"enabled": True})
+    project.layer("base", **WARNED)
     for name in "abcde":
         spec = {"extends": ["base"], "release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}
         project.write(f"policies/{name}.yaml", document("ClusterPolicy", name, spec))
     found = project.run("lint", "--format", "json").json["findings"]
-    (warning,) = [item for item in found if item["rule"] == "GPU103"]
+    (warning,) = [item for item in found if item["rule"] == "GPU473"]
     assert (warning["clusters"], warning["file"]) == (list("abcde"), "policies/layers/base.yaml")
 
 
@@ -159,7 +159,7 @@ def test_render_and_check_go_by_the_same_rules(three: Project) -> None:
         assert (done.code, "GPU102" in done.err) == (2, True)
     assert not three.dist.exists()
     done = three.run("render", "b")
-    assert (done.code, "GPU103" in done.err, "GPU105" in done.err) == (0, True, False)
+    assert (done.code, "GPU473" in done.err, "GPU105" in done.err) == (0, True, False)
 
 
 def test_waived(three: Project) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.project import REFUSED, Project, policy, tree
+from tests.project import REFUSED, WARNED, Project, policy, tree
 
 
 def test_renders_all_policies(project: Project) -> None:
@@ -319,26 +319,26 @@ def test_json(project: Project) -> None:
     """--format json prints one document and nothing else: what was written for which cluster, and all findings with the
     clusters that they are about."""
     for name in ("a", "b"):
-        project.policy(name, driver={"enabled": True})
+        project.policy(name, **WARNED)
     done = project.run("render", "--format", "json")
     assert (done.code, done.err) == (0, "")
     document = done.json
     assert (document["version"], document["exit"]) == (1, 0)
     assert [cluster["name"] for cluster in document["clusters"]] == ["a", "b"]
     assert "base/namespace-gpu-operator.yaml" in document["clusters"][0]["written"]
-    warning = next(finding for finding in document["findings"] if finding["rule"] == "GPU103")
+    warning = next(finding for finding in document["findings"] if finding["rule"] == "GPU473")
     assert (warning["severity"], warning["clusters"]) == ("warning", ["a", "b"])
-    assert (warning["file"], warning["path"]) == ("policies/a.yaml", "spec.driver.enabled")
+    assert (warning["file"], warning["path"]) == ("policies/a.yaml", "spec.devicePlugin.enabled")
     assert isinstance(warning["line"], int)
 
 
 def test_warnings_of_many_clusters_are_one(project: Project) -> None:
     """What a rule says about many clusters is said once, with their names, also when nothing had to be compiled."""
     for name in "abcdef":
-        project.policy(name, driver={"enabled": True})
+        project.policy(name, **WARNED)
     for _ in range(2):
         done = project.run("render")
-        assert done.err.count("GPU103") == 1
+        assert done.err.count("GPU473") == 1
         assert "(also in b, c, d and 2 more)" in done.err
 
 

@@ -14,7 +14,7 @@ from gpustack.compiler.stack import Stack, compile_stack, stored_stack
 from gpustack.model import Finding, FindingsError, MissingToolError
 from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
-from tests.project import REFUSED, SMALL
+from tests.project import REFUSED, SMALL, WARNED
 
 SALT, KEY = "s" * 64, "k" * 64
 VALIDATOR = "operands/daemonset-nvidia-operator-validator.yaml"
@@ -52,16 +52,16 @@ def synthesised(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_stack(store: Store) -> None:
     """All files of all components come in the order of their paths; the findings of the rules come along."""
-    found = compile_stack(small(driver={"enabled": True}), KEY, store)
+    found = compile_stack(small(**WARNED), KEY, store)
     assert [file.path for file in found.files] == sorted(files(found))
     assert VALIDATOR in files(found)
-    assert "GPU103" in {finding.rule for finding in found.findings}
+    assert "GPU473" in {finding.rule for finding in found.findings}
     assert (found.key, found.minor) == (KEY, "1.34")
 
 
 def test_kept_and_found_again(store: Store, synthesised: list[list[str]]) -> None:
     """What was compiled once is taken from the store, here and in another process: files, findings and all."""
-    wanted = small(driver={"enabled": True})
+    wanted = small(**WARNED)
     first = compile_stack(wanted, KEY, store)
     assert len(synthesised) == 1
     for seen in (store, Store(store.root, SALT)):
@@ -182,10 +182,10 @@ def test_two_objects_of_one_name(store: Store) -> None:
 
 def test_rules_see_every_spec(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warnings and notes of all rules are kept with the stack, in the order of the rules."""
-    found = compile_stack(small(driver={"enabled": True}, cdi={"enabled": True, "default": True}), KEY, store)
+    found = compile_stack(small(**WARNED, cdi={"enabled": True, "default": True}), KEY, store)
     order = [rule.id for rule in all_rules()]
     assert [finding.rule for finding in found.findings] == sorted((f.rule for f in found.findings), key=order.index)
-    assert {"GPU103", "GPU104", "GPU105"} <= {finding.rule for finding in found.findings}
+    assert {"GPU104", "GPU105", "GPU473"} <= {finding.rule for finding in found.findings}
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "no", "/no/node"), RuntimeError("ENOSPC: no space left")])

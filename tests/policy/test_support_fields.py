@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpustack.cluster.node_labels import selection
 from gpustack.model import Finding, InputError
 from gpustack.policy.loading.load import load
 
@@ -69,3 +70,27 @@ def test_the_network_operator_is_there_or_not(tmp_path: Path) -> None:
     """True or false, and no name."""
     assert not refused(CLUSTER % ", networkOperator: true", tmp_path)
     assert refused(CLUSTER % ", networkOperator: 'yes'", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "labelled"),
+    [
+        ("6.12.46+", "6.12.46"),  # Container-Optimized OS
+        ("5.15.0-1090-gke", "5.15.0-1090-gke"),
+        ("5.14.0-570.12.1.el9_6.aarch64+64k", "5.14.0-570.12.1.el9_6.aarch64_64k"),
+        ("6.6.9~rc1", "6.6.9_rc1"),
+    ],
+)
+def test_kernels_are_written_as_uname_prints_them(written: str, labelled: str, tmp_path: Path) -> None:
+    """The kernel is what `uname -r` prints, and what counts is the label that node feature discovery makes of it."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{HEAD}{CLUSTER % ''}  nodePools: [{{name: a, kernel: '{written}'}}]", encoding="utf-8")
+    spec = load(path, root=tmp_path).spec
+    assert spec.nodePools[0].kernel == labelled
+    assert selection(spec, spec.nodePools[0])["feature.node.kubernetes.io/kernel-version.full"] == labelled
+
+
+@pytest.mark.parametrize("written", ["", "+", "6.1 x86_64", "6" * 64])
+def test_what_no_kernel_is_called(written: str, tmp_path: Path) -> None:
+    """Nothing, two words, no letter or digit, and more than a label holds is refused."""
+    assert refused(f"{CLUSTER % ''}  nodePools: [{{name: a, kernel: '{written}'}}]", tmp_path)

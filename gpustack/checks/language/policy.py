@@ -84,12 +84,13 @@ def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
             )
 
 
-@rule("GPU103", "warning")
+@rule("GPU103", "error")
 def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     """A driver, and no node pool that says for which operating system.
 
     Driver images are made for one operating system each. Without node pools nothing says which one, so no driver
-    DaemonSet is rendered.
+    DaemonSet would be rendered, and no GPU would ever work: a cluster without a driver is something that somebody, or
+    the platform, says.
 
     Bad:
         nodePools: []
@@ -101,7 +102,7 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     if spec.driver.enabled and not spec.nodePools:
         yield Hit(
             "spec.driver.enabled",
-            "there is no node pool, so no driver DaemonSet is rendered",
+            "there is no node pool, so no driver would be rendered",
             "the driver's image depends on the operating system of the nodes, which nodePools say",
             "add spec.nodePools with name and os, or set spec.driver.enabled: false where the nodes bring the driver",
         )

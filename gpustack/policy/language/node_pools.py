@@ -19,6 +19,7 @@ from .types import (
     CudaVersion,
     DnsLabel,
     IntOrPercent,
+    Kernel,
     LabelKey,
     Labels,
     LabelValue,
@@ -132,8 +133,8 @@ class NodePool(Section):
     os: OperatingSystem | None = None
     """Operating system as in image tags: `ubuntu22.04`, `rhel9.4`, `rhcos4.18`. Pools of several systems get a driver
     each. Absent: not known."""
-    kernel: NodeText | None = None
-    """Kernel release, as `uname -r` prints it; needed for precompiled drivers. Absent: not known."""
+    kernel: Kernel | None = None
+    """Kernel release, as `uname -r` prints it, `+` and all; needed for precompiled drivers. Absent: not known."""
     ostreeVersion: OstreeVersion | None = None
     """Version of RHCOS on OpenShift, which picks the driver toolkit's image. Absent: not known."""
     containerRuntime: ContainerRuntime | None = None

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from gpustack.catalog import nfd
 from gpustack.model import ANNOTATIONS_LIMIT, INT32, INT64, annotations_size
 
 from ...text.quantities import too_long, too_much
@@ -42,6 +43,13 @@ LABEL_VALUE = Form(
     "label value",
     "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     _LABEL_NAME,
+    63,
+)
+KERNEL = Form(
+    "kernel",
+    "kernel release",
+    "what `uname -r` prints: one word with a letter or digit in it",
+    r"[!-~]*[A-Za-z0-9][!-~]*",
     63,
 )
 ENV_NAME = Form(
@@ -264,6 +272,8 @@ TaintKey = Annotated[str, LABEL_KEY.or_empty()]
 LabelValue = Annotated[str, LABEL_VALUE.or_empty()]
 NodeText = Annotated[str, LABEL_VALUE]
 """What a node carries as a label value and a policy names: a kernel, a GPU product, a configuration."""
+Kernel = Annotated[str, KERNEL, AfterValidator(nfd.kernel)]
+"""A kernel release, as `uname -r` prints it (6.12.46+); its value is what node feature discovery makes of that."""
 EnvName = Annotated[str, ENV_NAME]
 ConfigKey = Annotated[str, CONFIG_KEY]
 Kind = Annotated[str, KIND]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gpustack.model import Finding, Location, Path, dotted
-from gpustack.policy.loading.layers import Merged, has
+from gpustack.policy.loading.layers import Merged, Part, has
+from gpustack.policy.loading.lists import OBJECTS
 
 UNKNOWN_KEY, WRONG_TYPE, WRONG_VALUE = "GPU016", "GPU017", "GPU018"
 
@@ -71,6 +72,38 @@ def diagnose(
             Finding(words.rule, "error", words.what, dotted((*at, *mistake.path)), where, why, words.remedy)
         )
     return findings
+
+
+def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
+    """A finding for each key in PARTS that the language doesn't have and that has no value: null is absence, so the
+    merged spec has no trace of it, and whoever misspelt it expects something.
+    """
+    for part in parts:
+        if part.clean is part.data:
+            continue
+        from gpustack.policy.language.spec import ClusterPolicySpec
+        from gpustack.policy.loading.suggest import keys_at, remedy
+
+        for path in _nulls(part.data, ()):
+            keys = list(keys_at(ClusterPolicySpec, path[:-1]))
+            if keys and path[-1] not in keys:
+                what = f"unknown key {dotted(('spec', *path))}"
+                words = remedy(ClusterPolicySpec, path)
+                yield Finding(
+                    UNKNOWN_KEY, "error", what, dotted(("spec", *path)), part.locate(path, key=True), "", words
+                )
+
+
+def _nulls(data: Any, path: Path) -> Iterator[Path]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if value is None:
+                yield (*path, key)
+            elif (*path, key) != OBJECTS:
+                yield from _nulls(value, (*path, key))
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _nulls(item, (*path, index))
 
 
 def _mistake(details: ErrorDetails, merged: Merged) -> _Error:

@@ -72,12 +72,17 @@ def load(
     layers = memo.layers[folder].of(policy)
     own = Part("policy", policy.document.file, policy.spec, ("spec",), policy.document.text)
     asked = [Part("policy", "the command line", overrides)] if overrides else []
-    merged, findings = assemble([*(layer.part for layer in layers), own, *asked])
+    users = [*(layer.part for layer in layers), own, *asked]
+    merged, findings = assemble(users)
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
     if memo.kinds is None:
         memo.kinds = kinds_of(root)
     spec = _validated(merged, memo, findings)
+    if any(part.clean is not part.data for part in users):
+        from gpustack.policy.loading.diagnose import unknown_nulls
+
+        findings += unknown_nulls(users)
     documents = (policy.document, *(layer.envelope.document for layer in layers))
     if findings or spec is None:
         raise InputError(*in_file_order(findings, [document.file for document in documents]))
