@@ -32,6 +32,29 @@ def fleet(tmp_path: Path) -> Fleet:
 @pytest.mark.parametrize(
     ("body", "path", "meant"),
     [
+        ("drivr:", "drivr", "driver"),
+        ("toolkit: {envs: null}", "toolkit.envs", "toolkit.env"),
+        ("nodePools: [{name: a, gpuProdukt: ~}]", "nodePools[0].gpuProdukt", "nodePools[0].gpuProduct"),
+    ],
+)
+def test_unknown_keys_without_a_value(body: str, path: str, meant: str, fleet: Fleet) -> None:
+    """A key that the language doesn't have is one whatever it holds: null is absence of a value, not of a mistake."""
+    found = fleet.mistake(f"  {body}\n")
+    assert (found.rule, found.path) == ("GPU016", f"spec.{path}")
+    assert f"spec.{meant}" in found.remedy
+    assert found.location is not None
+    assert found.location.line
+
+
+@pytest.mark.parametrize("body", ["driver:", "toolkit: {env: }", "daemonsets: {labels: {team: }}"])
+def test_known_keys_without_a_value(body: str, fleet: Fleet) -> None:
+    """What the language has, and a key that is free, may have no value."""
+    fleet.load(f"  {body}\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "meant"),
+    [
         # a typing error, in the same section
         ("drivr: {enabled: true}", "drivr", "driver"),
         ("driver: {verison: x}", "driver.verison", "driver.version"),

@@ -98,13 +98,14 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     Good:
         nodePools: [{name: training, os: ubuntu24.04}]
     """
-    spec = cluster.spec
-    if spec.driver.enabled and not spec.nodePools:
+    wanted = {"section": "spec.driver.enabled", "list": "spec.drivers" if cluster.spec.drivers else "", "host": ""}
+    if wanted[cluster.drivers_by] and not cluster.pools:
         yield Hit(
-            "spec.driver.enabled",
+            wanted[cluster.drivers_by],
             "there is no node pool, so no driver would be rendered",
             "the driver's image depends on the operating system of the nodes, which nodePools say",
-            "add spec.nodePools with name and os, or set spec.driver.enabled: false where the nodes bring the driver",
+            "add spec.nodePools with name and os, or where the nodes bring the driver, "
+            + ("set spec.driver.enabled: false" if cluster.drivers_by == "section" else "leave out spec.drivers"),
         )
 
 
