@@ -25,24 +25,24 @@ MODULES = sorted(path.stem for path in (Path(__file__).parent / "kinds").glob("[
 ROWS: list[Row] = [row for name in MODULES for row in import_module(f"tests.checks.kinds.{name}").ROWS]
 
 RENDERED = {
-    "B06": "components/test_device_plugin.py::test_cdi",
+    "B06": "components/plugin/test_device_plugin.py::test_cdi",
     "B09": "components/test_namespace.py::test_runtime_classes",
-    "B10": "components/test_nfd.py::test_stages",
+    "B10": "components/nfd/test_nfd.py::test_stages",
     "B11": "compiler/test_validate.py::test_unknown_fields_are_found_anywhere",
-    "B12": "compiler/test_emit.py::test_what_yaml_cannot_hold_is_refused_with_its_place",
+    "B12": "text/test_emit.py::test_what_yaml_cannot_hold_is_refused_with_its_place",
     "B14": "policy/test_layers.py::test_lists_of_named_items_merge_by_name",
-    "B16": "components/test_hygiene.py::test_defaults_of_the_crd_are_written_out",
-    "B17": "components/test_hygiene.py::test_large_objects_are_applied_by_the_server",
-    "B18": "components/test_hygiene.py::test_quantities_are_as_the_api_server_writes_them",
-    "B19": "components/test_hygiene.py::test_no_component_has_hooks",
-    "B21": "components/test_hygiene.py::test_flux_leaves_dollars_alone",
+    "B16": "components/parts/test_hygiene.py::test_defaults_of_the_crd_are_written_out",
+    "B17": "components/parts/test_hygiene.py::test_large_objects_are_applied_by_the_server",
+    "B18": "components/parts/test_hygiene.py::test_quantities_are_as_the_api_server_writes_them",
+    "B19": "components/parts/test_hygiene.py::test_no_component_has_hooks",
+    "B21": "components/parts/test_hygiene.py::test_flux_leaves_dollars_alone",
     "B22": "components/test_namespace.py::test_quota",
     "B23": "components/test_namespace.py::test_pod_security",
-    "B25": "components/test_nfd.py::test_tolerations",
-    "B28": "components/test_nfd.py::test_every_field_has_an_effect",
-    "B34": "components/test_device_plugin.py::test_changed_configuration_rolls_the_pods",
+    "B25": "components/nfd/test_nfd.py::test_tolerations",
+    "B28": "components/nfd/test_nfd.py::test_every_field_has_an_effect",
+    "B34": "components/plugin/test_device_plugin.py::test_changed_configuration_rolls_the_pods",
     "B59": "compiler/test_kubeconform.py::test_answers_are_counted",
-    "B60": "compiler/test_emit_readers.py::test_python_reads_every_trap_as_the_string_it_is",
+    "B60": "text/test_emit_readers.py::test_python_reads_every_trap_as_the_string_it_is",
 }
 """Kinds that the render prevents, and the test that proves it."""
 

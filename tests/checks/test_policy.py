@@ -90,7 +90,7 @@ def test_driver_without_pools() -> None:
     assert [finding.severity for finding in found("GPU103", spec())] == ["error"]
     assert found("GPU103", spec(nodePools=[POOL])) == []
     assert found("GPU103", spec(driver={"enabled": False})) == []
-    listed = {"driver": {"useNvidiaDriverCRD": True}, "drivers": [{"name": "default", "default": True}]}
+    listed: dict[str, Any] = {"driver": {"useNvidiaDriverCRD": True}, "drivers": [{"name": "default", "default": True}]}
     assert [finding.path for finding in found("GPU103", spec(**listed))] == ["spec.drivers"]
     assert found("GPU103", spec(gpuCluster={})) == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, dated
+from tests.project import WARNED, Project, dated
 
 VERBS = {
     "render": ["render"],
@@ -30,7 +30,7 @@ REPORTS = [["render", "--format", "json"], ["nonsense"], ["render", "x"], ["rend
 @pytest.fixture
 def rendered(project: Project) -> Project:
     """A project with a rendered cluster that a warning is about."""
-    project.policy("a", driver={"enabled": True})
+    project.policy("a", **WARNED)
     assert project.run("render").code == 0
     return project
 
@@ -100,7 +100,7 @@ def test_closed_streams_are_not_given_to_files(project: Project, tmp_path: Path)
     stream would come into it. A cold render, with Node, leaves what it leaves otherwise."""
     command = ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", OPEN]
     assert subprocess.run(command, cwd=tmp_path, env=project.environment(), check=False).returncode > 2
-    project.policy("a", driver={"enabled": True})
+    project.policy("a", **WARNED)
     assert run(Project(project.folder, tmp_path / "cold"), ["render"], "<&- >&- 2>&-").returncode == 4
     found = project.tree()
     assert project.run("render", "--out", "other").code == 0

@@ -10,7 +10,7 @@ import pytest
 
 from gpustack.compiler import node, sources
 from gpustack.compiler.output import Rendering
-from tests.project import Project
+from tests.project import WARNED, Project
 
 WORTH = """
 import os
@@ -55,7 +55,7 @@ def test_bodies_are_let_go_of() -> None:
 
 def test_places_are_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a warning's value was written is looked up once: told again, it needs no policy to be loaded."""
-    path = project.policy("a", cdi={"enabled": True, "default": True}, driver={"enabled": True})
+    path = project.policy("a", cdi={"enabled": True, "default": True}, **WARNED)
     first = project.run("render")
     assert (first.code, "warning" in first.err, f"{path.name}:" in first.err) == (0, True, True)
     monkeypatch.setattr(sources, "load_policy", None)
