@@ -9,7 +9,9 @@ import pytest
 
 from tests.control_plane.cluster import wait_for
 from tests.engines.conftest import ENGINES, NewWorld
-from tests.engines.engine import SECONDS
+from tests.engines.engine import SECONDS, condition
+from tests.engines.flux import KUSTOMIZATION
+from tests.engines.test_fleet import flux_beside
 from tests.engines.world import World
 
 CLUSTER = "train-dgx"
@@ -106,6 +108,40 @@ def test_namespace_renamed(new_world: NewWorld, engine: str) -> None:
     world.settled()
 
 
+@pytest.mark.of(CLUSTER)
+@pytest.mark.parametrize("engine", ["flux"])
+def test_kubeconfig_comes(new_world: NewWorld, engine: str) -> None:
+    """A Flux that is to reach the cluster by a kubeconfig takes it over from the Kustomizations that had it, as this
+    page says: no object is made anew, and no pod template changes."""
+    world = new_world(engine)
+    world.cluster = CLUSTER
+    world.begin()
+    before = templates(world)
+    world.api.patch(KUSTOMIZATION, "gpustack", {"spec": {"suspend": True}}, "flux-system")
+    section = {**world.engine.gitops(world.fleet.url), "flux": flux_beside(world, CLUSTER, world.plane)}
+    world.change(lambda spec: spec.update(gitops=section), "by a kubeconfig")
+    world.bootstrap(CLUSTER)
+
+    def ready() -> bool:
+        found = [one for one in world.api.list(KUSTOMIZATION) if CLUSTER in one["metadata"]["name"]]
+        return len(found) > 1 and all(
+            condition(one, "Ready").get("status") == "True"
+            and world.fleet.head in str(one["status"].get("lastAppliedRevision"))
+            for one in found
+        )
+
+    wait_for(ready, "the new ones are ready", SECONDS)
+    for one in world.api.list(KUSTOMIZATION):
+        name = one["metadata"]["name"]
+        if CLUSTER not in name:
+            world.api.patch(KUSTOMIZATION, name, {"spec": {"deletionPolicy": "Orphan"}}, "flux-system")
+            world.kubectl("delete", "kustomizations", name, "-n", "flux-system")
+    world.synced()
+    world.engine.round(CLUSTER)
+    world.synced()
+    assert templates(world) == before
+
+
 def leave(world: World) -> None:
     """Stop the engine for this cluster, without deleting what it synced."""
     if world.engine.name == "argocd":
@@ -114,7 +150,5 @@ def leave(world: World) -> None:
         world.kubectl("delete", "kustomizations", "gpustack", "-n", "flux-system")
         for body in world.engine.objects(CLUSTER):
             patch = {"spec": {"deletionPolicy": "Orphan"}}
-            world.api.patch(
-                "kustomize.toolkit.fluxcd.io/v1/Kustomization", body["metadata"]["name"], patch, "flux-system"
-            )
+            world.api.patch(KUSTOMIZATION, body["metadata"]["name"], patch, "flux-system")
         world.kubectl("delete", "kustomizations", "--all", "-n", "flux-system")
