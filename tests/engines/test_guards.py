@@ -99,9 +99,11 @@ def test_deleted_along(new_world: NewWorld, engine: str) -> None:
     world = new_world(engine)
     world.cluster = "train-dgx"
     world.begin()
-    guarded = [one for one in world.rendered() if _guarded(world, one.body["metadata"].get("annotations") or {})]
+    rendered = world.rendered()
+    guarded = [one for one in rendered if _guarded(world, one.body["metadata"].get("annotations") or {})]
     assert {"DaemonSet", "Namespace", "CustomResourceDefinition", "NodePolicy"} <= {one.body["kind"] for one in guarded}
-    free = [one for one in world.rendered() if one not in guarded]
+    free = [one for one in rendered if one not in guarded]
+    assert free
     if engine == "argocd":
         world.kubectl("delete", "applications", f"root-gpustack-{world.cluster}", "-n", "argocd")
         finalizer = {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}
