@@ -19,6 +19,7 @@ from .saving import save
 from .text import printable
 
 if TYPE_CHECKING:
+    from ..policy.loading.acceptances import AcceptanceSpec
     from ..review.impact.effects import Effect, Impact
 
 
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
         chosen = select(options.findings, found.impact)
     old = decode(load_bytes(path, options.acceptances), options.acceptances) if path.exists() else ""
     contradicted(chosen, old, options)
+    repeated(chosen, found.used, options)
     text = appended(
         old, [entry(effect, options.by, options.until, options.why) for effect in chosen if not effect.accepted]
     )
@@ -107,6 +109,22 @@ def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespac
             what = f"{effect.id} is accepted already, by {one.words}"
             remedy = f"edit by, until and why of the entry in {options.acceptances}, or take it out and accept again"
             wrong.append(Finding("GPU048", "error", what, "", where, "", remedy))
+    if wrong:
+        raise InputError(*wrong)
+
+
+def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: argparse.Namespace) -> None:
+    """Raises InputError where one of CHOSEN is to be accepted in the words of an entry that is USED."""
+    asked = (options.by, options.until.isoformat(), " ".join(options.why.split()))
+    merged = {
+        (one.finding, one.before, one.after) for one in used if (one.by, one.until, " ".join(one.why.split())) == asked
+    }
+    remedy = "say why it is wanted again, and take out the entry that is used"
+    wrong = [
+        Finding("GPU048", "error", f"{each.id} was accepted in these words by a merge that is over", remedy=remedy)
+        for each in chosen
+        if not each.accepted and (each.id, each.before, each.after) in merged
+    ]
     if wrong:
         raise InputError(*wrong)
 

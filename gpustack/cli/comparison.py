@@ -8,7 +8,7 @@ many nodes a change is about.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from .policies import Beside, Policies, beside
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
     from ..compiler.foreign import Foreign
+    from ..policy.loading.acceptances import AcceptanceSpec
     from ..review.diff.objects import ObjectChange
     from ..review.diff.sides import Files, Side, Texts
     from ..review.impact.effects import Impact
@@ -55,20 +56,23 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
-        impact, complaints = judged(impact, options)
-        yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why, complaints)
+        used = both.used(options)
+        impact, complaints = judged(impact, options, used)
+        yield Compared(grouped, replace(impact, unknown=tuple(unknown)), why, complaints, used)
 
 
-def judged(impact: Impact, options: argparse.Namespace) -> tuple[Impact, tuple[str, ...]]:
-    """IMPACT with what somebody accepts, and what is wrong with acceptances."""
+def judged(
+    impact: Impact, options: argparse.Namespace, used: Sequence[AcceptanceSpec]
+) -> tuple[Impact, tuple[str, ...]]:
+    """IMPACT with what somebody accepts, and what is wrong with acceptances. USED are merged already."""
     from ..policy.loading.acceptances import NAME, acceptances
     from ..review import accepted
 
     name = getattr(options, "acceptances", NAME)
     listed = acceptances(Path(name), name)
     today = options.today
-    impact = accepted.applied(impact, listed, today)
-    return impact, tuple(accepted.complaints(impact, listed, today))
+    impact = accepted.applied(impact, listed, today, used)
+    return impact, tuple(accepted.complaints(impact, listed, today, used))
 
 
 FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"
@@ -95,6 +99,21 @@ class Sides:
     """Files beside policies and the rendered folder that are others, with the content of both sides."""
     foreign: Sequence[Foreign] = ()
     """What lies in the rendered folder and isn't rendered."""
+
+    merged: Callable[[str], bytes | None] = lambda _: None
+    """The content of a file of the base, by its path from the current folder; None where there is none."""
+
+    def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
+        """The acceptances that the base has already; where nobody can read them, all that there are."""
+        from ..policy.loading.acceptances import NAME, acceptances, parsed
+        from ..text.source import decode
+
+        name = getattr(options, "acceptances", NAME)
+        content = self.merged(name)
+        try:
+            return tuple(parsed(decode(content, name), name)) if content is not None else ()
+        except GpustackError:
+            return tuple(acceptances(Path(name), name))
 
     def fleet(self) -> Fleet:
         """What the clusters of both sides say."""
@@ -137,13 +156,26 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
-            yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])))
+            merged = beside_of(Path(folders[0]))
+        yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])), merged=merged)
         return
     from .against_git import git_sides
 
     with common.project(options) as project, ExitStack() as stack:
         texts, after = new_side(project)
         yield git_sides(options, project, texts, after, stack)
+
+
+def beside_of(folder: Path) -> Callable[[str], bytes | None]:
+    """Reads files of the project that FOLDER is rendered in, where that isn't the one that is looked at."""
+    from ..text.regular import read_regular
+
+    def read(name: str) -> bytes | None:
+        there = folder.resolve().parent / Path(name).name
+        same = Path(name).exists() and there.exists() and there.samefile(name)
+        return read_regular(there) if there.is_file() and not same else None
+
+    return read
 
 
 def listed(folder: Path) -> list[Foreign]:

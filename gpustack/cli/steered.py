@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .git import Git
 
 MARKS = {"120000": b"link\n", "100755": b"executable\n"}
-"""What the content of a file that isn't plain begins with here."""
+"""What the content of a file that isn't plain begins with here, as review/steering.py knows it."""
+PLAIN = "100644"
 Shown = tuple[str, bytes]
 """The mode of a file of the work tree, as Git has it, and its content."""
 
@@ -34,8 +35,20 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
 
     rendered = f"{out}/"
     committed = (path for side in (merged, staged) for path in side if not path.startswith(rendered))
-    paths = {path for path in (*committed, *git.others(out), *_known()) if not inert(path, out)}
+    known = {*committed, *git.others(out), *_known()}
+    paths = {path for path in known if not inert(path, out) or _odd(path, merged.get(path), staged.get(path))}
     return _compared(git, paths, merged, staged, git.overlooked("."))
+
+
+def _odd(path: str, *committed: Entry | None) -> bool:
+    """Whether PATH is no plain file on one side, or can be executed: then its name says nothing about what it does."""
+    modes = {entry.mode for entry in committed if entry is not None and entry.blob}
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return not modes <= {PLAIN}
+    executed = bool(mode & stat.S_IXUSR) and not any(entry is not None for entry in committed)
+    return not modes <= {PLAIN} or not stat.S_ISREG(mode) or executed
 
 
 def touched_above(git: Git, commit: str) -> dict[str, Content]:
@@ -50,9 +63,10 @@ def touched_above(git: Git, commit: str) -> dict[str, Content]:
     names = [f"{up}{entry.name}" for up in ups for entry in os.scandir(up) if entry.name != ".git"]
     changed = git.restaged(commit, ups[-1])
     wanted = [name for name in names if around(name if os.path.isfile(name) else f"{name}/x")]  # noqa: PTH113 - a str
-    paths = {path for path in (*changed, *git.tracked(*wanted)) if around(path) and not inert_above(path)}
+    paths = {path for path in (*changed, *git.tracked(*wanted)) if around(path)}
     merged = git.entries(commit, *paths)
     staged = {path: entry for path in paths if (entry := changed.get(path, merged.get(path)))}
+    paths = {path for path in paths if not inert_above(path) or _odd(path, merged.get(path), staged.get(path))}
     return _compared(git, paths, merged, staged, git.overlooked(ups[-1]))
 
 

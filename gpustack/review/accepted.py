@@ -17,9 +17,14 @@ SHORT = 19
 """Characters of a digest that people compare: sha256: and twelve more."""
 
 
-def applied(found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date) -> Impact:
-    """FOUND, with who accepts a finding at each that is accepted on the day TODAY."""
-    known = {(one.finding, one.before, one.after): one for one in listed if one.last >= today}
+def applied(
+    found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
+) -> Impact:
+    """FOUND, with who accepts a finding at each that is accepted on the day TODAY. USED is what is merged already: it
+    was for the merge that brought it, and else whoever takes a change back could merge it again unseen.
+    """
+    fresh = [one for one in listed if one not in used]
+    known = {(one.finding, one.before, one.after): one for one in fresh if one.last >= today}
     effects = []
     for effect in found.effects:
         one = known.get((effect.id, effect.before, effect.after)) if acceptable(effect) else None
@@ -32,14 +37,18 @@ def acceptable(effect: Effect) -> bool:
     return REFUSED < effect.tier <= RED
 
 
-def complaints(found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date) -> Iterator[str]:
-    """What is wrong with acceptances: expired, for another content, or of no finding."""
+def complaints(
+    found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
+) -> Iterator[str]:
+    """What is wrong with acceptances: used, expired, for another content, or of no finding."""
     by_id = {effect.id: effect for effect in found.effects}
     unused = 0
     for one in listed:
         effect = by_id.get(one.finding)
         if effect is None:
             unused += 1
+        elif one in used and not effect.accepted:
+            yield f"the acceptance of {one.finding} by {one.by} was used by the merge that brought it: accept anew"
         elif one.last < today:
             yield f"the acceptance of {one.finding} by {one.by} expired on {one.until}"
         elif (one.before, one.after) != (effect.before, effect.after) and not effect.accepted:

@@ -20,7 +20,7 @@ from .images import lock
 from .impact import repository
 from .impact.effects import Effect
 from .impact.evidence import digest
-from .impact.tiers import PLANNED, POWER, UNCLASSIFIED
+from .impact.tiers import PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
 FOLDERS = ("ci/", ".github/", ".gitlab/", ".circleci/", ".buildkite/", f"{kinds.FOLDER}/")
 """Folders of which every file steers."""
@@ -43,14 +43,38 @@ FILES = (
 .gitlab all are meant. `init` asks for owners of them."""
 JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/layers/[^/.][^/]*\.yaml")
 """What is read as a policy or a layer: `diff` tells what a change of it does."""
-TEXT = re.compile(r"(.*/)?[^/]+\.md|docs/(.*/)?[^/]+\.(png|svg|txt)|LICENSE|NOTICE")
+KNOWN_TEXT = re.compile(
+    r"(README|CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|LICENSE(\.md|\.txt)?|NOTICE(\.md|\.txt)?"
+    r"|policies/README\.md|docs/([a-z0-9][a-z0-9_-]*/)*(README\.md|[a-z0-9][a-z0-9_-]*\.(md|png|txt))"
+)
 """What people read, and nothing else does."""
-ORDERS = {"agents.md", "claude.md", "gemini.md", "requirements.txt", "constraints.txt"}
-"""What looks like text and is followed: by programs that write or review changes, by installers."""
+OTHER_TEXT = re.compile(
+    r"docs/([\w-]+/)*\w*[a-z][\w-]*\.md|[a-z0-9][a-z0-9_-]*/([a-z0-9][a-z0-9_-]*/)*([a-z0-9][a-z0-9_-]*|README)\.md"
+)
+"""Text at places and of names where nobody is known to look for orders: it is shown."""
+FOLLOWED = {
+    *("agents", "subagents", "skills", "commands", "prompts", "rules", "hooks", "instructions", "memories", "memory"),
+    *("steering", "workflows", "chatmodes", "modes", "plugins", "output-styles", "recipes"),
+}
+"""Folders of texts that are followed by programs which write or review changes."""
+ORDERS = {
+    *("agent", "agents", "claude", "gemini", "qwen", "warp", "crush", "codex", "copilot", "copilot-instructions"),
+    *("cursor", "cursorrules", "jules", "kiro", "replit", "goose", "devin", "opencode", "windsurf", "cline", "aider"),
+    *("conventions", "instructions", "skill", "skills", "prompt", "prompts", "memory", "llms", "llms-full", "context"),
+    *("requirements", "constraints", "robots", "cmakelists", "guidelines", "system", "soul", "tools", "rules"),
+}
+"""Names, without their ending, of what looks like text and is followed: by such programs, by installers."""
 ACCEPTANCES = "acceptances.yaml"
 LOCK = lock.FILE
 Content = tuple[bytes | None, bytes | None]
 """A file before and after; None where there is none. What is no plain file begins with a word that says so."""
+
+
+MARKS = {
+    b"link\n": "as a link it shows what is somewhere else",
+    b"executable\n": "it can be executed, or could be",
+}
+"""What the content of a file begins with that isn't plain, and what that means."""
 
 
 def steers(path: str) -> bool:
@@ -68,10 +92,21 @@ def inert(path: str, out: str = "dist") -> bool:
     """
     if path.startswith(f"{out}/"):
         return True
-    *folders, name = path.split("/")
-    if steers(path) or name.lower() in ORDERS or any(part.startswith(".") for part in (*folders, name)):
-        return False
-    return bool(JUDGED.fullmatch(path) or TEXT.fullmatch(path))
+    return _text(path) == ROUTINE or (_visible(path) and bool(JUDGED.fullmatch(path)) and not steers(path))
+
+
+def _visible(path: str) -> bool:
+    return not any(part.startswith(".") for part in path.split("/"))
+
+
+def _text(path: str) -> int | None:
+    """The tier of a change of PATH where that is text for people by its place and name; None where it may be more."""
+    *folders, name = path.lower().split("/")
+    if steers(path) or not _visible(path) or name.partition(".")[0] in ORDERS or not FOLLOWED.isdisjoint(folders):
+        return None
+    if KNOWN_TEXT.fullmatch(path):
+        return ROUTINE
+    return UNCLASSIFIED if OTHER_TEXT.fullmatch(path) else None
 
 
 def around(path: str) -> bool:
@@ -86,9 +121,7 @@ def around(path: str) -> bool:
 
 def inert_above(path: str) -> bool:
     """Whether a change of the file PATH, above the project, can't steer anything: it is text."""
-    low = _from_above(path)
-    hidden = any(part.startswith(".") for part in low.split("/"))
-    return not steers(low) and not hidden and low.lower() not in ORDERS and bool(TEXT.fullmatch(low))
+    return _text(_from_above(path)) == ROUTINE
 
 
 def _from_above(path: str) -> str:
@@ -113,6 +146,11 @@ def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, 
         return UNCLASSIFIED, f"{step}: it says what somebody accepts"
     if path == LOCK:
         return _lock(before, after)
+    for mark, what in MARKS.items():
+        if any(side is not None and side.startswith(mark) for side in (before, after)):
+            return POWER, f"{step}: {what}"
+    if _text(path) is not None:
+        return UNCLASSIFIED, f"{step}: it is text"
     return POWER, f"{step}: {_why(path)}"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,16 @@ def test_what_steers_the_review_is_told(merged: Project, path: str, tier: int) -
         *("policies/.gitattributes", "policies/x.sh", "policies/layers/.x.yaml", "Dist/one/x.yaml", "POLICIES/c.yaml"),
         *("AGENTS.md", ".claude/x.md", ".github/x.md", "docs/requirements.txt", "docs/conf.py", "schemas/a.json"),
         *("policies/other/c.yaml", "docs/.hidden/x.md", "x", "distribution/x.yaml"),
+        *("AGENTS.override.md", "CLAUDE.local.md", "QWEN.md", "WARP.md", "CRUSH.md", "FUTURE.md", "ci.md"),
+        *("skills/gpu/SKILL.md", "skills/gpu/README.md", "commands/x.md", "docs/agents.md", "docs/CLAUDE.md"),
+        *(
+            "docs/x.instructions.md",
+            "docs/FUTURE.md",
+            "docs/prompts/a.md",
+            "docs/a.svg",
+            "docs/llms.txt",
+            "team/NEW.md",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", ["new", "staged", "committed and not checked out", "link"])
@@ -219,12 +231,47 @@ def test_a_file_that_stays_is_not_told(merged: Project) -> None:
 
 def test_text_and_policies_are_not_told(merged: Project) -> None:
     """README, docs and licences, and what is judged as a policy or its render, are none of it."""
-    for name in ("README.md", "docs/a.md", "docs/x/y.png", "docs/x.svg", "docs/n.txt", "LICENSE", "NOTICE", "ci.md"):
+    for name in ("README.md", "docs/a.md", "docs/x/y.png", "docs/x/README.md", "docs/n.txt", "LICENSE", "NOTICE"):
         merged.write(name, "x\n")
     merged.layer("new")
     assert merged.run("diff").code == 0
     git(merged, "add", "-A")
     assert merged.run("diff").code == 0
+
+
+@pytest.mark.parametrize("path", ["runbooks/drain.md", "policies/notes.md", "docs/Architecture.md", "team/README.md"])
+def test_other_text_is_shown(merged: Project, path: str) -> None:
+    """Text that nobody is known to follow is told, and waits for nobody."""
+    merged.write(path, "x\n")
+    told = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP002", 4, path)]
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/y.png", "policies/layers/two.yaml"])
+@pytest.mark.parametrize("how", ["link", "new link", "mode", "new and executable"])
+@pytest.mark.parametrize("where", ["work tree", "commit"])
+def test_what_a_file_is_counts_whatever_it_is_called(merged: Project, path: str, how: str, where: str) -> None:
+    """A link shows what is elsewhere, and what can be executed may be: neither is text or a layer by its name."""
+    there = merged.folder / path
+    merged.layer("target", cdi={"enabled": False})
+    if not how.startswith("new"):
+        merged.write(path, "x: y\n")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    there.parent.mkdir(exist_ok=True)
+    if "link" in how:
+        there.unlink(missing_ok=True)
+        there.symlink_to(os.path.relpath(merged.folder / "policies/layers/target.yaml", there.parent))
+    else:
+        merged.write(path, "x: y\n")
+        there.chmod(0o755)
+    if where == "commit":
+        git(merged, "add", "-A", *([] if "link" in how else ["--chmod=+x"]), path)
+        git(merged, "commit", "-qm", "z")
+    ran = merged.run("diff", "--base", "HEAD~1" if where == "commit" else "HEAD", "--format", "json")
+    told = [(one["rule"], one["tier"]) for one in json.loads(ran.out)["impact"] if one["where"] == path]
+    staged = how == "mode" and where == "work tree"  # whether a known file can be executed is what Git says
+    assert told == ([] if staged else [("IMP002", 1)])
 
 
 @pytest.mark.parametrize(("digest", "name", "tier"), [("b", "a:1", 1), ("b", "a:2", 3), ("a", "a:1", None)])
@@ -253,3 +300,55 @@ def test_where_the_project_is_a_folder_of_its_repository(project: Project, tmp_p
     git(project, "commit", "-qm", "x")
     project.write("ci/a.sh", "x")
     assert [one["where"] for one in red(project)] == ["ci/a.sh"]
+
+
+def test_an_acceptance_is_used_by_the_merge_that_brings_it(merged: Project) -> None:
+    """What is accepted, merged and taken back waits for somebody again, who accepts it in other words."""
+    merged.policy("c", extraObjects=[body("sleep")])
+    (effect,) = red(merged)
+    assert merged.run("accept", effect["id"], *BY).code == 0
+    assert merged.run("diff", "--fail-on", "outage").code == 0
+    merged.run("render")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "accepted")
+    assert merged.run("diff", "--fail-on", "outage", "--base", "HEAD~1").code == 0  # of the merge itself
+    merged.policy("c")
+    merged.run("render")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "taken back")
+    merged.policy("c", extraObjects=[body("sleep")])
+    again = merged.run("diff", "--fail-on", "outage")
+    assert again.code == 1
+    assert f"the acceptance of {effect['id']} by gpu-platform was used by the merge that brought it" in again.out
+    refused = merged.run("accept", effect["id"], *BY)
+    assert (refused.code, "GPU048" in refused.err) == (4, True)
+    assert merged.run("accept", effect["id"], *BY[:-1], "wanted again").code == 0
+    assert merged.run("diff", "--fail-on", "outage").code == 0
+
+
+def test_acceptances_of_two_folders(merged: Project, tmp_path: Path) -> None:
+    """Where folders are compared, what stands beside the first one is merged."""
+    before = tmp_path / "before"
+    shutil.copytree(merged.folder, before)
+    merged.policy("c", extraObjects=[body("sleep")])
+    merged.run("render")
+    words = ("diff", str(before / "dist"), "dist", "--fail-on", "outage")
+    effects = json.loads(merged.run("diff", str(before / "dist"), "dist", "--format", "json").out)["impact"]
+    (effect,) = [one for one in effects if one["tier"] <= 2]
+    text = "".join(
+        f"{'- ' if at == 0 else '  '}{key}: {value}\n"
+        for at, (key, value) in enumerate(
+            {
+                "finding": effect["id"],
+                "before": effect["before"],
+                "after": effect["after"],
+                "by": "a",
+                "until": "2027-03-31",
+                "why": "it is fine",
+            }.items()
+        )
+    )
+    merged.write("acceptances.yaml", text)
+    assert merged.run(*words).code == 0
+    (before / "acceptances.yaml").write_text(text)
+    assert merged.run(*words).code == 1

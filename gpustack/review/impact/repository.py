@@ -30,13 +30,15 @@ def not_rendered(subject: Subject) -> Iterator[Hit]:
 def steers_the_review(subject: Subject) -> Iterator[Hit]:
     """A file changes that steers the review, or that nobody knows.
 
-    What CI runs, the version and the digests of what it runs, what is waived, which objects of other software are valid
-    (`schemas/crds/`) and who owns what: a change of these may let the next change pass, or this one. Bots, engines,
-    editors and shells read files of their own, and no list of them is complete. So every file is told but policies,
-    layers, what they render to, and text: *.md, pictures and text in docs/, LICENSE, NOTICE. Hidden ones and AGENTS.md
-    and the like are no text. A lock in which only other versions of images come and go is planned. Where the project
-    is a folder of a larger repository, files right in the folders above it count too, and those in hidden folders and
-    in folders of CI there; other people's folders don't.
+    What CI runs, the version and the digests of what it runs, what is waived, which objects of other software are
+    valid (`schemas/crds/`) and who owns what: a change of these may let the next change pass, or this one. Bots,
+    engines, editors and shells read files of their own, and no list of them is complete. So every file is told but
+    policies, layers, what they render to, and text: README.md, CHANGELOG.md, LICENSE and the like, and in docs/
+    *.md, *.png and *.txt with plain names in small letters. Other *.md in folders is shown (tier 4), but right at
+    the top, by a name or in a folder that programs follow (AGENTS.md, skills/). A link, or a file that can be
+    executed, is never text. A lock in which only other versions of images come and go is planned. Where the project
+    is a folder of a larger repository, files right in the folders above it count too, and those in hidden folders
+    and in folders of CI there; other people's folders don't.
 
     Do: read the file's own difference; let the owners of the repository decide, apart from other changes.
     """

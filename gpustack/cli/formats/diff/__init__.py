@@ -19,6 +19,7 @@ from ....review.impact.tiers import ROUTINE, named
 from ...common import counted
 
 if TYPE_CHECKING:
+    from ....policy.loading.acceptances import AcceptanceSpec
     from ....review.diff.groups import Difference
     from ....review.impact.effects import Effect, Impact
 
@@ -28,13 +29,14 @@ FORMATS = ("text", "markdown", "html", "json", "unified")
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a comparison found: the changes in groups, what they do, why numbers are missing where some are, and what is
-    wrong with acceptances.
+    wrong with acceptances. USED are acceptances that the base has already.
     """
 
     difference: Difference
     impact: Impact
     why: str = ""
     complaints: tuple[str, ...] = ()
+    used: tuple[AcceptanceSpec, ...] = ()
 
 
 def written(found: Compared, how: str, *, budget: int, colours: bool) -> str:
