@@ -15,7 +15,7 @@ from gpustack.api import keys
 from gpustack.api.node_policy import Breaker, NodePolicy, Status
 from gpustack.api.objects import Metadata
 from gpustack.reconciler.core import status
-from gpustack.reconciler.core.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait
+from gpustack.reconciler.core.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait, WaitKind
 from gpustack.reconciler.core.record import Last, Operation, read, write
 from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import drive
@@ -127,7 +127,7 @@ def test_since_when_nothing_moves(world: World) -> None:
     nodes = drive(world.cluster.list(NODES)).items
     metrics = Metrics()
 
-    def after(minutes: int, *kinds: str, moves: bool = False) -> list[float]:
+    def after(minutes: int, *kinds: WaitKind, moves: bool = False) -> list[float]:
         known = Snapshot(NOW + timedelta(minutes=minutes), "n", nodes, [policy()])
         made = Decision(waits=tuple(Wait("a", "pool", kind, "x") for kind in kinds))
         step = PatchNode("a", "", "", "", annotations={keys.OPERATION: write(operation(phase="Verifying"))})

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from ...api import keys
 from ...api.objects import Pod
@@ -19,7 +18,7 @@ from . import labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
 from .images import crashed, had_by_another, pulls, unanswered
-from .moves import move
+from .moves import Changes, move
 from .record import Act, Operation
 from .snapshot import Snapshot
 from .view import View, digest, mig_capable, outdated
@@ -54,7 +53,7 @@ DONE = Progress(done=True)
 def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchNode:
     """Write that ACT begins, with the labels that it consists of."""
     labels: dict[str, str | None] = {}
-    changes: dict[str, Any] = {"phase": "Acting", "step": act}
+    changes: Changes = {"phase": "Acting", "step": act}
     seconds = operation.finish.driverSeconds
     if act == "mig":
         seconds = operation.finish.migSeconds
@@ -265,7 +264,7 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
             )
         labels: dict[str, str | None] = {keys.MIG_STATE: None} if state else {}
         why = f"the MIG manager says {state or 'nothing'}; it is restarted"
-        changes: dict[str, Any] = {"restarts": operation.restarts + 1, "restarted": known.now}
+        changes: Changes = {"restarts": operation.restarts + 1, "restarted": known.now}
         changes |= {"heard": "", "heardAt": known.now}
         return Progress(patch=move(known, view, operation, why, labels=labels, **changes))
     if not managers:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from ...api.node_policy import NodePolicy, Status
 from ...api.objects import NodeTaint
+from .snapshot import Seen
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,31 @@ class Tell:
     warning: bool = False
 
 
+WaitKind = Literal[
+    # Something about the node itself.
+    "unreadable", "membership", "looking", "unlabelled", "not-covered", "product", "startup", "gpu-gone", "gpu-pods",
+    # What is due is left alone.
+    "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
+    # It may not begin: gates, budget, order.
+    "paused", "hold", "breaker", "leaving", "not-ready", "window", "cordoned", "taint", "backoff", "image", "admitting",
+    "parallel", "budget", "first", "checking", "blocked",
+    # An operation is under way.
+    "held", "evicting", "acting", "verifying", "quarantine",
+    # The whole cluster.
+    "operator", "refused",
+]  # fmt: skip
+"""What a node waits for. Status, metrics and people group by it, and so does the engine."""
+Why = tuple[WaitKind, str]
+"""What is waited for, and a sentence about it."""
+
+
 @dataclass(frozen=True)
 class Wait:
     """Why nothing happens on a node that is not as its policy says. `kind` groups, `message` explains."""
 
     node: str
     policy: str
-    kind: str
+    kind: WaitKind
     message: str
 
 
@@ -109,3 +128,5 @@ class Decision:
     tells: tuple[Tell, ...] = ()
     waits: tuple[Wait, ...] = ()
     again: float = 300.0
+    seen: Seen = field(default_factory=Seen)
+    """What the next pass is to know of times."""

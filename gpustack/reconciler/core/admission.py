@@ -15,7 +15,7 @@ import msgspec
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from . import acting, windows
-from .actions import PatchNode
+from .actions import PatchNode, Why
 from .due import Due
 from .moves import move
 from .record import Finish, Operation
@@ -37,7 +37,7 @@ class Candidate:
         return self.view.operation
 
 
-def gate(known: Snapshot, candidate: Candidate, breaker: str) -> tuple[str, str] | None:
+def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
     """Why the operation may not begin now, whatever the budget: kind and text."""
     view, policy, what = candidate.view, candidate.policy, candidate.due
     if why := stopped(known, policy):
@@ -83,7 +83,7 @@ def untolerable(view: View) -> str:
     return f"the driver does not tolerate the taint {taint.key}: its pod would not come back" if taint else ""
 
 
-def _backoff(known: Snapshot, candidate: Candidate) -> tuple[str, str] | None:
+def _backoff(known: Snapshot, candidate: Candidate) -> Why | None:
     view = candidate.view
     if keys.RETRY in view.annotations or candidate.again is not None:
         return None  # the engine has looked at a quarantined node's time already

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...api import keys
 from ...api.node_policy import IntOrPercent, Limits, NodePolicy
 from ...model import whole
+from .actions import Why
 from .snapshot import Announced
 from .view import View
 
@@ -83,7 +84,7 @@ class Share:
         """How many operations are open."""
         return len(self.working)
 
-    def refuses(self, view: View) -> tuple[str, str] | None:
+    def refuses(self, view: View) -> Why | None:
         """Why the node may not be taken now: by whom the slots are held. One that is out of service by our own cordon
         needs a slot and no more (A5)."""
         if self.busy >= self.parallel:
@@ -146,7 +147,7 @@ class Budget:
         zone = self._zones.get((uid, view.labels.get(ZONE, "")))
         return [share for share in (self._pools.get(uid), zone, *self._fleet) if share]
 
-    def refuses(self, view: View) -> tuple[str, str] | None:
+    def refuses(self, view: View) -> Why | None:
         """Why the node may not be taken out of service now: kind and text; None where it may."""
         return next((why for share in self._shares(view) if (why := share.refuses(view))), None)
 

@@ -97,7 +97,6 @@ def quarantine(known: Snapshot, view: View, operation: Operation, why: str, *, a
         operation,
         why,
         phase="Quarantine",
-        step=operation.step,
         failures=operation.failures if again else operation.failures + 1,
         notBefore=known.now + pause_before(operation.attempt) if more else None,
     )

@@ -14,6 +14,7 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.objects import Pod
 from . import labeller
+from .actions import WaitKind
 from .record import Act, Target
 from .snapshot import Snapshot
 from .view import View, digest, mig_capable, outdated
@@ -47,7 +48,7 @@ class Due:
 class NotNow:
     """Why what is due is left alone."""
 
-    kind: str
+    kind: WaitKind
     message: str
 
 

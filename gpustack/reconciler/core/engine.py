@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import NodePolicy, Status
+from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.objects import Node, Pod
 from . import evictions, labeller, phases, pods, status, takeover, telling
-from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait
+from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .breaker import breaker, failures
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
-from .queue import Pass, admissible
-from .record import Operation, Target
-from .snapshot import Snapshot
+from .queue import Looked, Pass, Queue, queue, waits_of
+from .record import Operation, Phase, Target
+from .snapshot import Asked, Seen, Snapshot
 from .startup import untaint
 from .view import View, policy_of, uses_of, views
 
@@ -60,7 +60,7 @@ def survey(known: Snapshot) -> Wanted:
     """Which nodes to look at more closely. KNOWN has everything but `pods`, `claims` and fresh `prechecks`."""
     if known.foreign:
         return Wanted()
-    found = _begin(known)
+    found = _pass(known)
     wanted: list[str] = []
     fresh = 0
     for view in found.views:
@@ -74,8 +74,7 @@ def survey(known: Snapshot) -> Wanted:
             fresh += 1
             if fresh <= LOOKS:
                 wanted.append(view.name)
-        _look(found, view)
-    candidates = [each.view.name for each in admissible(found, trials=TRIALS)]
+    candidates = [each.view.name for each in queue(found, trials=TRIALS).begin]
     return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
 
 
@@ -133,96 +132,124 @@ def decide(known: Snapshot) -> Decision:
 
 def outlook(known: Snapshot) -> Outlook:
     """What `decide` decides, with the order of what is to come."""
-    found = _begin(known)
+    asked = Asked(known.seen.first)
+    known = replace(known, seen=asked)
     if known.foreign:
-        for view in found.views:
-            _count(found, view)
-            found.wait(view, "operator", f"{known.foreign} runs: nothing is written on nodes")
-        return Outlook(_end(found), found.views, found.statuses)
-    for view in found.views:
-        _count(found, view)
-        _look(found, view)
-    begins = admissible(found)
-    for candidate in begins:
-        found.actions.append(admit(known, candidate))
-        found.again = min(found.again, 5.0)
-    _leave_refused(found)
-    by_name = {view.name: view for view in found.views}
-    patches = [each for each in found.actions if isinstance(each, PatchNode)]
-    found.tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
-    names = frozenset(candidate.view.name for candidate in begins)
-    return Outlook(_end(found), found.views, found.statuses, found.candidates, names)
+        every = views(known)
+        still = Looked(waits=[("operator", f"{known.foreign} runs: nothing is written on nodes")])
+        return _made(Pass(known, every, _breakers(known, every), [still] * len(every)), Queue(), asked)
+    found = _pass(known)
+    return _made(found, queue(found), asked)
 
 
-def _leave_refused(found: Pass) -> None:
-    """Leave nodes alone for a while that the API server lets nobody change, and say so in its words."""
-    if not (refused := found.known.refused):
-        return
-    told = {wait.node for wait in found.waits if wait.kind == "refused"}
-    left = {action.node for action in found.actions if isinstance(action, PatchNode) and action.uid in refused}
-    for view in found.views:
-        if view.name in left:
-            found.wait(view, "refused", refused[view.node.uid])
-    found.actions = [action for action in found.actions if not (isinstance(action, PatchNode) and action.node in left)]
-    found.tells = [tell for tell in found.tells if tell.node not in left]
-    found.tells += [
-        Tell(view.name, "ChangeRefused", refused[view.node.uid], warning=True)
-        for view in found.views
-        if view.name in left | told
-    ]
-
-
-def _begin(known: Snapshot) -> Pass:
+def _pass(known: Snapshot) -> Pass:
+    """What is found on each node, the admission of candidates aside."""
     every = views(known)
+    return Pass(known, every, _breakers(known, every), [_look(known, view) for view in every])
+
+
+def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
     failed = failures(every)
     nodes = Counter(view.policy.uid for view in every if view.policy)
-    switches = {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
-    found = Pass(known, every, switches)
-    found.tallies = {policy.uid: status.Tally() for policy in known.policies}
-    return found
+    return {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
 
 
-def _count(found: Pass, view: View) -> None:
-    operation = view.operation
-    for policy in view.policies if view.gpu else ():
-        tally = found.tallies[policy.uid]
-        if len(view.policies) > 1:
-            tally.overlapping.append(view.name)
-            continue
-        tally.nodes += 1
-        if operation:
-            tally.quarantined += operation.phase == "Quarantine"
-            tally.operating += operation.phase != "Quarantine"
+def _made(found: Pass, line: Queue, asked: Asked) -> Outlook:
+    """The decision that comes of what was FOUND and of who is in LINE."""
+    known, by_name = found.known, {view.name: view for view in found.views}
+    actions = [action for looked in found.looked for action in looked.actions]
+    actions += [admit(known, candidate) for candidate in line.begin]
+    waits = [
+        wait for view, looked in zip(found.views, found.looked, strict=True) for wait in waits_of(view, looked.waits)
+    ]
+    waits += line.waits
+    refused = _refused(found, actions, waits)
+    left = refused.keys() - {wait.node for wait in waits if wait.kind == "refused"}
+    waits += [
+        wait for name in refused if name in left for wait in waits_of(by_name[name], [("refused", refused[name])])
+    ]
+    actions = [action for action in actions if not (isinstance(action, PatchNode) and action.node in left)]
+    tells = [tell for looked in found.looked for tell in looked.tells if tell.node not in left]
+    patches = [action for action in actions if isinstance(action, PatchNode)]
+    tells += [Tell(name, "ChangeRefused", text, warning=True) for name, text in refused.items()]
+    tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
+    tallies = _tallies(found, waits)
+    statuses = {
+        policy.uid: status.status(known, policy, tallies[policy.uid], found.breakers[policy.uid])
+        for policy in known.policies
+    }
+    # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
+    first: list[Action] = [
+        PatchStatus(policy, statuses[policy.uid]) for policy in known.policies if statuses[policy.uid] != policy.status
+    ]
+    again = min([300.0, *(looked.again for looked in found.looked), *([5.0] if line.begin else [])])
+    decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), Seen(asked.kept))
+    names = frozenset(candidate.view.name for candidate in line.begin)
+    return Outlook(decision, found.views, statuses, line.order, names)
 
 
-def _look(found: Pass, view: View) -> None:
+def _refused(found: Pass, actions: Iterable[Action], waits: Iterable[Wait]) -> dict[str, str]:
+    """The nodes that are left alone for a while since the API server lets nobody change them, with its words."""
+    refused = found.known.refused
+    if not refused:
+        return {}
+    names = {action.node for action in actions if isinstance(action, PatchNode) and action.uid in refused}
+    names |= {wait.node for wait in waits if wait.kind == "refused"}
+    return {view.name: refused[view.node.uid] for view in found.views if view.name in names}
+
+
+def _tallies(found: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
+    """What was seen of the nodes of each policy, by its UID."""
+    said: dict[str, list[Wait]] = {}
+    for wait in waits:
+        said.setdefault(wait.policy, []).append(wait)
+    made = {}
+    for policy in found.known.policies:
+        every = [
+            (view, looked)
+            for view, looked in zip(found.views, found.looked, strict=True)
+            if view.gpu and any(policy.uid == each.uid for each in view.policies)
+        ]
+        own = [(view, looked) for view, looked in every if len(view.policies) == 1]
+        open_ = Counter(view.operation.phase == "Quarantine" for view, _ in own if view.operation)
+        made[policy.uid] = status.Tally(
+            nodes=len(own),
+            current=sum(looked.current for _, looked in own),
+            operating=open_[False],
+            quarantined=open_[True],
+            uncovered=sum(looked.uncovered for _, looked in own),
+            overlapping=[view.name for view, _ in every if len(view.policies) > 1],
+            lost=[
+                view.name for view, looked in zip(found.views, found.looked, strict=True) if policy.uid in looked.lost
+            ],
+            waits=said.get(policy.name, []),
+        )
+    return made
+
+
+def _look(known: Snapshot, view: View) -> Looked:
     """What happens on one node, the admission of candidates aside."""
-    known = found.known
     if view.unreadable:
-        found.wait(view, "unreadable", f"its record can't be read: {view.unreadable}")
-    elif view.operation is not None:
-        _operation(found, view, view.operation)
-    elif keys.CORDONED in view.annotations or keys.PHASE in view.labels:
-        found.actions.append(_lost(view))
-    elif view.policy is None:
+        return Looked(waits=[("unreadable", f"its record can't be read: {view.unreadable}")])
+    if view.operation is not None:
+        return _operation(known, view, view.operation)
+    if keys.CORDONED in view.annotations or keys.PHASE in view.labels:
+        return Looked([_lost(view)])
+    if view.policy is None:
         names = ", ".join(policy.name for policy in view.policies)
         text = f"several NodePolicies match it: {names}" if names else "no NodePolicy matches it"
-        found.wait(view, "membership", f"{text}; its labels stay as they are")
-        _lost_member(found, view)
-    elif takeover.left_behind(view):
-        found.taken_over += [view] if takeover.in_hand(view) else []
-        found.actions.append(takeover.take_over(known, view, view.policy))
-    else:
-        _idle(found, view, view.policy)
+        return Looked(waits=[("membership", f"{text}; its labels stay as they are")], lost=_lost_members(known, view))
+    if takeover.left_behind(view):
+        return Looked([takeover.take_over(known, view, view.policy)], taken_over=takeover.in_hand(view))
+    return _idle(known, view, view.policy)
 
 
-def _lost_member(found: Pass, view: View) -> None:
-    """Tell the policy that the node belonged to that it matches it no more, nor any other."""
+def _lost_members(known: Snapshot, view: View) -> list[str]:
+    """The policies that the node belonged to, where it matches none any more."""
     if view.policies or view.labels.get(keys.PRESENT) != "true":
-        return
-    for policy in found.known.policies:
-        if view.memory.policy == policy.uid or view.memory.name == policy.name:
-            found.tallies[policy.uid].lost.append(view.name)
+        return []
+    memory = view.memory
+    return [policy.uid for policy in known.policies if memory.policy == policy.uid or memory.name == policy.name]
 
 
 def _lost(view: View) -> PatchNode:
@@ -239,137 +266,112 @@ def _lost(view: View) -> PatchNode:
     )
 
 
-def _operation(found: Pass, view: View, operation: Operation) -> None:
-    known = found.known
+def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
     quarantined = operation.phase == "Quarantine"
     policy = view.policy if quarantined else policy_of(known, operation.policy)
-    if policy is not None and policy is view.policy and _changed(found, view, policy, operation):
-        return
+    candidate = None
+    if policy is not None and policy is view.policy:
+        changed = _changed(known, view, policy, operation)
+        if isinstance(changed, PatchNode):
+            return Looked([changed])
+        candidate = changed
     made = phases.step(known, view, operation)
     if any(isinstance(action, PatchNode) for action in made.actions):
-        found.candidates = [each for each in found.candidates if each.view is not view]
-    found.actions += made.actions
-    found.tells += made.tells
-    found.again = min(found.again, made.again)
-    if made.reason:
-        found.wait(view, operation.phase.lower(), made.reason)
+        candidate = None
+    waits: list[Why] = [(UNDER_WAY[operation.phase], made.reason)] if made.reason else []
+    return Looked(made.actions, made.tells, waits, candidate, again=made.again)
 
 
-def _changed(found: Pass, view: View, policy: NodePolicy, operation: Operation) -> bool:
-    """See to it that the operation still is for what is due. True where nothing else is to happen on the node."""
-    known = found.known
+UNDER_WAY: dict[Phase, WaitKind] = {
+    "Held": "held",
+    "Evicting": "evicting",
+    "Acting": "acting",
+    "Verifying": "verifying",
+    "Quarantine": "quarantine",
+}
+
+
+def _changed(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> PatchNode | Candidate | None:
+    """See to it that the operation still is for what is due: the write that is all that happens on the node then, or
+    the next attempt of one that has failed.
+    """
     if not (operation.returnable or operation.phase == "Quarantine"):
-        return False
+        return None
     what, notes = due(known, view, policy)
     if any(note.kind in {"revision", "mig-busy"} for note in notes):
-        return False  # not known yet
+        return None  # not known yet
     if operation.phase == "Quarantine":
-        return _retry(found, view, policy, operation, what)
+        return _retry(known, view, policy, operation, what)
     if what is None and operation.acted is None:
-        found.actions.append(release(known, view, operation, "nothing is to be done any more", failed=False))
-        return True
+        return release(known, view, operation, "nothing is to be done any more", failed=False)
     if what is not None and (what.target != operation.target or list(what.acts) != operation.acts):
-        found.actions.append(retarget(known, Candidate(view, policy, what), operation))
-        return True
-    return False
+        return retarget(known, Candidate(view, policy, what), operation)
+    return None
 
 
-def _retry(found: Pass, view: View, policy: NodePolicy, operation: Operation, what: Due | None) -> bool:
-    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come.
-
-    True where its record goes instead.
+def _retry(
+    known: Snapshot, view: View, policy: NodePolicy, operation: Operation, what: Due | None
+) -> PatchNode | Candidate | None:
+    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come. A record
+    that is for nothing any more goes instead.
     """
     asked = keys.RETRY in view.annotations
     other = what is not None and what.target != operation.target
-    timely = operation.notBefore is not None and found.known.now >= operation.notBefore
+    timely = operation.notBefore is not None and known.now >= operation.notBefore
     if not (asked or other or timely):
-        return False
+        return None
     if what is None and operation.install:
-        if labeller.users(found.known, view) is None:
-            return False
-        found.actions.append(
-            release(found.known, view, operation, "the node is in use, so it is not new", failed=False)
-        )
-        return True
-    again = what or Due(tuple(operation.acts), operation.target)
-    found.candidates.append(Candidate(view, policy, again))
-    return False
+        if labeller.users(known, view) is None:
+            return None
+        return release(known, view, operation, "the node is in use, so it is not new", failed=False)
+    return Candidate(view, policy, what or Due(tuple(operation.acts), operation.target))
 
 
-def _idle(found: Pass, view: View, policy: NodePolicy) -> None:
-    known = found.known
-    if view.gpu and view.uncovered:
-        found.tallies[policy.uid].uncovered += 1
+def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
+    bare = bool(view.gpu and view.uncovered)
     if may_be_new(view) and (why := unclear(known, view)):
-        found.wait(view, "looking", why)
-        found.again = min(found.again, 5.0)
-        return
+        return Looked(waits=[("looking", why)], uncovered=bare, again=5.0)
     what, notes = due(known, view, policy) if view.gpu else (None, [])
-    for note in notes:
-        found.wait(view, note.kind, note.message)
+    waits: list[Why] = [(note.kind, note.message) for note in notes]
     if any(note.kind == "unlabelled" for note in notes):
-        return  # nor is it remembered as one that works
+        return Looked(waits=waits, uncovered=bare)  # nor is it remembered as one that works
     if what is not None and what.install:
-        found.candidates.append(Candidate(view, policy, what))
-        return
-    made = labeller.edit(known, view, policy)
+        return Looked(waits=waits, candidate=Candidate(view, policy, what), uncovered=bare)
+    edit = labeller.edit(known, view, policy)
     if view.gpu:
-        labeller.adopt(view, policy, made)
+        labeller.adopt(view, policy, edit)
     if what is None and not notes and keys.RETRY in view.annotations:
-        made.annotations[keys.RETRY] = None
-        made.why.append("nothing to try again")
-    for kind, message in made.waits:
-        found.wait(view, kind, message)
-        found.again = min(found.again, 60.0)
-    if made:
+        edit.annotations[keys.RETRY] = None
+        edit.why.append("nothing to try again")
+    waits += edit.waits
+    again = 60.0 if edit.waits else 300.0
+    if edit:
         metadata = view.node.metadata
-        why = ", ".join(made.why)
-        found.actions.append(
-            PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, made.labels, made.annotations)
-        )
-    elif view.gpu and not _untaint(found, view, policy, tell=what is None):
-        _settled(found, view, policy, what, notes)
+        why = ", ".join(edit.why)
+        patch = PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, edit.labels, edit.annotations)
+        return Looked([patch], waits=waits, uncovered=bare, again=again)
+    if not view.gpu:
+        return Looked(waits=waits, again=again)
+    settled = _settled(known, view, policy, what, notes)
+    return replace(settled, waits=[*waits, *settled.waits], uncovered=bare, again=min(again, settled.again))
 
 
-def _untaint(found: Pass, view: View, policy: NodePolicy, *, tell: bool) -> bool:
-    """Take startup taints away. True where that is all that happens; with TELL also where it has to wait."""
-    patch, why = untaint(found.known, view, policy)
+def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, notes: Sequence[object]) -> Looked:
+    """A node whose labels are as they should be: its startup taints go; then it is a candidate, or done."""
+    patch, why = untaint(known, view, policy)
     if patch is not None:
-        found.actions.append(patch)
-    elif why and tell:
-        found.wait(view, "startup", why)
-        found.again = min(found.again, 60.0)
-    return patch is not None or (tell and bool(why))
-
-
-def _settled(found: Pass, view: View, policy: NodePolicy, what: Due | None, notes: Sequence[object]) -> None:
+        return Looked([patch])
     if what is not None:
-        found.candidates.append(Candidate(view, policy, what))
-        return
-    for text in differences(view, policy):
-        found.wait(view, "product", text)
+        return Looked(candidate=Candidate(view, policy, what))
+    if why:
+        return Looked(waits=[("startup", why)], again=60.0)
+    waits: list[Why] = [("product", text) for text in differences(view, policy)]
     if view.uncovered:
-        found.wait(view, "not-covered", uncovered(policy))
-    elif not notes:
-        found.tallies[policy.uid].current += 1
-
-
-def _end(found: Pass) -> Decision:
-    known = found.known
-    # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
-    statuses: list[Action] = []
-    for policy in known.policies:
-        made = status.status(known, policy, found.tallies[policy.uid], found.breakers[policy.uid])
-        found.statuses[policy.uid] = made
-        if made != policy.status:
-            statuses.append(PatchStatus(policy, made))
-    known.seen.forget()
-    return Decision(
-        (*statuses, *found.actions), tuple(found.tells), tuple(found.waits), _again(found.waits, found.again)
-    )
+        waits.append(("not-covered", uncovered(policy)))
+    return Looked(waits=waits, current=not view.uncovered and not notes)
 
 
 def _again(waits: Iterable[Wait], again: float) -> float:
     """Look again soon where time alone changes something."""
-    timed = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked", "refused"}
+    timed: set[WaitKind] = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked", "refused"}
     return min(again, 60.0) if any(wait.kind in timed for wait in waits) else again

@@ -15,6 +15,7 @@ from datetime import timedelta
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.objects import Pod
+from .actions import Why
 from .pods import to_evict
 from .record import Memory, write
 from .snapshot import Snapshot
@@ -35,7 +36,7 @@ class Edit:
     labels: dict[str, str | None] = field(default_factory=dict)
     annotations: dict[str, str | None] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
-    waits: list[tuple[str, str]] = field(default_factory=list)
+    waits: list[Why] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.annotations)

@@ -4,16 +4,36 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import TypedDict, Unpack
 
 import msgspec
 
 from ...api import keys
 from .actions import PatchNode
-from .record import Operation, write
+from .record import Operation, Part, Phase, write
 from .snapshot import Snapshot
 from .spans import span
 from .view import View
+
+
+class Changes(TypedDict, total=False):
+    """The fields of an operation that a move may change; record.py says what each is. When a phase began and when it
+    ends is not among them: it goes with the phase.
+    """
+
+    phase: Phase
+    step: Part
+    acted: datetime | None
+    emptySince: datetime | None
+    failures: int
+    heard: str
+    heardAt: datetime | None
+    notBefore: datetime | None
+    recordons: int
+    restartOnly: bool
+    restarted: datetime | None
+    restarts: int
 
 
 def move(
@@ -25,16 +45,14 @@ def move(
     seconds: int | None = None,
     labels: Mapping[str, str | None] | None = None,
     admits: str = "",
-    **changes: Any,
+    **changes: Unpack[Changes],
 ) -> PatchNode:
     """Write OPERATION with CHANGES; a new phase begins now and ends, if SECONDS is not 0, so much later.
 
     The cordon goes with it, so that no state of the node exists in which one is there without the other.
     """
-    if "phase" in changes:
-        changes.setdefault("since", known.now)
-        changes["deadline"] = known.now + span(seconds) if seconds else None
-    made = msgspec.structs.replace(operation, reason=why, **changes)
+    begins = {"since": known.now, "deadline": known.now + span(seconds) if seconds else None}
+    made = msgspec.structs.replace(operation, reason=why, **changes, **(begins if "phase" in changes else {}))
     annotations: dict[str, str | None] = {
         keys.OPERATION: write(made, view.annotations.get(keys.OPERATION)),
         keys.CORDONED: made.id if made.cordon else None,

@@ -25,7 +25,7 @@ from . import acting, evictions, pods, verify, windows
 from .actions import Action, Evict, Tell
 from .admission import stopped, untolerable
 from .closing import abandon, close, quarantine
-from .moves import move
+from .moves import Changes, move
 from .record import Operation
 from .snapshot import Snapshot
 from .spans import span
@@ -89,7 +89,7 @@ def _cordon(known: Snapshot, view: View, operation: Operation) -> Step | None:
         return None
     if operation.recordons >= RECORDONS:
         return Step([abandon(known, view, operation, "somebody keeps uncordoning the node", failed=True)])
-    changes: dict[str, Any] = {"recordons": operation.recordons + 1, "phase": "Held", "step": ""}
+    changes: Changes = {"recordons": operation.recordons + 1, "phase": "Held", "step": ""}
     return Step([move(known, view, operation, "cordoned again: somebody uncordoned it", **changes)])
 
 

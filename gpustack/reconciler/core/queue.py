@@ -1,16 +1,15 @@
-"""Who comes next: what a pass has found so far, and which of its candidates may begin now.
+"""Who comes next: what a pass has found on each node, and which of its candidates may begin now.
 
 Gates and budget are asked in order; whoever may not begin gets the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ...api.node_policy import Breaker, Status
-from . import status
-from .actions import Action, Tell, Wait
+from ...api.node_policy import Breaker
+from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
 from .images import image_trouble
@@ -19,44 +18,65 @@ from .snapshot import Snapshot
 from .view import View
 
 
-@dataclass
-class Pass:
-    """What a pass has found so far."""
+@dataclass(frozen=True)
+class Looked:
+    """What a pass has found on one node. `again` is the number of seconds after which to look again."""
 
-    known: Snapshot
-    views: list[View]
-    breakers: Mapping[str, Breaker]
-    actions: list[Action] = field(default_factory=list)
-    tells: list[Tell] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
-    taken_over: list[View] = field(default_factory=list)
-    """Nodes that this pass takes over from the operator: they count before anybody else begins."""
-    tallies: dict[str, status.Tally] = field(default_factory=dict)
-    statuses: dict[str, Status] = field(default_factory=dict)
+    actions: Sequence[Action] = ()
+    tells: Sequence[Tell] = ()
+    waits: Sequence[Why] = ()
+    candidate: Candidate | None = None
+    taken_over: bool = False
+    """Whether it is taken over from the operator: it counts before anybody else begins."""
+    current: bool = False
+    """Whether it is as its policy says."""
+    uncovered: bool = False
+    """Whether no driver DaemonSet would run on it."""
+    lost: Sequence[str] = ()
+    """UIDs of the policies that it belonged to, where none matches it any more."""
     again: float = 300.0
 
-    def wait(self, view: View, kind: str, message: str) -> None:
-        """Say why nothing happens on the node."""
-        wait = Wait(view.name, view.policy.name if view.policy else "", kind, message)
-        self.waits.append(wait)
-        if view.policy:
-            self.tallies[view.policy.uid].waits.append(wait)
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass has found so far: on each of its nodes, in their order."""
+
+    known: Snapshot
+    views: Sequence[View]
+    breakers: Mapping[str, Breaker]
+    looked: Sequence[Looked] = ()
 
 
-def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
-    """The candidates that may begin now, in order; the others say why not.
+@dataclass(frozen=True)
+class Queue:
+    """The candidates in the order in which they have their turn, those that begin now, and why the others don't."""
+
+    order: Sequence[Candidate] = ()
+    begin: Sequence[Candidate] = ()
+    waits: Sequence[Wait] = ()
+
+
+def waits_of(view: View, whys: Iterable[Why]) -> Iterator[Wait]:
+    """Why nothing happens on the node of VIEW."""
+    return (Wait(view.name, view.policy.name if view.policy else "", kind, message) for kind, message in whys)
+
+
+def queue(found: Pass, trials: int = 0) -> Queue:
+    """Which of the candidates may begin now; the others say why not.
 
     With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
     """
     known = found.known
     budget = Budget(found.views, known.policies, known.admitting)
-    for view in found.taken_over:
-        budget.take(view)
+    for view, looked in zip(found.views, found.looked, strict=True):
+        if looked.taken_over:
+            budget.take(view)
     pioneers = Pioneers.of(known, found.views)
     taken: list[Candidate] = []
-    found.candidates.sort(key=lambda each: _order(known, budget, each))
-    for candidate in found.candidates:
+    waits: list[Wait] = []
+    candidates = [looked.candidate for looked in found.looked if looked.candidate is not None]
+    order = sorted(candidates, key=lambda each: _order(known, budget, each))
+    for candidate in order:
         view = candidate.view
         why = _gates(found, candidate)
         if why is None and view.node.uid in known.admitting and view.operation is None:
@@ -70,15 +90,14 @@ def admissible(found: Pass, trials: int = 0) -> list[Candidate]:
             if why is None:
                 budget.take(view)
                 pioneers.take(view, candidate.due.target)
-        if why is None:
-            if not (trials and candidate.due.install):
-                taken.append(candidate)
-        else:
-            found.wait(view, *why)
-    return taken
+        if why is not None:
+            waits += waits_of(view, [why])
+        elif not (trials and candidate.due.install):
+            taken.append(candidate)
+    return Queue(order, taken, waits)
 
 
-def _first(pioneers: Pioneers, candidate: Candidate) -> tuple[str, str] | None:
+def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
     """Whether another node is to show first that it works. A restart that installs nothing anew has nothing to show."""
     if candidate.due.restart_only or not candidate.policy.spec.upgrade.firstAlone:
         return None
@@ -86,7 +105,7 @@ def _first(pioneers: Pioneers, candidate: Candidate) -> tuple[str, str] | None:
     return ("first", text) if text else None
 
 
-def _gates(found: Pass, candidate: Candidate) -> tuple[str, str] | None:
+def _gates(found: Pass, candidate: Candidate) -> Why | None:
     """Why the operation may not begin now, whatever the budget."""
     known, what = found.known, candidate.due
     if refused := known.refused.get(candidate.view.node.uid):
@@ -111,7 +130,7 @@ def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, 
     return setbacks, "repair" not in candidate.due.acts, budget.down_nearby(view), view.name
 
 
-def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> tuple[str, str] | None:
+def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:
     """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody."""
     if candidate.due.restart_only:
         return None

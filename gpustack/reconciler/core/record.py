@@ -35,6 +35,10 @@ Act = Literal["driver", "mig", "repair", "mode", "install"]
 """One thing to do on a node; an operation is one or several of them, in this order of precedence."""
 
 
+Part = Act | Literal["drain", ""]
+"""Where a phase has parts, as this version writes them."""
+
+
 class Target(Slim, kw_only=True):
     """What an operation brings a node to."""
 

@@ -1,8 +1,8 @@
 """What a pass knows: the cluster at one moment, as plain data. `engine.decide` is a function of this and of nothing
-else.
+else, and changes nothing of it.
 
-Times that need no surviving (how long a label has been gone) are in `Seen`: after a restart they begin anew, which
-makes a wait longer and never shorter.
+Times that need no surviving (how long a label has been gone) are in `Seen`, which a decision hands on to the next pass:
+after a restart they begin anew, which makes a wait longer and never shorter.
 """
 
 from __future__ import annotations
@@ -15,26 +15,30 @@ from ...api.node_policy import NodePolicy
 from ...api.objects import DaemonSet, Node, Pod
 
 
-@dataclass
+@dataclass(frozen=True)
 class Seen:
-    """Since when something has been the case, by (node UID, what). What a pass does not ask for is not the case."""
+    """Since when something has been the case, by (node UID, what)."""
 
-    first: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    asked: set[tuple[str, str]] = field(default_factory=set)
+    first: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
 
     def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
-        """How long WHAT has been so of the object UID; zero, and forgotten, where it does not hold."""
-        key = (uid, what)
-        if not holds:
-            self.first.pop(key, None)
-            return timedelta(0)
-        self.asked.add(key)
-        return max(now - self.first.setdefault(key, now), timedelta(0))
+        """How long WHAT has been so of the object UID; zero where it does not hold."""
+        return max(now - self.first.get((uid, what), now), timedelta(0)) if holds else timedelta(0)
 
-    def forget(self) -> None:
-        """The pass is over: forget what it did not ask for."""
-        self.first = {key: since for key, since in self.first.items() if key in self.asked}
-        self.asked.clear()
+
+@dataclass(frozen=True)
+class Asked(Seen):
+    """`Seen` for the time of a pass, which notes what it asks for: that is what the next one is to know. What a pass
+    does not ask for is not the case.
+    """
+
+    kept: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
+        """As `Seen.since`."""
+        if holds:
+            self.kept[uid, what] = self.first.get((uid, what), now)
+        return super().since(uid, what, now, holds=holds)
 
 
 @dataclass(frozen=True)

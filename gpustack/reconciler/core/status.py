@@ -9,22 +9,22 @@ policy wants, for those who want to wait for it. Stalled says that nothing will 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from ...api.node_policy import Breaker, NodePolicy, Status, Waiting
 from ...api.objects import Condition
-from .actions import Wait
+from .actions import Wait, WaitKind
 from .snapshot import Snapshot
 from .words import brief
 
 NAMES = 20
 """How many nodes a reason names."""
-SUSPENDED = {"paused": "Paused", "hold": "Held", "window": "WindowClosed", "breaker": "BreakerOpen"}
+SUSPENDED: dict[str, str] = {"paused": "Paused", "hold": "Held", "window": "WindowClosed", "breaker": "BreakerOpen"}
 """Kinds of waiting that somebody chose, as reasons of RolledOut; the others are "Waiting"."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tally:
     """What a pass saw of a policy's nodes."""
 
@@ -33,15 +33,15 @@ class Tally:
     operating: int = 0
     quarantined: int = 0
     uncovered: int = 0
-    overlapping: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    overlapping: Sequence[str] = ()
+    lost: Sequence[str] = ()
     """Nodes that belonged to the policy and match none any more: their labels are gone."""
-    waits: list[Wait] = field(default_factory=list)
+    waits: Sequence[Wait] = ()
 
 
 def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
     """The status of POLICY."""
-    grouped: dict[str, list[Wait]] = {}
+    grouped: dict[WaitKind, list[Wait]] = {}
     for wait in tally.waits:
         grouped.setdefault(wait.kind, []).append(wait)
     waiting = [_waiting(kind, waits) for kind, waits in sorted(grouped.items())]
@@ -60,7 +60,7 @@ def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -
     return made
 
 
-def _waiting(kind: str, waits: Sequence[Wait]) -> Waiting:
+def _waiting(kind: WaitKind, waits: Sequence[Wait]) -> Waiting:
     """What nodes wait for that wait for the same kind of thing; in the words of the first by name."""
     ordered = sorted(waits, key=lambda wait: wait.node)
     names = [wait.node for wait in ordered]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
-from typing import Any
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from .actions import PatchNode
 from .admission import operation_for
 from .due import Due
-from .moves import move
+from .moves import Changes, move
 from .record import Phase, Target
 from .snapshot import Snapshot
 from .view import View, outdated
@@ -70,17 +69,20 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         "Held": finish.wait.timeoutSeconds,
         "Quarantine": 0,
     }
-    changes: dict[str, Any] = {"step": "driver"} if phase == "Quarantine" else {}
+    changes: Changes = {
+        "phase": phase,
+        "acted": _touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
+        "notBefore": known.now if phase == "Quarantine" else None,
+    }
+    if phase == "Quarantine":
+        changes["step"] = "driver"
     patch = move(
         known,
         view,
         operation,
         f"taken over from the operator in {state}",
-        phase=phase,
         seconds=seconds[phase],
         labels=labels,
-        acted=_touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
-        notBefore=known.now if phase == "Quarantine" else None,
         **changes,
     )
     return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
