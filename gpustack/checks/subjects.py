@@ -32,7 +32,7 @@ class Written:
         return resolve(self.spec)
 
     def by(self, path: str) -> OriginKind | None:
-        """Who wrote the value at PATH ("spec.driver.version"): release, platform, derived, layer or policy.
+        """Who wrote the value at PATH ("spec.driver.version"): gpustack, release, platform, derived, layer or policy.
 
         For a mapping or a list, whoever wrote the highest-ranking part of it. None where nobody wrote anything.
         """

@@ -1,6 +1,6 @@
 """How fast nodes may be taken out of service: `upgradePolicy` of a pool's driver, and the pool's own `upgrade`.
 
-Absent fields have the operator's defaults (reconciler.md U22). What a pool says replaces what the driver says; over all
+What a pool says replaces what the driver says; over all
 pools together `Cluster.fleet` holds, as the operator's limits hold for a cluster.
 """
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..policy.language.node_pools import Window
     from .pool import Pool
     from .resolve import Cluster
-
-PARALLEL, UNAVAILABLE = 1, "25%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +49,19 @@ def budget(pool: Pool) -> Budget:
     it back, whoever else works on it (reconciler.md U6, D6).
     """
     spec, own = pool.spec, pool.said.upgrade
-    found, path, default = spec.driver.upgradePolicy, "spec.driver.upgradePolicy", False
+    found, path = spec.driver.upgradePolicy, "spec.driver.upgradePolicy"
     if pool.cluster.listed:
-        default = True
         pools = [pool] if pool.index is not None else pool.cluster.pools
         number = next((driver.number for each in pools if (driver := each.driver)), None)
         if number is not None:
             found, path = spec.drivers[number].upgradePolicy, f"spec.drivers[{number}].upgradePolicy"
-    automatic = default if found.autoUpgrade is None else found.autoUpgrade
     shared = spec.reconciler.windows if spec.reconciler else []
     return Budget(
         found,
         path,
-        bool(automatic) and not pool.cluster.sandbox,
-        own.maxParallel if own and own.maxParallel is not None else parallel(found),
-        own.maxUnavailable if own and own.maxUnavailable is not None else unavailable(found),
+        found.autoUpgrade and not pool.cluster.sandbox,
+        own.maxParallel if own and own.maxParallel is not None else found.maxParallelUpgrades,
+        own.maxUnavailable if own and own.maxUnavailable is not None else found.maxUnavailable,
         own.zoneMaxUnavailable if own else None,
         (own.windows if own else ()) or shared,
     )
@@ -73,25 +69,20 @@ def budget(pool: Pool) -> Budget:
 
 def fleet(cluster: Cluster) -> Fleet:
     """The limits of the section `driver`; of `drivers`, each of which has its own, what they allow together."""
+    from ..policy.language.driver import UpgradePolicy
+
     spec = cluster.spec
     if not cluster.listed:
-        return Fleet(parallel(spec.driver.upgradePolicy), unavailable(spec.driver.upgradePolicy))
+        return _fleet([spec.driver.upgradePolicy])
     used = {pool.driver.number for pool in cluster.pools if pool.driver is not None}
     policies = [driver.upgradePolicy for number, driver in enumerate(spec.drivers) if number in used]
-    slots = [parallel(each) for each in policies] or [PARALLEL]
-    shares = [unavailable(each) for each in policies] or [UNAVAILABLE]
+    return _fleet(policies or [UpgradePolicy()])
+
+
+def _fleet(policies: Sequence[UpgradePolicy]) -> Fleet:
+    slots, shares = [each.maxParallelUpgrades for each in policies], [each.maxUnavailable for each in policies]
     percent = [int(share[:-1]) for share in shares if isinstance(share, str)]
     return Fleet(
         0 if 0 in slots else sum(slots),
         f"{max(percent)}%" if percent else sum(share for share in shares if isinstance(share, int)),
     )
-
-
-def parallel(found: UpgradePolicy) -> int:
-    """How many nodes at a time; 0 is no limit."""
-    return PARALLEL if found.maxParallelUpgrades is None else found.maxParallelUpgrades
-
-
-def unavailable(found: UpgradePolicy) -> int | str:
-    """How many nodes may be unavailable."""
-    return UNAVAILABLE if found.maxUnavailable is None else found.maxUnavailable

@@ -188,7 +188,7 @@ def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDrive
 
 def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str | None]:
     """What one of `drivers` lacks of its image: the release's, unless it names an image itself."""
-    if values["image"] or (values["driverType"] or "gpu") != "gpu":
+    if values["image"] or values["driverType"] != "gpu":
         return {}
     known = releases.release(spec.release).image("driver")
     found = {"repository": known.repository, "image": known.image, "version": known.version}

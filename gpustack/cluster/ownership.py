@@ -46,7 +46,7 @@ def claims(spec: ClusterPolicySpec, pool: NodePool) -> Iterator[int]:
 
 def is_default(spec: ClusterPolicySpec, driver: NvidiaDriver) -> bool:
     """Whether DRIVER takes the nodes that no other one selects; releases before v26.7.0 ignore the field."""
-    return bool(driver.default) and releases.release(spec.release or "").traits.driver_owner_label
+    return bool(driver.default) and releases.release(spec.release).traits.driver_owner_label
 
 
 def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
@@ -60,7 +60,7 @@ def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
         "nvidia.com/gpu.workload.config": pool.workload,
         KERNEL: pool.kernel,
         f"{OS_RELEASE}OSTREE_VERSION": pool.ostreeVersion,
-        **os_labels(pool.os or "", spec.release or ""),
+        **os_labels(pool.os or "", spec.release),
     }
     return {**{key: value for key, value in known.items() if value}, **pool.nodeSelector}
 

@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import mig_layouts, workloads
 from .drivers import NodeDriver, Source
 from .pool import EVERYWHERE, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .budgets import Fleet
     from .capacity import PoolCapacity
@@ -101,6 +102,29 @@ class Cluster:
     def kata(self) -> bool:
         """Whether nodes for passthrough serve Kata containers and not KubeVirt."""
         return workloads.kata(self.spec)
+
+    @property
+    def offered_to_kubevirt(self) -> bool:
+        """Whether our device plugin for KubeVirt runs, which offers all that is bound to vfio-pci, and every vGPU."""
+        return workloads.offered_to_kubevirt(self.spec)
+
+    @property
+    def default_workload(self) -> workloads.Workload:
+        """What nodes serve that nobody has labelled."""
+        return workloads.default_workload(self.spec)
+
+    @cached_property
+    def vgpu_sets(self) -> Mapping[str, Any] | None:
+        """All sets of vGPU devices by name, or None where their text is not in the policy."""
+        return workloads.vgpu_sets(self.spec)
+
+    def of(self, said: NodePool) -> Pool:
+        """The pool that the policy describes by SAID, one of `nodePools`."""
+        return next(pool for pool in self.pools if pool.name == said.name)
+
+    def serving(self, what: workloads.Workload) -> list[int]:
+        """The positions in `nodePools` of the pools that serve WHAT, in policy order."""
+        return [index for index, pool in enumerate(self.pools) if pool.workload == what]
 
     @property
     def mig_manager(self) -> bool:

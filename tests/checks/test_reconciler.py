@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from gpustack.checks.rule import all_rules
+from gpustack.checks.subjects import Written
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.model import Finding
 from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Part
 from tests.checks.snippets import findings, said
 from tests.components.common import spec
 
@@ -85,15 +88,23 @@ def test_pools_that_discovery_cannot_tell_apart() -> None:
     assert paths(sharing={}) == []
 
 
+def written(reconciler: dict[str, Any]) -> Written:
+    """A policy with RECONCILER on nodes that bring their driver, and who wrote it."""
+    pins = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}
+    merged, _ = assemble([Part("policy", "policy.yaml", {**pins, **BARE, "reconciler": reconciler})])
+    return Written(ClusterPolicySpec.model_validate(merged.spec), merged)
+
+
 def test_settings_of_no_program() -> None:
     """Each setting of a program that isn't rendered is a note; who labels counts."""
-    hits = found("GPU824", spec(reconciler={**BY_DISCOVERY, **IMAGE, "replicas": 2, "deadlines": {"mig": 60}}, **BARE))
+    (rule,) = (each for each in all_rules() if each.id == "GPU824")
+    hits = rule.findings(written({**BY_DISCOVERY, **IMAGE, "replicas": 2, "deadlines": {"mig": 60}}))
     assert {finding.path for finding in hits} == {
         "spec.reconciler.image",
         "spec.reconciler.replicas",
         "spec.reconciler.deadlines",
     }
-    assert found("GPU824", spec(reconciler=BY_DISCOVERY, **BARE)) == []
+    assert list(rule.findings(written(BY_DISCOVERY))) == []
 
 
 @pytest.fixture(scope="module")

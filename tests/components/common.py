@@ -14,6 +14,7 @@ from gpustack.components.parts.common_inputs import Common, Inputs, Validation
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import layers
+from gpustack.policy.loading.defaults import own_parts
 
 VALIDATOR = Validation(image="registry.example/validator:1", pull_policy="IfNotPresent")
 _ids = itertools.count()
@@ -83,5 +84,5 @@ def spec(release: str = "v26.7.0", **sections: Any) -> ClusterPolicySpec:
     """The spec of a policy that says SECTIONS, over the defaults of RELEASE."""
     cluster = {"kubernetesVersion": "1.34", **sections.pop("cluster", {})}
     policy = layers.Part("policy", "test", {"release": release, "cluster": cluster, **sections})
-    defaults = layers.Part("release", release, releases.release(release).default_spec())
-    return ClusterPolicySpec.model_validate(layers.merge([defaults, policy]).spec)
+    below = [*own_parts(policy.data), layers.Part("release", release, releases.release(release).default_spec())]
+    return ClusterPolicySpec.model_validate(layers.merge([*below, policy]).spec)

@@ -90,7 +90,7 @@ def test_a_section_is_explained_value_by_value(loaded: Loaded) -> None:
     assert rows == {("driver", "rdma", "enabled"): True, ("driver", "rdma", "useHostMofed"): False}
     everything = explain(loaded, "")
     assert [row.path for row in everything] == [row.path for row in explain(loaded, "spec")]
-    assert {row.origin.kind for row in everything} == {"release", "platform", "layer", "policy"}
+    assert {row.origin.kind for row in everything} == {"gpustack", "release", "platform", "layer", "policy"}
     assert len({row.path for row in everything}) == len(everything) > 100
 
 

@@ -218,7 +218,7 @@ def test_null_is_absence(given_null: dict[str, Any], absent: dict[str, Any]) -> 
 def test_absent_sections() -> None:
     """An absent section can be read like an empty one; where presence has a meaning, absent is None."""
     found = spec()
-    assert found.driver.upgradePolicy.drain.enable is None
+    assert found.driver.rdma.enabled is None
     assert found.driver.env == []
     assert found.daemonsets.labels == {}
     presence = [found.driver.resources, found.driver.startupProbe, found.gpuCluster, found.cluster.openshift]

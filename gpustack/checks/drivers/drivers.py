@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...cluster.ownership import OWNER, is_default
-from ...cluster.workloads import workload
 from ..pools.pools import overlaps
 from ..rule import Hit, rule
 
@@ -271,8 +270,8 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
         if pool.driver is not None and not cluster.listed:
             if not spec.driver.enabled:
                 why = "spec.driver.enabled is false: nodes bring their driver"
-            elif workload(spec, pool) != "container":
-                why = f"its nodes serve {workload(spec, pool)}, without a driver for containers"
+            elif cluster.of(pool).workload != "container":
+                why = f"its nodes serve {cluster.of(pool).workload}, without a driver for containers"
             else:
                 continue
             yield Hit(f"spec.nodePools[{index}].driver", "the pool's driver has no effect", why, "leave it out")
@@ -299,7 +298,7 @@ def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]
-        if pool.driver != wider.driver and workload(spec, pool) == workload(spec, wider):
+        if pool.driver != wider.driver and cluster.of(pool).workload == cluster.of(wider).workload:
             which = index if pool.driver is not None else other
             yield Hit(
                 f"spec.nodePools[{which}].driver",

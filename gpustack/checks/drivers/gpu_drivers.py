@@ -9,7 +9,6 @@ from ...catalog import drivers, releases
 from ...cluster.drivers import NodeDriver, older
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
-from ...cluster.workloads import workload
 from ...model import numbers
 from ...policy.language.cluster import platform_of
 from ..joined import POOLS, joined
@@ -274,7 +273,12 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)
-        if index not in managed and product is not None and product.nvswitch and workload(spec, pool) == "container":
+        if (
+            index not in managed
+            and product is not None
+            and product.nvswitch
+            and cluster.of(pool).workload == "container"
+        ):
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...cluster.resolve import resolve
-from ...cluster.workloads import serving
 from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
 
@@ -55,7 +54,7 @@ def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for path, policy, manager in policies(spec):
-        automatic = policy.autoUpgrade or (policy.autoUpgrade is None and cluster.listed)
+        automatic = policy.autoUpgrade
         for index, entry in enumerate(manager.env if automatic and not spec.sandboxWorkloads.enabled else ()):
             if entry.name in OVERRIDDEN:
                 field = f"{path}.upgradePolicy.{OVERRIDDEN[entry.name]}"
@@ -145,7 +144,7 @@ def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in platform_of(spec.cluster).brings:
         return
-    if serving(spec, "container"):
+    if cluster.serving("container"):
         yield Hit(
             "spec.devicePlugin.enabled",
             "nothing that is rendered offers GPUs to pods: devicePlugin.enabled is false",
@@ -171,7 +170,7 @@ def what_nodes_have_to_bring(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     brings = platform_of(spec.cluster).brings
-    if not serving(spec, "container"):
+    if not cluster.serving("container"):
         return
     if not cluster.container_drivers and not cluster.listed and "driver" not in brings:
         yield Hit(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import releases
 from ...cluster.resolve import resolve
-from ...cluster.workloads import kata, sandbox
 from ...model import Path, dotted
 from ...policy.language.cluster import on_openshift
 
@@ -110,12 +109,12 @@ def _virtual_machines(spec: ClusterPolicySpec) -> Iterator[Off]:
         why = "it is for virtual machines, and gpuCluster knows none"
         yield from (Off(path, why, "leave out spec.gpuCluster") for path in VIRTUAL)
         return
-    if not sandbox(spec):
+    if not resolve(spec).sandbox:
         why = "it is for virtual machines, and spec.sandboxWorkloads.enabled is not true"
         yield from (Off(path, why, "set spec.sandboxWorkloads.enabled: true") for path in VIRTUAL)
         return
     traits = releases.release(spec.release).traits
-    if kata(spec):
+    if resolve(spec).kata:
         why = "spec.sandboxWorkloads.mode is kata, and it is for KubeVirt"
         yield Off(("sandboxDevicePlugin",), why, "set spec.sandboxWorkloads.mode: kubevirt")
     else:

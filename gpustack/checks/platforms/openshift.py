@@ -97,8 +97,9 @@ def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if not on_openshift(spec.cluster) or not spec.nfd.enabled:
         return
+    empty = type(spec.nfd)()
     given = [name for name in POD_PARTS if getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True)]
-    given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name)]
+    given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name) != getattr(empty, name)]
     for name in given:
         yield Hit(
             f"spec.nfd.{name}",

@@ -13,7 +13,6 @@ from ...catalog import platforms
 from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
 from ...cluster.resolve import resolve
-from ...cluster.workloads import workload
 from ...model import Body
 from ...policy.language.cluster import platform_of
 from ..rule import Hit, rule
@@ -118,7 +117,7 @@ def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
     if own is None or not spec.devicePlugin.enabled or cluster.dra:
         return
     for index, pool in enumerate(spec.nodePools):
-        if pool.nodeSelector.get(own.unless) != "true" and workload(spec, pool) == "container":
+        if pool.nodeSelector.get(own.unless) != "true" and cluster.of(pool).workload == "container":
             yield Hit(
                 f"spec.nodePools[{index}].nodeSelector",
                 f"{own.whose} may run a device plugin of its own on node pool {pool.name}",

@@ -14,7 +14,6 @@ from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import texts_of
 from ...cluster.resolve import resolve
-from ...cluster.workloads import sandbox
 from ...policy.language.types import LABEL_VALUE
 from ..nfd.nfd_labels import labels_of_rules
 from ..rule import Hit, rule
@@ -184,7 +183,7 @@ def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]
         yield "spec.migManager.gpuClientsConfig", spec.migManager.gpuClientsConfig
     if spec.dcgmExporter.enabled is not False:
         yield "spec.dcgmExporter.config", spec.dcgmExporter.config
-    if sandbox(spec) and spec.vgpuDeviceManager.enabled:
+    if resolve(spec).sandbox and spec.vgpuDeviceManager.enabled:
         yield "spec.vgpuDeviceManager.config", spec.vgpuDeviceManager.config
 
 

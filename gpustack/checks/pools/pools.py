@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...cluster.ownership import node_labels
-from ...cluster.workloads import vgpu_set, workload
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def overlaps(spec: ClusterPolicySpec) -> Iterator[tuple[int, int]]:
 
 
 def _telling(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
-    known = {key: value for key, value in node_labels(spec, pool).items() if key not in EXPECTED}
+    known = {key: value for key, value in resolve(spec).of(pool).known_labels.items() if key not in EXPECTED}
     return {**known, **pool.nodeSelector}
 
 
@@ -58,7 +57,7 @@ def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]
-        if pool.sharing != wider.sharing and workload(spec, pool) == workload(spec, wider) == "container":
+        if pool.sharing != wider.sharing and cluster.of(pool).workload == cluster.of(wider).workload == "container":
             which = index if pool.sharing.model_dump(exclude_none=True) else other
             yield Hit(
                 f"spec.nodePools[{which}].sharing",
@@ -98,11 +97,11 @@ def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]
-        serves, too = workload(spec, pool), workload(spec, wider)
+        serves, too = cluster.of(pool).workload, cluster.of(wider).workload
         if serves != too:
             field, what = "workload", f"serves {too}, not {serves}"
-        elif serves == "vm-vgpu" and vgpu_set(spec, pool) != vgpu_set(spec, wider):
-            field, what = "vgpu", f"has the vGPU devices {vgpu_set(spec, wider)}, not {vgpu_set(spec, pool)}"
+        elif serves == "vm-vgpu" and cluster.of(pool).vgpu_set != cluster.of(wider).vgpu_set:
+            field, what = "vgpu", f"has the vGPU devices {cluster.of(wider).vgpu_set}, not {cluster.of(pool).vgpu_set}"
         else:
             continue
         which = index if getattr(pool, field) not in (None, type(pool.vgpu)()) else other

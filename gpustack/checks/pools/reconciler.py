@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import Window
     from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Written
 
 BY_DISCOVERY = {"labelling"}
 """The fields of `reconciler` that count without the program."""
@@ -98,8 +99,8 @@ def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
             )
 
 
-@rule("GPU824", "note")
-def settings_of_no_program(cluster: Cluster) -> Iterator[Hit]:
+@rule("GPU824", "note", over="origins")
+def settings_of_no_program(written: Written) -> Iterator[Hit]:
     """Settings of the reconciler's program where there is none.
 
     With `labelling: nodeFeatureRule` node feature discovery labels nodes, and the program is not rendered.
@@ -114,13 +115,12 @@ def settings_of_no_program(cluster: Cluster) -> Iterator[Hit]:
         driver: {enabled: false}
         migManager: {enabled: false}
     """
-    spec = cluster.spec
-    section = spec.reconciler
-    if section is None or runs(spec):
+    section = written.spec.reconciler
+    if section is None or runs(written.spec):
         return
-    empty = type(section)()
     for name in type(section).model_fields:
-        if name not in BY_DISCOVERY and getattr(section, name) != getattr(empty, name):
+        said = name not in BY_DISCOVERY and written.by_user(f"spec.reconciler.{name}")
+        if said and getattr(section, name) not in ("", [], {}):
             yield Hit(
                 f"spec.reconciler.{name}",
                 f"reconciler.{name} has no effect",
@@ -257,7 +257,7 @@ def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     limits = spec.driver.upgradePolicy
-    parallel = 1 if limits.maxParallelUpgrades is None else limits.maxParallelUpgrades
+    parallel = limits.maxParallelUpgrades
     for index, pool in enumerate(spec.nodePools if runs(spec) and not cluster.listed else ()):
         own = pool.upgrade
         for name, asked, field, most, what in (

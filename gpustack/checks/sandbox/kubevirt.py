@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import gpus, kubevirt
-from ...cluster.workloads import offered_to_kubevirt
+from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
@@ -113,7 +113,7 @@ def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, boo
     it, and whether KubeVirt is told that it is not its own.
     """
     section = spec.kubevirt
-    if section is None or not offered_to_kubevirt(spec):
+    if section is None or not resolve(spec).offered_to_kubevirt:
         return
     for index, pci in enumerate(section.pciDevices):
         vendor, _, device = pci.selector.partition(":")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import gpus, vgpu
-from ...cluster.workloads import kata, sandbox, serving, vgpu_set, vgpu_sets, workload
+from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
-        if not sandbox(spec) and pool.workload not in {None, "container"}:
+        if not cluster.sandbox and pool.workload not in {None, "container"}:
             yield Hit(
                 f"spec.nodePools[{index}].workload",
                 f"node pool {pool.name} is for {pool.workload}, and virtual machines are off",
@@ -62,7 +62,7 @@ def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
         nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
     """
     spec = cluster.spec
-    for index in serving(spec, "vm-vgpu") if sandbox(spec) and kata(spec) else ():
+    for index in cluster.serving("vm-vgpu") if cluster.sandbox and cluster.kata else ():
         pool = spec.nodePools[index]
         yield Hit(
             where(spec, index),
@@ -142,7 +142,7 @@ def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
 
 def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
     """Pools on whose GPUs the vGPU device manager should make devices that new drivers don't have, by position."""
-    for index in serving(spec, "vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
+    for index in resolve(spec).serving("vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
         product = product_of(spec.nodePools[index])
         if product is not None and product.family in WITHOUT_MEDIATED_DEVICES:
             yield index, spec.nodePools[index]
@@ -170,9 +170,9 @@ def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
-    if not sandbox(spec) or not spec.vgpuDeviceManager.enabled or plain_default(spec):
+    if not cluster.sandbox or not spec.vgpuDeviceManager.enabled or plain_default(spec):
         return
-    sets = vgpu_sets(spec)
+    sets = cluster.vgpu_sets
     if sets is not None and name not in sets:
         yield Hit(
             "spec.vgpuDeviceManager.config.default",
@@ -210,7 +210,7 @@ def unknown_set(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for index, pool in with_vgpus(spec):
-        sets = vgpu_sets(spec)
+        sets = cluster.vgpu_sets
         if sets is not None and pool.vgpu.config not in sets:
             yield Hit(
                 f"spec.nodePools[{index}].vgpu.config",
@@ -241,7 +241,7 @@ def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index, pool in with_vgpus(spec):
         product = product_of(pool)
-        elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
+        elements = (cluster.vgpu_sets or {}).get(cluster.of(pool).vgpu_set, ())
         boards = vgpu.boards(product, spec.release) if product is not None else frozenset()
         for name in vgpu.types(elements, product) if boards else ():
             if vgpu.board(name) not in boards:
@@ -255,7 +255,7 @@ def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
 
 def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
     """Pools with vGPUs that choose their set, by position."""
-    for index in serving(spec, "vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
+    for index in resolve(spec).serving("vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
         if spec.nodePools[index].vgpu.config:
             yield index, spec.nodePools[index]
 
@@ -275,7 +275,7 @@ def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
         nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
     """
     spec = cluster.spec
-    serves = serving(spec, "vm-vgpu")
+    serves = cluster.serving("vm-vgpu")
     for index, pool in enumerate(spec.nodePools):
         if pool.vgpu.config and index not in serves:
             yield Hit(
@@ -302,7 +302,7 @@ def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
-        if not pool.sharing.exclusive and workload(spec, pool) != "container":
+        if not pool.sharing.exclusive and cluster.of(pool).workload != "container":
             yield Hit(
                 f"spec.nodePools[{index}].sharing",
                 f"node pool {pool.name} serves virtual machines, so its sharing has no effect",

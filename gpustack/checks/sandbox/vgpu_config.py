@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...cluster.mig_layouts import text_of
-from ...cluster.workloads import sandbox
 from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
 from ..rule import Hit, rule
 
@@ -48,7 +47,7 @@ def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
                     vgpu-devices: {A10-24Q: 1}
     """
     spec = cluster.spec
-    if not sandbox(spec) or not spec.vgpuDeviceManager.enabled:
+    if not cluster.sandbox or not spec.vgpuDeviceManager.enabled:
         return
     text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
     if text is not None and text.text is None:
@@ -76,7 +75,7 @@ def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     section = spec.vgpuManager
-    if sandbox(spec) and section.enabled and not section.repository and "/" not in (section.image or ""):
+    if cluster.sandbox and section.enabled and not section.repository and "/" not in (section.image or ""):
         yield Hit(
             "spec.vgpuManager",
             "the vGPU manager has no image",

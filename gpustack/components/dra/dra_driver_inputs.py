@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import gpus, releases
 from ...cluster.resolve import resolve
 from ...cluster.scheduling import ARCH, arch_of
-from ...cluster.workloads import workload
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
@@ -140,7 +139,7 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
       these labels off the node first; kubelet needs the plugin until the last pod has given its claim back.
     - nvidia.com/gpu.deploy.dra-driver, because only nodes of a `gpuCluster` get it.
     """
-    pools = [pool for pool in spec.nodePools if workload(spec, pool) == "container" and may_share(pool)]
+    pools = [pool for pool in spec.nodePools if resolve(spec).of(pool).workload == "container" and may_share(pool)]
     if spec.nodePools and not pools:
         raise FindingsError(nowhere())
     archs = [arch_of(pool) for pool in pools]

@@ -97,7 +97,7 @@ def digest_of_driver(own: ClusterPolicySpec, driver: NvidiaDriver, pod: DriverPo
     fields: dict[str, Value] = {
         "DriverImage": pod.image,
         "DriverManagerImage": image(own, own.driver.manager, "driver.manager"),
-        "DriverType": driver.driverType or "gpu",
+        "DriverType": driver.driverType,
         "KernelModuleType": driver.kernelModuleType or "auto",
         "DriverArgs": list(driver.args or ()),
         "SecretEnvSource": driver.secretEnv or "",

@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.ownership import OWNER
-from ...cluster.workloads import serving
+from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs, runtime
@@ -87,7 +87,7 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
 def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Finding]]:
     """The drivers of the pools that serve containers and override the cluster's, and what is said against them."""
     found, findings = list[PoolDriver](), list[Finding]()
-    for index in serving(spec, "container"):
+    for index in resolve(spec).serving("container"):
         pool = spec.nodePools[index]
         if pool.driver is None:
             continue

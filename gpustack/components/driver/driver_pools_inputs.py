@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.drivers import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
-from ...cluster.workloads import Workload, serving
+from ...cluster.resolve import resolve
+from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
 
@@ -98,7 +99,7 @@ def targets(spec: ClusterPolicySpec, who: Installer = DRIVER) -> list[Target]:
     Raises FindingsError with everything that the pools fail to say or contradict each other in.
     """
     precompiled, findings = who is DRIVER and bool(spec.driver.usePrecompiled), list[Finding]()
-    counts, systems = serving(spec, who.workload), list[tuple[int, System]]()
+    counts, systems = resolve(spec).serving(who.workload), list[tuple[int, System]]()
     for index, pool in enumerate(spec.nodePools):
         try:
             systems.append((index, parse(pool.os or "", spec.release)))

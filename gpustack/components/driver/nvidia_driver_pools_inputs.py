@@ -57,8 +57,8 @@ def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) 
 
 def system_of(spec: ClusterPolicySpec, os: str) -> System:
     """The system called OS; older releases have images for `drivers` by its whole version. UnknownOS as in `parse`."""
-    system = parse(os, spec.release or "")
-    return system if release(spec.release or "").traits.driver_short_tags else system._replace(tag=os)
+    system = parse(os, spec.release)
+    return system if release(spec.release).traits.driver_short_tags else system._replace(tag=os)
 
 
 def target_of(
@@ -73,7 +73,7 @@ def target_of(
     images = toolkits(spec)
     toolkit = DriverToolkit(rhcos=rhcos, image=images.get(rhcos, "")) if rhcos and images else None
     variant = kernel or rhcos or apart(spec, system)
-    name = called(spec, daemonset_name(driver.driverType or "gpu", system.tag, driver.name, variant))
+    name = called(spec, daemonset_name(driver.driverType, system.tag, driver.name, variant))
     return Target(name, name, selector, system, kernel, toolkit)
 
 
@@ -82,13 +82,13 @@ def apart(spec: ClusterPolicySpec, system: System) -> str:
 
     The operator of such releases has one DaemonSet for them, which selects the nodes of one version only.
     """
-    traits = release(spec.release or "").traits
+    traits = release(spec.release).traits
     return "" if traits.driver_major_selector or system.tag.endswith(system.version) else system.version
 
 
 def node_selector(spec: ClusterPolicySpec, driver: NvidiaDriver, system: System) -> dict[str, str]:
     """The labels of DRIVER's nodes that run SYSTEM, less the one that turns the driver on (10.3)."""
-    traits, labels = release(spec.release or "").traits, os_labels(system.text, spec.release or "")
+    traits, labels = release(spec.release).traits, os_labels(system.text, spec.release)
     whole = f"{OS_LABEL}VERSION_ID"
     short = whole not in labels or (traits.driver_major_selector and not system.tag.endswith(system.version))
     version = f"{whole}.major" if short else whole

@@ -142,7 +142,7 @@ def as_section(spec: ClusterPolicySpec, driver: NvidiaDriver) -> ClusterPolicySp
     from ...policy.language.driver import Driver
 
     said = driver.model_dump(exclude_unset=True, include=set(Driver.model_fields) - {"livenessProbe", "readinessProbe"})
-    said |= image_of(spec, driver, "driver") if (driver.driverType or "gpu") == "gpu" else {}
+    said |= image_of(spec, driver, "driver") if driver.driverType == "gpu" else {}
     said["manager"] = {**said.get("manager", {}), **image_of(spec, driver.manager, "driver.manager")}
     licence = driver.licensingConfig
     said |= {
@@ -169,7 +169,7 @@ def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]
     if section.image:
         return {}
     try:
-        known = release(spec.release or "").image(path)
+        known = release(spec.release).image(path)
     except UnknownImage:
         return {}
     fields = {"repository": known.repository, "image": known.image, "version": known.version}
@@ -178,7 +178,7 @@ def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]
 
 def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings:
     """The settings of DRIVER, which stands in OWN's section; with the rules of 10.3."""
-    found, kind, building = settings(own), driver.driverType or "gpu", not driver.usePrecompiled
+    found, kind, building = settings(own), driver.driverType, not driver.usePrecompiled
     probe = driver.startupProbe
     given = {name: number for name in PROBE_DEFAULTS if (number := getattr(probe, name, None))}
     startup = {**PROBE_DEFAULTS, **given} if probe else {} if building else {"initialDelaySeconds": 5}
@@ -212,7 +212,7 @@ def own_pod(own: ClusterPolicySpec, driver: NvidiaDriver, target: Target) -> Dri
     labels = {"nvidia.com/node.os-version": target.os.tag}
     if target.kernel:
         labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)
-    kind: DriverType = driver.driverType or "gpu"
+    kind: DriverType = driver.driverType
     made = found.model_copy(
         update={
             "account": account_name(kind, driver.name, target.os.tag),

@@ -48,7 +48,7 @@ class NetworkPoliciesInputs(Inputs):
 def from_cluster(cluster: Cluster) -> NetworkPoliciesInputs | None:
     """None where the policy wants none, or nothing listens in the cluster's network."""
     spec = cluster.spec
-    reach = spec.guards.networkPolicies or "reconciler"
+    reach = spec.guards.networkPolicies
     found = [] if reach == "none" else list(own(spec))
     if reach == "all":
         found += operands(spec)

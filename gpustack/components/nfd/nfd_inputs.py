@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...catalog import releases
 from ...cluster.resolve import resolve
-from ...cluster.workloads import kata, sandbox
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ..dra.dra_inputs import as_policy
@@ -126,7 +125,7 @@ def finders(spec: ClusterPolicySpec, installed: Installation | None) -> Finders 
     mode, accounts = guards.mode(spec), [f"{installed.name}-worker"] if installed else []
     if spec.gfd.enabled and not resolve(spec).dra:
         accounts.append(GFD)
-    if spec.kataSandboxDevicePlugin.enabled and not resolve(spec).dra and sandbox(spec) and kata(spec):
+    if spec.kataSandboxDevicePlugin.enabled and not resolve(spec).dra and resolve(spec).sandbox and resolve(spec).kata:
         accounts.append(KATA_PLUGIN)
     if mode == "Off" or not accounts:
         return None
@@ -155,7 +154,7 @@ def installation(spec: ClusterPolicySpec) -> Installation:
         image=image(spec, dataclasses.replace(releases.release(spec.release).nfd_image, **given), "nfd"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
-        helm_release=section.helmRelease or HELM_RELEASE,
+        helm_release=section.helmRelease,
         crds=owned_crds(spec, CRDS),
         label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
         pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
@@ -170,7 +169,7 @@ def serving_all(found: Part, section: Nfd) -> Part:
 
     Whoever is root on its node has its token. On a control plane's node they would have more than that anyway.
     """
-    return found if found.node_selector else found.model_copy(update={"off_gpus": section.onGpuNodes or "never"})
+    return found if found.node_selector else found.model_copy(update={"off_gpus": section.onGpuNodes})
 
 
 def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...catalog import gpus, mig, plugin_config
 from ...cluster import mig_layouts
 from ...cluster.resolve import resolve
-from ...cluster.workloads import sandbox
 from ...model import Finding, FindingsError
 from ...text.emit import emit_value
 from ..dra.dra_inputs import as_policy
@@ -220,7 +219,7 @@ def metrics_map(spec: ClusterPolicySpec) -> InEffect:
 
 def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
     """Named sets of vGPU devices."""
-    on = sandbox(spec) and spec.vgpuDeviceManager.enabled
+    on = resolve(spec).sandbox and spec.vgpuDeviceManager.enabled
     return inline(spec, spec.vgpuDeviceManager.config, VGPU) if on else InEffect("")
 
 

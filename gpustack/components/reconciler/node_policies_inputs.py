@@ -111,18 +111,18 @@ def node_policy(pool: Pool, drivers: Drivers) -> Spec:
         clientNamespaces=sorted(set(section.clientNamespaces)),
         upgrade=upgrade(section, pool.budget),
         fleet=policy.Limits(maxParallel=pool.cluster.fleet.parallel, maxUnavailable=pool.cluster.fleet.unavailable),
-        install=policy.Install(maxParallel=section.installParallel or 50),
+        install=policy.Install(maxParallel=section.installParallel),
         startupTaints=[
             objects.Taint(key=taint.key, effect=taint.effect, value=taint.value or "")
             for taint in section.startupTaints
         ],
         deadlines=policy.Deadlines(
-            driver=section.deadlines.driver or 5400,
-            mig=section.deadlines.mig or 1800,
-            migReboot=section.deadlines.mig or 1800,
-            verifying=section.deadlines.verifying or 900,
+            driver=section.deadlines.driver,
+            mig=section.deadlines.mig,
+            migReboot=section.deadlines.mig,
+            verifying=section.deadlines.verifying,
         ),
-        graceSeconds=900 if section.labelGraceSeconds is None else section.labelGraceSeconds,
+        graceSeconds=section.labelGraceSeconds,
     )
 
 
@@ -164,7 +164,7 @@ def digest(content: Any) -> str:
 
 
 def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
-    """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring their driver.
+    """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring theirs, or none is for them.
 
     The vGPU host manager is none of them: it drives the GPUs of virtual machines.
     """
@@ -172,6 +172,8 @@ def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
 
     brought = bool(pool.cluster.container_drivers) and any(found is not None for found in drivers)
     if pool.workload != "container" or not brought:
+        return None
+    if pool.index is not None and not (pool.driver and pool.driver.for_containers):
         return None
     known = {} if pool.index is None else {**pool.known_labels, **pool.selection}
     found = [each for each in installed(pool, drivers) if fits(each.pod.node_selector, known)]

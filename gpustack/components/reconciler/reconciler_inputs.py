@@ -51,14 +51,14 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         image=image(spec, section, "reconciler"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
-        replicas=REPLICAS if section.replicas is None else section.replicas,
+        replicas=section.replicas,
         resources=dump(section.resources) or RESOURCES,
         priority_class=section.priorityClassName or PRIORITY,
         node_selector=section.nodeSelector,
         tolerations=dumped(section.tolerations) or (CONTROL_PLANE, GPU),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
         guard="Off" if section.admissionPolicy is False else guards.mode(spec),
-        flow_schema=section.flowSchema is not False,
+        flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
         stuck_seconds=longest(section.deadlines) + 1800,
     )
@@ -66,4 +66,4 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
 
 def longest(found: Deadlines) -> int:
     """The longest time in seconds that a phase may take by FOUND; a MIG change with a reboot has twice its time."""
-    return max(found.driver or 5400, 2 * (found.mig or 1800), found.verifying or 900)
+    return max(found.driver, 2 * found.mig, found.verifying)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ...policy.language.reconciler import Reconciler
     from ...policy.language.spec import ClusterPolicySpec
 
-SECONDS = 300
-
 
 def managers_evict(spec: ClusterPolicySpec) -> bool:
     """Whether driver managers must be able to evict pods: on some node nobody else does before a new driver."""
@@ -35,23 +33,23 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         zoneMaxUnavailable=budget.zone_unavailable,
         windows=[window(each) for each in budget.windows],
         waitForCompletion=policy.WaitForCompletion(
-            podSelector=wait.podSelector or "", timeoutSeconds=wait.timeoutSeconds or 0
+            podSelector=wait.podSelector or "", timeoutSeconds=wait.timeoutSeconds
         ),
         podDeletion=policy.PodDeletion(
-            force=bool(deletion.force),
-            timeoutSeconds=seconds(deletion.timeoutSeconds),
-            deleteEmptyDir=bool(deletion.deleteEmptyDir),
+            force=deletion.force,
+            timeoutSeconds=deletion.timeoutSeconds,
+            deleteEmptyDir=deletion.deleteEmptyDir,
         ),
         drain=policy.Drain(
-            enable=bool(drain.enable),
-            force=bool(drain.force),
+            enable=drain.enable,
+            force=drain.force,
             podSelector=drain.podSelector or "",
-            timeoutSeconds=seconds(drain.timeoutSeconds),
-            deleteEmptyDir=bool(drain.deleteEmptyDir),
+            timeoutSeconds=drain.timeoutSeconds,
+            deleteEmptyDir=drain.deleteEmptyDir,
         ),
-        breakerFailures=3 if section.breakerFailures is None else section.breakerFailures,
-        firstAlone=section.firstAlone is not False,
-        maxAttempts=section.maxAttempts or 3,
+        breakerFailures=section.breakerFailures,
+        firstAlone=section.firstAlone,
+        maxAttempts=section.maxAttempts,
     )
 
 
@@ -60,8 +58,3 @@ def window(said: Window) -> policy.Window:
     from ...api import node_policy as policy
 
     return policy.Window(days=list(said.days), start=said.start, hours=said.hours, timeZone=said.timeZone or "UTC")
-
-
-def seconds(given: int | None) -> int:
-    """A time limit; 0 is none."""
-    return SECONDS if given is None else given

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...catalog.releases import release
-from ...cluster.workloads import kata, sandbox
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
@@ -23,6 +22,6 @@ def from_cluster(cluster: Cluster) -> CcManagerInputs | None:
     spec = cluster.spec
     section = spec.ccManager
     for_all = not release(spec.release).traits.cc_manager_for_kata
-    if not sandbox(spec) or not section.enabled or not (for_all or kata(spec)):
+    if not cluster.sandbox or not section.enabled or not (for_all or cluster.kata):
         return None
     return CcManagerInputs(**operand(spec, section, "ccManager"), mode=section.defaultMode or "")

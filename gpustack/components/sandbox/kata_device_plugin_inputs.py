@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.workloads import kata, sandbox
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
@@ -19,6 +18,6 @@ def from_cluster(cluster: Cluster) -> KataDevicePluginInputs | None:
     """None where no node serves Kata containers."""
     spec = cluster.spec
     section = spec.kataSandboxDevicePlugin
-    if not sandbox(spec) or not section.enabled or not kata(spec):
+    if not cluster.sandbox or not section.enabled or not cluster.kata:
         return None
     return KataDevicePluginInputs(**operand(spec, section, "kataSandboxDevicePlugin"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import release
-from ...cluster.workloads import sandbox
 from ..parts.common_inputs import Inputs, OperandInputs, operand, served
 from ..plugin.configs_inputs import config_text
 
@@ -36,7 +35,7 @@ def from_cluster(cluster: Cluster) -> KataManagerInputs | None:
     """None where no node serves virtual machines, and in releases that never deploy it (operator-releases.md 6.13)."""
     spec = cluster.spec
     section = spec.kataManager
-    if not sandbox(spec) or not section.enabled or release(spec.release).traits.no_kata_manager:
+    if not cluster.sandbox or not section.enabled or release(spec.release).traits.no_kata_manager:
         return None
     classes = section.config.runtimeClasses
     return KataManagerInputs(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from ...catalog import gpus, kubevirt, vgpu
-from ...cluster.workloads import kata, offered_to_kubevirt, serving, vgpu_set, vgpu_sets
+from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift
 
@@ -53,7 +53,7 @@ def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
     section = spec.kubevirt
     if section is None:
         return None
-    external, findings = offered_to_kubevirt(spec), list[Finding]()
+    external, findings = cluster.offered_to_kubevirt, list[Finding]()
     pci = permitted(pci_of_pools(spec, findings), external, ((each.selector, each) for each in section.pciDevices))
     mediated = permitted(
         mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
@@ -105,8 +105,8 @@ def permitted(
 
 def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -> Iterator[tuple[int, NodePool]]:
     """The pools whose GPUs virtual machines of KubeVirt get, by position."""
-    if not kata(spec):
-        yield from ((index, spec.nodePools[index]) for index in serving(spec, what))
+    if not resolve(spec).kata:
+        yield from ((index, spec.nodePools[index]) for index in resolve(spec).serving(what))
 
 
 def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[
     """(name, resource) of the vGPU types that pools have."""
     section, found = policy(spec), list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-vgpu"):
-        elements = (vgpu_sets(spec) or {}).get(vgpu_set(spec, pool), ())
+        elements = (resolve(spec).vgpu_sets or {}).get(resolve(spec).of(pool).vgpu_set, ())
         types = vgpu.types(elements, product_of(pool))
         if not types and not section.mediatedDevices:
             findings.append(unknown_types(index, pool))
@@ -175,7 +175,11 @@ def unknown_types(index: int, pool: NodePool) -> Finding:
 
 def nothing(spec: ClusterPolicySpec) -> Finding:
     """The finding that no device would be permitted."""
-    why = "Kata containers get their GPUs without KubeVirt" if kata(spec) else "no node pool serves virtual machines"
+    why = (
+        "Kata containers get their GPUs without KubeVirt"
+        if resolve(spec).kata
+        else "no node pool serves virtual machines"
+    )
     return Finding(
         "GPU082",
         "error",

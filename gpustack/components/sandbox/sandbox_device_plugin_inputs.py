@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.workloads import offered_to_kubevirt
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:
@@ -18,6 +17,6 @@ class SandboxDevicePluginInputs(OperandInputs):
 def from_cluster(cluster: Cluster) -> SandboxDevicePluginInputs | None:
     """None where no node serves virtual machines, and where they are Kata's."""
     spec = cluster.spec
-    if not offered_to_kubevirt(spec):
+    if not cluster.offered_to_kubevirt:
         return None
     return SandboxDevicePluginInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))

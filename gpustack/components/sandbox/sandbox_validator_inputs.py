@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.workloads import Workload, default_workload, sandbox
+from ...cluster.workloads import Workload
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ class SandboxValidatorInputs(OperandInputs):
 def from_cluster(cluster: Cluster) -> SandboxValidatorInputs | None:
     """None where no node serves virtual machines."""
     spec = cluster.spec
-    if not sandbox(spec):
+    if not cluster.sandbox:
         return None
     section = spec.validator
     return SandboxValidatorInputs(
         **operand(spec, section, "validator"),
-        workload=default_workload(spec),
+        workload=cluster.default_workload,
         cc_manager=bool(spec.ccManager.enabled),
         vfio_env=pairs(section.vfioPCI.env),
         vgpu_manager_env=pairs(section.vgpuManager.env),

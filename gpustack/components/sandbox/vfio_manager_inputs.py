@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.workloads import sandbox
 from ..driver.driver_manager_inputs import driver_manager
 from ..driver.driver_settings_inputs import Manager
 from ..parts.common_inputs import OperandInputs, operand
@@ -23,7 +22,7 @@ def from_cluster(cluster: Cluster) -> VfioManagerInputs | None:
     """None where no node serves virtual machines, and where the nodes bind their GPUs themselves."""
     spec = cluster.spec
     section = spec.vfioManager
-    if not sandbox(spec) or not section.enabled:
+    if not cluster.sandbox or not section.enabled:
         return None
     shared = operand(spec, section, "vfioManager")
     secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])

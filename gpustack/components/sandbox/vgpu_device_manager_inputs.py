@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.workloads import DEFAULT_VGPU_CONFIG, sandbox
+from ...cluster.workloads import DEFAULT_VGPU_CONFIG
 from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import vgpu_config_map
 
@@ -31,7 +31,7 @@ def from_cluster(cluster: Cluster) -> VgpuDeviceManagerInputs | None:
     """None where no node serves virtual machines, and where something else makes the devices."""
     spec = cluster.spec
     section = spec.vgpuDeviceManager
-    if not sandbox(spec) or not section.enabled:
+    if not cluster.sandbox or not section.enabled:
         return None
     config = vgpu_config_map(spec).name
     return VgpuDeviceManagerInputs(

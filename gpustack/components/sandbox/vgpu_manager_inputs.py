@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.workloads import sandbox
 from ..driver.driver_files_inputs import config_map_keys
 from ..driver.driver_manager_inputs import driver_manager
 from ..driver.driver_pools_inputs import VGPU_MANAGER, Target, targets
@@ -52,7 +51,7 @@ def from_cluster(cluster: Cluster) -> VgpuManagerInputs | None:
     """
     spec = cluster.spec
     section = spec.vgpuManager
-    if not sandbox(spec) or not section.enabled or spec.driver.useNvidiaDriverCRD:
+    if not cluster.sandbox or not section.enabled or spec.driver.useNvidiaDriverCRD:
         return None
     shared = operand(spec, section, "vgpuManager")
     traits = shared["common"].traits

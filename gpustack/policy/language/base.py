@@ -24,6 +24,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
+from gpustack.catalog import defaults
+
 from .forms import absent
 
 
@@ -52,6 +54,11 @@ def items() -> Any:
 def mapping() -> Any:
     """The default of a map: an empty one."""
     return Field(default_factory=_dict)
+
+
+def own(path: str) -> Any:
+    """The default of a field that gpustack sets itself: the one for PATH in catalog/data/defaults.yaml."""
+    return Field(default_factory=lambda: defaults.values()[path])
 
 
 # pydantic asks a factory for its signature: that of `list` stands in a docstring, which takes ten times as long.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from .base import Section, section
+from .base import Section, own, section
 from .forms import refuse
 from .operand import DriverManager, Probe, RestartingProbe, Workload
 from .types import AtLeast0, IntOrPercent, ObjectName, Text
@@ -72,45 +72,45 @@ class WaitForCompletion(Section):
 
     podSelector: Text | None = None
     """Label selector of the pods to wait for, such as `app=training`. Absent or empty: no waiting."""
-    timeoutSeconds: AtLeast0 | None = None
+    timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.waitForCompletion.timeoutSeconds")
     """Seconds after which the wait is given up; 0 waits without end. Absent: 0."""
 
 
 class PodDeletion(Section):
     """Removing the pods that use GPUs before a node's driver is replaced."""
 
-    force: bool | None = None
+    force: bool = own("drivers[].upgradePolicy.podDeletion.force")
     """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
-    timeoutSeconds: AtLeast0 | None = None
+    timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.podDeletion.timeoutSeconds")
     """Seconds to wait for the pods to end; 0 waits without end. Absent: 300."""
-    deleteEmptyDir: bool | None = None
+    deleteEmptyDir: bool = own("drivers[].upgradePolicy.podDeletion.deleteEmptyDir")
     """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
 
 
 class Drain(Section):
     """Draining the whole node, where removing the GPU pods did not suffice."""
 
-    enable: bool | None = None
+    enable: bool = own("drivers[].upgradePolicy.drain.enable")
     """Whether nodes may be drained. Absent: false."""
-    force: bool | None = None
+    force: bool = own("drivers[].upgradePolicy.drain.force")
     """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
     podSelector: Text | None = None
     """Label selector of the pods to drain. Absent or empty: all."""
-    timeoutSeconds: AtLeast0 | None = None
+    timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.drain.timeoutSeconds")
     """Seconds before the drain counts as failed; 0 waits without end. Absent: 300."""
-    deleteEmptyDir: bool | None = None
+    deleteEmptyDir: bool = own("drivers[].upgradePolicy.drain.deleteEmptyDir")
     """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
 
 
 class UpgradePolicy(Section):
     """How a new driver reaches the nodes."""
 
-    autoUpgrade: bool | None = None
+    autoUpgrade: bool = own("drivers[].upgradePolicy.autoUpgrade")
     """Whether nodes are upgraded one after the other without anybody's help. Absent: the default of the release,
     true."""
-    maxParallelUpgrades: AtLeast0 | None = None
+    maxParallelUpgrades: AtLeast0 = own("drivers[].upgradePolicy.maxParallelUpgrades")
     """How many nodes are upgraded at a time; 0 is no limit. Absent: 1."""
-    maxUnavailable: IntOrPercent | None = None
+    maxUnavailable: IntOrPercent = own("drivers[].upgradePolicy.maxUnavailable")
     """How many GPU nodes may be unavailable at a time, for whatever reason: a number, or a percentage rounded up.
     Absent: 25%."""
     waitForCompletion: WaitForCompletion = section()

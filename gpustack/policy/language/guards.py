@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from gpustack.catalog import kubernetes
 
-from .base import Section, items, section
+from .base import Section, items, own, section
 from .forms import Form
 from .types import DnsLabel
 
@@ -52,7 +52,7 @@ class Guards(Section):
     writers: Writers = section()
     """Who may change the stack's ConfigMaps besides the engine of `gitops`: what is in them is run, as root, on every
     GPU node. `system:masters` always may."""
-    networkPolicies: Reach | None = None
+    networkPolicies: Reach = own("guards.networkPolicies")
     """For which pods that listen a NetworkPolicy is rendered, which closes all but their ports: the `reconciler`, `all`
     of the stack, or `none`. Pods in the network of their node are reached by none. Absent: reconciler."""
     scrapers: list[DnsLabel] = items()

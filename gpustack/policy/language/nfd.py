@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from .base import Section, items, mapping, section
+from .base import Section, items, mapping, own, section
 from .daemonsets import Toleration
 from .forms import Form, refuse
 from .operand import ImageSource, ResourceRequirements
@@ -66,7 +66,7 @@ class Nfd(ImageSource):
     nodefeaturerules: bool | None = None
     """Whether the rule is rendered along that labels nodes by the loaded kernel modules of GPUDirect and GDRCopy, also
     where the cluster brings node feature discovery. Absent: false."""
-    helmRelease: DnsLabel | None = None
+    helmRelease: DnsLabel = own("nfd.helmRelease")
     """Name of the Helm release of the GPU operator whose node feature discovery is taken over in place: it is part of
     names and selectors. Absent: gpu-operator."""
     labelNamespaces: list[Annotated[DnsSubdomain, AfterValidator(_not_reserved)]] = items()
@@ -76,7 +76,7 @@ class Nfd(ImageSource):
     pciClasses: list[Annotated[str, PCI_CLASS]] = items()
     """Further PCI classes whose devices are labelled by vendor, besides those of network and display devices. Absent:
     none."""
-    onGpuNodes: OnGpuNodes | None = None
+    onGpuNodes: OnGpuNodes = own("nfd.onGpuNodes")
     """Whether the parts that serve every node, master and gc, may run on a node with GPUs: `never`, unless it is one of
     the control plane; `avoid` where there may be no other; a `nodeSelector` of their own wins over both. Absent:
     never."""

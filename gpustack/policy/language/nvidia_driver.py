@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Section, items, mapping, section
+from .base import Section, items, mapping, own, section
 from .daemonsets import PodSecurityContext, Toleration
 from .driver import ConfigMapRef, ModuleType, Rdma, UpgradePolicy
 from .host import GdrCopy, Gds
@@ -78,9 +78,9 @@ class NvidiaDriver(Workload):
     nodes."""
     default: bool | None = None
     """Whether it serves the nodes that no other driver selects. Absent: false."""
-    driverType: Literal["gpu", "vgpu", "vgpu-host-manager"] | None = None
+    driverType: Literal["gpu", "vgpu", "vgpu-host-manager"] = own("drivers[].driverType")
     """Data-centre driver, vGPU guest driver or vGPU host driver. Images of the last two are your own. Absent: gpu."""
-    kernelModuleType: ModuleType | None = None
+    kernelModuleType: ModuleType = own("drivers[].kernelModuleType")
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool | None = None
     """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:

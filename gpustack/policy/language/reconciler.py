@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from .base import Section, items, mapping, section
+from .base import Section, items, mapping, own, section
 from .daemonsets import Toleration
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
@@ -37,13 +37,13 @@ Minutes = Annotated[int, Field(ge=60, le=86400)]
 class Deadlines(Section):
     """How long a step may take on a node before it counts as failed, in seconds."""
 
-    driver: Minutes | None = None
+    driver: Minutes = own("reconciler.deadlines.driver")
     """From the end of the old driver to a ready new one. Absent: 5400, as driver manager and driver may wait for many
     things, 5 to 20 minutes each."""
-    mig: Minutes | None = None
+    mig: Minutes = own("reconciler.deadlines.mig")
     """From a new MIG layout's command to its success; where the MIG manager may reboot the node, as long again.
     Absent: 1800."""
-    verifying: Annotated[int, Field(ge=600, le=86400)] | None = None
+    verifying: Annotated[int, Field(ge=600, le=86400)] = own("reconciler.deadlines.verifying")
     """From there to a validator that has succeeded and GPUs that the kubelet offers, from 10 minutes on: a validator
     that nothing else restarts is made to run again after 5. Absent: 900."""
 
@@ -58,20 +58,20 @@ class Reconciler(ImageSource):
     `version` empty, a whole reference. Absent: none, which is refused unless `labelling` is `nodeFeatureRule`."""
     version: ImageTagOrDigest | None = None
     """Tag or `sha256:` digest of the image. Absent: `image` is a whole reference."""
-    replicas: AtLeast0 | None = None
+    replicas: AtLeast0 = own("reconciler.replicas")
     """How many copies run; one of them works at a time. 0 stops the program and takes nothing away: the first step of
     `gpustack reconciler uninstall`. Absent: 2."""
     resources: ResourceRequirements | None = None
     """CPU and memory of each copy. Absent: requests of 50m and 64Mi, and a limit of 256Mi of memory. 1,000 nodes with
     30 pods each, 100 of them worked on at a time, took 147 MB at most; what is known of 5,000 idle ones 139 MB."""
-    priorityClassName: ObjectName | None = None
+    priorityClassName: ObjectName = own("reconciler.priorityClassName")
     """PriorityClass of its pods. Absent or empty: system-cluster-critical."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that it may run on. Absent: any node, those without GPUs first."""
     tolerations: list[Toleration] = items()
     """Tolerations of its pods, instead of the built-in ones for control planes and the taint `nvidia.com/gpu`. Absent:
     the built-in ones."""
-    labelling: Labelling | None = None
+    labelling: Labelling = own("reconciler.labelling")
     """Who sets the labels of nodes: the program, rules of node feature discovery without any program
     (`nodeFeatureRule`, for clusters whose nodes bring their driver and have no MIG manager), or your own tooling
     (`none`; the program rolls drivers and MIG layouts only). Absent: program."""
@@ -79,29 +79,29 @@ class Reconciler(ImageSource):
     """Whether the API server holds the program to its own labels, annotations, cordons and `startupTaints`, on GPU
     nodes: access rights can't say so. Absent: true from Kubernetes 1.30 on, which is the first to know such
     policies."""
-    flowSchema: bool | None = None
+    flowSchema: bool = own("reconciler.flowSchema")
     """Whether its lease is renewed ahead of other requests when the API server is busy. Absent: true."""
     windows: list[Window] = items()
     """Times at which nodes may be taken out of service, for pools that say none of their own. Absent: any time."""
     startupTaints: list[Taint] = items()
     """Taints with which the platform brings up nodes, removed from a node when its GPUs are proved. Pods of the stack
     must tolerate them. Absent: none."""
-    installParallel: AtLeast1 | None = None
+    installParallel: AtLeast1 = own("reconciler.installParallel")
     """How many new nodes are set up at a time; they serve nobody yet, so no budget counts them. Absent: 50."""
     clientNamespaces: list[DnsLabel] = items()
     """Namespaces whose DaemonSets with the nodeSelector `nvidia.com/gpu.deploy.client: "true"` are left to the driver
     manager and the MIG manager, which take their pods off a node themselves. In any other namespace such pods count as
     what they are, users of GPUs. Whoever can create a DaemonSet in one of them decides when a node can be worked on.
     Absent: none."""
-    breakerFailures: IntOrPercent | None = None
+    breakerFailures: IntOrPercent = own("reconciler.breakerFailures")
     """Failed nodes of one roll-out that stop it until somebody looks: a number, or a percentage of the nodes of the
     NodePolicy, rounded up; 0 is never. Absent: 3."""
-    firstAlone: bool | None = None
+    firstAlone: bool = own("reconciler.firstAlone")
     """Whether the first node of each driver and MIG layout, on each GPU product and kernel, goes alone, until it works.
     Absent: true."""
-    maxAttempts: AtLeast1 | None = None
+    maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
-    labelGraceSeconds: AtLeast0 | None = None
+    labelGraceSeconds: AtLeast0 = own("reconciler.labelGraceSeconds")
     """How long a GPU must be gone from a node before the node's labels are removed. Absent: 900."""
     deadlines: Deadlines = section()
     """How long a step may take on a node."""
@@ -109,7 +109,7 @@ class Reconciler(ImageSource):
 
 def labelling(spec: ClusterPolicySpec) -> Labelling | None:
     """Who sets the labels of nodes; None where the policy has no reconciler, and people do."""
-    return None if spec.reconciler is None else spec.reconciler.labelling or "program"
+    return None if spec.reconciler is None else spec.reconciler.labelling
 
 
 def runs(spec: ClusterPolicySpec) -> bool:

@@ -1,4 +1,4 @@
-"""Puts the defaults below what the user wrote: release < platform < derived < layers < policy.
+"""Puts the defaults below what the user wrote: gpustack's own < release < platform < derived < layers < policy.
 
 Which release and which platform is itself said in layers and policy, so these are merged first, looked at, and merged
 again with the defaults below them. What can't be looked up (no release, an unknown platform) is a finding and not an
@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from gpustack.catalog import defaults as own
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
@@ -23,6 +24,8 @@ RELEASE: Path = ("release",)
 KUBERNETES: Path = ("cluster", "kubernetesVersion")
 PLATFORM: Path = ("cluster", "platform")
 OPENSHIFT: Path = ("cluster", "openshift")
+OWN = "own default"
+"""Where gpustack's own defaults stand, in the words of `explain`: gpustack: own default."""
 
 
 class Derived(NamedTuple):
@@ -44,7 +47,7 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     release = _release(written, findings)
     minor = _kubernetes(written, findings)
     platform = _platform(written, findings)
-    below = []
+    below = own_parts(written.spec)
     if release:
         below.append(_release_part(release))
     if release and minor and platform:
@@ -55,6 +58,21 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
         return merge([*below, *beside, *derived, *user]), findings
     except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
         return written, [*findings, *error.findings]
+
+
+def own_parts(spec: dict[str, Any]) -> list[Part]:
+    """gpustack's own defaults for SPEC, which layers and policy say, unvalidated."""
+    found = []
+    for rule in own.rules():
+        section = spec.get(rule.name)
+        if not rule.kind or (rule.kind == "where" and isinstance(section, dict)):
+            found.append(_own_part(rule.name))
+        elif rule.kind == "each":
+            names = [_dict(item).get("name") for item in _list(section)]
+            if names and all(isinstance(name, str) for name in names):
+                items = [{"name": name, **rule.values} for name in names]
+                found.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
+    return found
 
 
 def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
@@ -144,6 +162,13 @@ def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | No
         except platforms.UnknownPlatform as error:
             findings.append(_unknown(written, PLATFORM, error, platforms.names()))
     return None
+
+
+@functools.cache
+def _own_part(name: str) -> Part:
+    """What holds where a policy has the section NAME; of every policy without one."""
+    (values,) = (dict(rule.values) for rule in own.rules() if rule.name == name)
+    return Part("gpustack", OWN, {name: values} if name else values, because=(name,) if name else None)
 
 
 @functools.cache

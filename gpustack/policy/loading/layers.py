@@ -27,7 +27,7 @@ from gpustack.model import Location, Path
 from .lists import OBJECTS, REPLACE, Identity, identity, inside_object, named
 from .misfits import check_names, conflict, misplaced, nameless, null_item
 
-OriginKind = Literal["release", "platform", "derived", "layer", "policy"]
+OriginKind = Literal["gpustack", "release", "platform", "derived", "layer", "policy"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,11 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
     if part.text is None:
         why = finding.why
         if exact and node(loaded.merged.spec, path) not in ("", [], {}):
-            whose = part.file if part.kind == "derived" else f"a default of {part.file}"
+            whose = {"derived": part.file, "gpustack": "a default of gpustack"}.get(
+                part.kind, f"a default of {part.file}"
+            )
             why = f"{why}; nobody set {dotted(path)}: it is {whose}".removeprefix("; ")
-        where = loaded.merged.cause(part) if part.kind != "release" else settable(loaded, path)
+        where = loaded.merged.cause(part) if part.because and part.kind != "release" else settable(loaded, path)
         return dataclasses.replace(finding, why=why, location=where)
     value = node(part.clean, own)
     if finding.inside is not None and isinstance(value, str):  # perhaps without the one key that a map may have

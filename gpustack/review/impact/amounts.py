@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from ...catalog import _data
 from ...text import quantities
 from .leaves import Leaf
 
@@ -131,19 +130,7 @@ def _probe(side: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> tuple[
 
 def deadline(leaf: Leaf) -> bool:
     """Whether a step on a node has at least half of the time that it had, and four times as much at most."""
-    old, new = said_or_default(leaf)
-    return _near(old, new)
-
-
-def said_or_default(leaf: Leaf) -> tuple[Any, Any]:
-    """What LEAF was and is; what holds where nothing is said, None where nobody listed that."""
-    held = default(leaf)
-    return held if leaf.old is None else leaf.old, held if leaf.new is None else leaf.new
-
-
-def default(leaf: Leaf) -> Any:
-    """What holds where the policy doesn't say what LEAF is about; None where nobody listed it."""
-    return _data.load("tiers")["defaults"].get(".".join(leaf.path))
+    return _near(leaf.old, leaf.new)
 
 
 def within_a_week(leaf: Leaf) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...catalog import _data, operator_texts
 from ...model import numbers
-from .amounts import AMOUNTS, said_or_default
+from .amounts import AMOUNTS
 from .contents import TEXTS
 from .leaves import Leaf
 from .windows import tighter
@@ -107,7 +107,7 @@ def ends(leaf: Leaf) -> bool:
 
 def fewer(leaf: Leaf) -> bool:
     """Whether a limit is lower than it was, or than the default; 0 and none are no limit."""
-    old, new = said_or_default(leaf)
+    old, new = leaf.old, leaf.new
     if new is None or _nothing(new):
         return False
     if leaf.path == BREAKER and str(old).endswith("%") != str(new).endswith("%") and not _nothing(old):
@@ -138,7 +138,7 @@ def fewer_or_said(leaf: Leaf) -> bool:
 
 def longer(leaf: Leaf) -> bool:
     """Whether a time to wait is longer; 0 is for ever."""
-    old, new = said_or_default(leaf)
+    old, new = leaf.old, leaf.new
     if new is None or _nothing(new):
         return new is not None
     return old is not None and not _nothing(old) and _compare(old, new, 1)
@@ -146,7 +146,7 @@ def longer(leaf: Leaf) -> bool:
 
 def kept_longer(leaf: Leaf) -> bool:
     """Whether something is kept for longer than it was; 0 is not at all."""
-    old, new = said_or_default(leaf)
+    old, new = leaf.old, leaf.new
     return old is not None and new is not None and _compare(old, new, 1)
 
 

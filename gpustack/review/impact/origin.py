@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...catalog import defaults as own
 from ...cluster.resolve import resolve
 from ...gitops import engines
 from . import table
@@ -112,13 +113,26 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
     new = before is None
     news = said(after)
     olds = default_values(after) if before is None else said(before)
-    found = [Step(leaf, _tier(leaf, fleet, new=new)) for leaf in changed(olds, news)]
+    found = [Step(leaf, _tier(leaf, fleet, new=new)) for leaf in changed(*_filled(olds, news))]
     if gone := _gone(olds, news):
         found = [_of_a_pool_that_goes(step, gone) for step in found]
     if before is None or before.release == after.release:
         return found
     defaults = default_values(before), default_values(after)
     return [_explained(step, *defaults) for step in found]
+
+
+def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
+    """Both with gpustack's own defaults of the sections and items that one of them has: what comes or goes with those
+    is no change where it is the default.
+    """
+    held: dict[Path, Any] = {}
+    for path in {path[:2] for path in (*olds, *news)}:
+        for rule in own.rules():
+            if rule.kind and path[0] == rule.name:
+                above = path[:1] if rule.kind == "where" else path
+                held |= {(*above, *below): value for below, value in leaves(rule.values).items()}
+    return {**held, **olds}, {**held, **news}
 
 
 def _tier(leaf: Leaf, fleet: Fleet, *, new: bool) -> int:

@@ -1,0 +1,47 @@
+"""gpustack's own defaults: of fields that no release and no platform sets (data/defaults.yaml)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from . import _data
+
+
+class Rule(NamedTuple):
+    """VALUES of every policy, of those with the section NAME ("where"), or of every item of the list NAME ("each")."""
+
+    kind: Literal["", "where", "each"]
+    name: str
+    values: Mapping[str, Any]
+
+
+@functools.cache
+def rules() -> tuple[Rule, ...]:
+    """All defaults, as the data file has them. Read only."""
+    return tuple(
+        Rule("where", rule["where"], rule["spec"])
+        if "where" in rule
+        else Rule("each", rule["each"], rule["spec"])
+        if "each" in rule
+        else Rule("", "", rule["spec"])
+        for rule in _data.load("defaults")
+    )
+
+
+@functools.cache
+def values() -> Mapping[str, Any]:
+    """Every default by its path: "reconciler.deadlines.mig", "drivers[].driverType"."""
+    start = {"": "", "where": "{}.", "each": "{}[]."}
+    return {
+        f"{start[rule.kind].format(rule.name)}{path}": value for rule in rules() for path, value in _leaves(rule.values)
+    }
+
+
+def _leaves(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
