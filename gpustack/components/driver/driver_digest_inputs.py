@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...cluster.resolve import resolve
 from ..parts.common_inputs import image, on_openshift, pairs
 from .driver_files_inputs import Files, HostFile
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
     from .driver_pools_inputs import Target
     from .driver_settings_inputs import DriverPod
+    from .driver_view import DriverView
 
 
 class Records(NamedTuple):
@@ -91,12 +91,12 @@ def volumes(found: Iterable[tuple[str, str, str, str]]) -> Records:
     return Records("VolumeConfig", [dict(zip(names, each, strict=True)) for each in sorted(found)])
 
 
-def digest_of_driver(own: ClusterPolicySpec, driver: NvidiaDriver, pod: DriverPod, target: Target) -> str:
-    """The digest of DRIVER, which stands in OWN's section, for TARGET, whose images and files are in POD."""
+def digest_of_driver(view: DriverView, driver: NvidiaDriver, pod: DriverPod, target: Target) -> str:
+    """The digest of DRIVER, which VIEW is of, for TARGET, whose images and files are in POD."""
     rdma = bool(driver.rdma.enabled)
     fields: dict[str, Value] = {
         "DriverImage": pod.image,
-        "DriverManagerImage": image(own, own.driver.manager, "driver.manager"),
+        "DriverManagerImage": image(view.spec, view.driver.manager, "driver.manager", at=view.at),
         "DriverType": driver.driverType,
         "KernelModuleType": driver.kernelModuleType or "auto",
         "DriverArgs": list(driver.args or ()),
@@ -113,9 +113,9 @@ def digest_of_driver(own: ClusterPolicySpec, driver: NvidiaDriver, pod: DriverPo
         "UseHostMOFED": rdma and bool(driver.rdma.useHostMofed),
         "UsePrecompiled": bool(target.kernel),
         "KernelVersion": target.kernel,
-        "HostRoot": "/" if resolve(own).dra else own.hostPaths.rootFS or "",
+        "HostRoot": "/" if view.cluster.dra else view.spec.hostPaths.rootFS or "",
         **of_modules(pod),
-        **of_openshift(own, target),
+        **of_openshift(view.spec, target),
         **of_files(pod.files),
     }
     return digest(fields)

@@ -20,6 +20,7 @@ from .driver_pools_inputs import System
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
+    from .driver_view import DriverView
 
 Part = Literal["driver", "peermem", "fs", "gdrcopy"]
 """The containers of a driver's pod that build or load kernel modules."""
@@ -91,45 +92,47 @@ def ordered(found: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Fi
     return tuple(sorted(found, key=lambda each: order.index(each.use)))
 
 
-def files(spec: ClusterPolicySpec, os: System) -> tuple[Files, ...]:
+def files(view: DriverView, os: System) -> tuple[Files, ...]:
     """What the policy's ConfigMaps and Secrets bring into a driver's pod on OS (operator.md 7.1).
 
     A precompiled driver installs no packages, so it gets neither package sources nor certificates. Raises
     FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
     """
-    driver = spec.driver
-    found = [*licensing(spec), *topology(spec)]
+    driver = view.driver
+    found = [*licensing(view), *topology(view)]
     if driver.kernelModuleConfig.name:
         parameters = Mounted("modules", "kernel-module-config", "/drivers", ("driver", "peermem"))
-        found.append(keyed(spec, driver.kernelModuleConfig.name, "driver.kernelModuleConfig.name", parameters))
-    return tuple(found) if driver.usePrecompiled else (*found, *packages(spec, os))
+        found.append(
+            keyed(view.spec, driver.kernelModuleConfig.name, view.at("driver.kernelModuleConfig.name"), parameters)
+        )
+    return tuple(found) if driver.usePrecompiled else (*found, *packages(view, os))
 
 
-def packages(spec: ClusterPolicySpec, os: System) -> Iterator[Files]:
+def packages(view: DriverView, os: System) -> Iterator[Files]:
     """Package sources and certificates, for a driver that is built on OS."""
-    repo, cert = spec.driver.repoConfig.configMapName, spec.driver.certConfig.name
+    repo, cert = view.driver.repoConfig.configMapName, view.driver.certConfig.name
     if repo:
-        path = "driver.repoConfig.configMapName"
-        where = family(spec, os, path, "package sources").repositories
-        yield keyed(spec, repo, path, Mounted("repositories", "repo-config", where, BUILDERS))
+        path = view.at("driver.repoConfig.configMapName")
+        where = family(view.spec, os, path, "package sources").repositories
+        yield keyed(view.spec, repo, path, Mounted("repositories", "repo-config", where, BUILDERS))
     if cert:
-        path = "driver.certConfig.name"
-        where = family(spec, os, path, "certificates").certificates
-        yield keyed(spec, cert, path, Mounted("certificates", "cert-config", where, BUILDERS))
+        path = view.at("driver.certConfig.name")
+        where = family(view.spec, os, path, "certificates").certificates
+        yield keyed(view.spec, cert, path, Mounted("certificates", "cert-config", where, BUILDERS))
 
 
-def topology(spec: ClusterPolicySpec) -> list[Files]:
+def topology(view: DriverView) -> list[Files]:
     """What the daemon of a virtual topology is told."""
-    name = spec.driver.virtualTopology.config
+    name = view.driver.virtualTopology.config
     if not name:
         return []
     paths = {"nvidia-topologyd.conf": "/etc/nvidia/nvidia-topologyd.conf"}
     return [Files(use="topology", volume="topology-config", kind="ConfigMap", name=name, paths=paths)]
 
 
-def licensing(spec: ClusterPolicySpec) -> list[Files]:
+def licensing(view: DriverView) -> list[Files]:
     """The licence of a vGPU guest: a Secret wins over a ConfigMap, an empty name is none (operator.md 7.1)."""
-    config = spec.driver.licensingConfig
+    config = view.driver.licensingConfig
     name = config.secretName or config.configMapName
     if not name:
         return []
@@ -140,15 +143,15 @@ def licensing(spec: ClusterPolicySpec) -> list[Files]:
     return [Files(use="licence", volume="licensing-config", kind=kind, name=name, paths=paths)]
 
 
-def subscriptions(spec: ClusterPolicySpec, os: System, *, crio: bool) -> tuple[HostFile, ...]:
+def subscriptions(view: DriverView, os: System, *, crio: bool) -> tuple[HostFile, ...]:
     """The node's own package subscription, for builds that need packages of RHEL or SUSE (operator.md 7.1).
 
     CRI-O hands a RHEL node's subscription to containers by itself, and package sources of the policy replace it.
     """
-    if spec.driver.usePrecompiled:
+    if view.driver.usePrecompiled:
         return ()
-    sources = spec.driver.repoConfig.configMapName and release(spec.release).traits.repo_replaces_subscription
-    if os.id == "rhel" and not (crio or on_openshift(spec) or sources):
+    sources = view.driver.repoConfig.configMapName and release(view.spec.release).traits.repo_replaces_subscription
+    if os.id == "rhel" and not (crio or on_openshift(view.spec) or sources):
         return RHEL
     return SUSE if os.id in SUSE_IDS else ()
 

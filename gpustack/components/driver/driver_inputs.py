@@ -15,12 +15,9 @@ kernel. A pool whose `driver` overrides fields of that section has a DaemonSet o
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.ownership import OWNER
-from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs, runtime
@@ -29,11 +26,11 @@ from .driver_names_inputs import daemonset_name
 from .driver_pools_inputs import KERNEL_LABEL, targets
 from .driver_settings_inputs import DriverPod, DriverSettings, driver_pod, refusals, settings
 from .driver_toolkit_inputs import RHCOS_LABEL
+from .driver_view import DriverView
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class PoolDriver(Inputs):
@@ -67,16 +64,17 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
     spec = cluster.spec
     if not spec.driver.enabled or cluster.listed:
         return None
-    findings, found = refusals(spec), None
+    view = DriverView.section(cluster)
+    findings, found = refusals(view), None
     try:
         found = DriverInputs(
             common=Common.from_cluster(cluster),
-            settings=settings(spec),
-            pods=tuple(driver_pod(spec, target, crio=runtime(spec) == "crio") for target in targets(spec)),
+            settings=settings(view),
+            pods=tuple(driver_pod(view, target, crio=runtime(spec) == "crio") for target in targets(view)),
         )
     except FindingsError as error:
         findings += error.findings
-    pools, refused = pool_drivers(spec)
+    pools, refused = pool_drivers(cluster)
     findings += [finding for finding in refused if finding not in findings]
     if findings or found is None:
         raise FindingsError(*findings)
@@ -84,41 +82,44 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
     return found.model_copy(update={"pools": tuple(pools), **rolled})
 
 
-def pool_drivers(spec: ClusterPolicySpec) -> tuple[list[PoolDriver], list[Finding]]:
+def pool_drivers(cluster: Cluster) -> tuple[list[PoolDriver], list[Finding]]:
     """The drivers of the pools that serve containers and override the cluster's, and what is said against them."""
     found, findings = list[PoolDriver](), list[Finding]()
-    for index in resolve(spec).serving("container"):
-        pool = spec.nodePools[index]
-        if pool.driver is None:
+    for pool in cluster.pools:
+        if pool.workload != "container" or pool.said.driver is None:
             continue
-        said = pool.driver.model_dump(exclude_unset=True)
-        own = overridden(spec, pool, said)
-        refused = refusals(own)
+        view = overridden(pool, pool.said.driver.model_dump(exclude_unset=True))
+        findings += refusals(view)
         try:
-            found.append(pool_driver(own, pool))
+            found.append(pool_driver(view, pool))
         except FindingsError as error:
-            refused += error.findings
-        findings += [relocated(finding, index, said) for finding in refused]
+            findings += error.findings
     return found, findings
 
 
-def overridden(spec: ClusterPolicySpec, pool: NodePool, said: dict[str, Any]) -> ClusterPolicySpec:
-    """SPEC as it would be if all nodes were POOL's: what it has SAID over the cluster's driver, by the rules of layers.
+def overridden(pool: Pool, said: dict[str, Any]) -> DriverView:
+    """The driver of POOL: what that has SAID over the cluster's, by the rules of layers.
 
     An image that is named whole ("registry.example/driver:595") replaces repository and version too.
     """
     from ...policy.language import driver, images
     from ...policy.loading import layers
 
-    below = images.made_way(spec.driver.model_dump(exclude_unset=True), said)
+    below = images.made_way(pool.spec.driver.model_dump(exclude_unset=True), said)
     parts = [layers.Part("policy", "driver", below), layers.Part("policy", pool.name, said)]
     merged = driver.Driver.model_validate(layers.merge(parts).spec)
-    return spec.model_copy(update={"driver": merged, "nodePools": [pool]})
+
+    def at(field: str) -> str:
+        section, _, name = field.partition(".")
+        own = section == "driver" and name.partition(".")[0] in said
+        return f"nodePools[{pool.index}].{field}" if own else field
+
+    return DriverView(pool.cluster, merged, pool.spec.gds, pool.spec.gdrcopy, (pool,), at)
 
 
-def pool_driver(own: ClusterPolicySpec, pool: NodePool) -> PoolDriver:
-    """The driver of POOL, the only one in the spec OWN."""
-    (target,) = targets(own)
+def pool_driver(view: DriverView, pool: Pool) -> PoolDriver:
+    """The driver of POOL, the only one that VIEW is for."""
+    (target,) = targets(view)
     name = daemonset_name("gpu", target.os.tag, pool.name)
     selects = {OWNER: pool.name, **target.os.selector}
     if target.kernel:
@@ -126,19 +127,5 @@ def pool_driver(own: ClusterPolicySpec, pool: NodePool) -> PoolDriver:
     if target.toolkit:
         selects[RHCOS_LABEL] = target.toolkit.rhcos
     renamed = target._replace(name=name, app=name, node_selector=selects)
-    pod = driver_pod(own, renamed, crio=runtime(own) == "crio")
-    return PoolDriver(owner=pool.name, settings=settings(own), pod=pod)
-
-
-def relocated(finding: Finding, index: int, said: dict[str, Any]) -> Finding:
-    """FINDING about a spec made by `overridden`, with the policy's paths: pool INDEX has SAID what stands there."""
-
-    def moved(text: str) -> str:
-        text = text.replace("spec.nodePools[0]", f"spec.nodePools[{index}]")
-        return re.sub(
-            r"spec\.driver\.(\w+)",
-            lambda match: f"spec.nodePools[{index}].driver.{match[1]}" if match[1] in said else match[0],
-            text,
-        )
-
-    return dataclasses.replace(finding, path=moved(finding.path), remedy=moved(finding.remedy))
+    pod = driver_pod(view, renamed, crio=runtime(view.spec, [pool.said]) == "crio")
+    return PoolDriver(owner=pool.name, settings=settings(view), pod=pod)

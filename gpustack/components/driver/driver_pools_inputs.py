@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.drivers import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
-from ...cluster.resolve import resolve
 from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...cluster.pool import Pool
+    from .driver_view import DriverView
 
 NAME = "nvidia-driver-daemonset"
 OS_LABEL = "feature.node.kubernetes.io/system-os_release."
@@ -93,28 +93,29 @@ DRIVER = Installer(NAME, "driver", "container")
 VGPU_MANAGER = Installer("nvidia-vgpu-manager-daemonset", "vgpuManager", "vm-vgpu")
 
 
-def targets(spec: ClusterPolicySpec, who: Installer = DRIVER) -> list[Target]:
-    """The DaemonSets of WHO for the node pools of SPEC, in policy order; none without pools.
+def targets(view: DriverView, who: Installer = DRIVER) -> list[Target]:
+    """The DaemonSets of WHO for the pools of VIEW, in policy order; none without pools.
 
     Raises FindingsError with everything that the pools fail to say or contradict each other in.
     """
-    precompiled, findings = who is DRIVER and bool(spec.driver.usePrecompiled), list[Finding]()
-    counts, systems = resolve(spec).serving(who.workload), list[tuple[int, System]]()
-    for index, pool in enumerate(spec.nodePools):
+    precompiled, findings = who is DRIVER and bool(view.driver.usePrecompiled), list[Finding]()
+    counts = [pool for pool in view.pools if pool.workload == who.workload]
+    systems: list[tuple[Pool, System]] = []
+    for pool in view.pools:
         try:
-            systems.append((index, parse(pool.os or "", spec.release)))
+            systems.append((pool, parse(pool.said.os or "", view.spec.release)))
         except UnknownOS as error:
-            if index in counts:
-                findings.append(unknown_os(index, pool.name, error, who))
-        if precompiled and not pool.kernel and index in counts:
-            findings.append(unknown_kernel(index, pool.name))
+            if pool in counts:
+                findings.append(unknown_os(pool, error, who))
+        if precompiled and not pool.said.kernel and pool in counts:
+            findings.append(unknown_kernel(pool, view))
     if findings:
         raise FindingsError(*findings)
     if precompiled:
-        return per_kernel(spec, [(index, system) for index, system in systems if spec.nodePools[index].kernel])
-    if toolkits := driver_toolkits(spec):
-        return per_rhcos(spec, systems, toolkits, who)
-    return per_os([system for index, system in systems if index in counts or not counts], who)
+        return per_kernel(view, [(pool, system) for pool, system in systems if pool.said.kernel])
+    if toolkits := driver_toolkits(view):
+        return per_rhcos(systems, toolkits, who)
+    return per_os([system for pool, system in systems if pool in counts or not counts], who)
 
 
 def parse(os: str, release: str) -> System:
@@ -122,13 +123,11 @@ def parse(os: str, release: str) -> System:
     return System(*os_id(os), os_tag(os, release))
 
 
-def per_rhcos(
-    spec: ClusterPolicySpec, systems: list[tuple[int, System]], toolkits: list[DriverToolkit], who: Installer
-) -> list[Target]:
+def per_rhcos(systems: list[tuple[Pool, System]], toolkits: list[DriverToolkit], who: Installer) -> list[Target]:
     """One target per RHCOS version, for the system of the first pool that has it (operator.md 8.1)."""
     found = []
     for toolkit in toolkits:
-        system = next((known for index, known in systems if spec.nodePools[index].ostreeVersion == toolkit.rhcos), None)
+        system = next((known for pool, known in systems if pool.said.ostreeVersion == toolkit.rhcos), None)
         if system:
             name = f"{who.name}-{toolkit.rhcos}"
             found.append(Target(name, name, {RHCOS_LABEL: toolkit.rhcos}, system, toolkit=toolkit))
@@ -144,17 +143,17 @@ def per_os(systems: list[System], who: Installer = DRIVER) -> list[Target]:
     return [Target(name, name, system.selector, system) for name, system in zip(names, found, strict=True)]
 
 
-def per_kernel(spec: ClusterPolicySpec, systems: list[tuple[int, System]]) -> list[Target]:
+def per_kernel(view: DriverView, systems: list[tuple[Pool, System]]) -> list[Target]:
     """One target per kernel. It alone selects the nodes, so one kernel on two systems is refused (operator.md 3)."""
     found: dict[str, Target] = {}
-    for index, system in systems:
-        kernel = spec.nodePools[index].kernel or ""
+    for pool, system in systems:
+        kernel = pool.said.kernel or ""
         known = found.get(kernel)
         if known is None:
             name = kernel_name(kernel, system, {target.name for target in found.values()})
             found[kernel] = Target(name, NAME, {KERNEL_LABEL: kernel}, system, kernel)
         elif known.os != system:
-            raise FindingsError(two_systems(index, kernel, known.os, system))
+            raise FindingsError(two_systems(pool, view, known.os, system))
     return list(found.values())
 
 
@@ -179,10 +178,10 @@ def sanitised(kernel: str) -> str:
     return re.sub(r"[-.]*\.[-.]*", ".", text).strip(".")
 
 
-def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer | None = DRIVER) -> Finding:
-    """The finding that nothing tells which image pool INDEX needs of WHO; None is one of `drivers`."""
-    path = f"spec.nodePools[{index}].os"
-    what = f"the os {error.name!r} of node pool {pool} has no version" if error.name else f"node pool {pool} has no os"
+def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> Finding:
+    """The finding that nothing tells which image POOL needs of WHO; None is one of `drivers`."""
+    path, name = f"{pool.path}.os", pool.name
+    what = f"the os {error.name!r} of node pool {name} has no version" if error.name else f"node pool {name} has no os"
     example = error.nearest[0] if error.name and error.nearest else "ubuntu22.04"
     return Finding(
         "GPU051",
@@ -195,26 +194,26 @@ def unknown_os(index: int, pool: str, error: UnknownOS, who: Installer | None = 
     )
 
 
-def unknown_kernel(index: int, pool: str) -> Finding:
-    """The finding that nothing tells which precompiled image pool INDEX needs."""
+def unknown_kernel(pool: Pool, view: DriverView) -> Finding:
+    """The finding that nothing tells which precompiled image of VIEW POOL needs."""
+    switch = f"spec.{view.at('driver.usePrecompiled')}"
     return Finding(
         "GPU052",
         "error",
-        f"node pool {pool} has no kernel, so there is no precompiled driver for its nodes",
-        path=f"spec.nodePools[{index}].kernel",
-        why="with spec.driver.usePrecompiled each kernel has an image and a DaemonSet of its own",
-        remedy=f"set spec.nodePools[{index}].kernel to what `uname -r` prints there, "
-        "or spec.driver.usePrecompiled: false",
+        f"node pool {pool.name} has no kernel, so there is no precompiled driver for its nodes",
+        path=f"{pool.path}.kernel",
+        why=f"with {switch} each kernel has an image and a DaemonSet of its own",
+        remedy=f"set {pool.path}.kernel to what `uname -r` prints there, or {switch}: false",
     )
 
 
-def two_systems(index: int, kernel: str, first: System, second: System) -> Finding:
-    """The finding that pool INDEX has KERNEL with another system than a pool before it."""
+def two_systems(pool: Pool, view: DriverView, first: System, second: System) -> Finding:
+    """The finding that POOL has its kernel with another system than a pool of VIEW before it."""
     return Finding(
         "GPU053",
         "error",
-        f"kernel {kernel} is said to run on {first.text} and on {second.text}",
-        path=f"spec.nodePools[{index}].kernel",
+        f"kernel {pool.said.kernel} is said to run on {first.text} and on {second.text}",
+        path=f"{pool.path}.kernel",
         why="the kernel alone selects the nodes of a precompiled driver, so one image would have to fit both systems",
-        remedy=f"correct os or kernel of spec.nodePools[{index}], or set spec.driver.usePrecompiled: false",
+        remedy=f"correct os or kernel of {pool.path}, or set spec.{view.at('driver.usePrecompiled')}: false",
     )

@@ -2,9 +2,8 @@
 on, `DriverPod` what one DaemonSet adds: its name, its nodes, its images and files.
 
 Three parts of the policy describe drivers, and one construct runs them all: the section `driver`, `driver` of a node
-pool, which overrides fields of it (driver_inputs.py), and `drivers` (nvidia_drivers_inputs.py). The last two are read
-as if they were the section: a spec in which they stand in its place goes through the same functions. Rejected: a second
-reading of every field for `drivers`; two readings of eighty equal fields never stay equal.
+pool, which overrides fields of it (driver_inputs.py), and `drivers` (nvidia_drivers_inputs.py). Each is read as a
+DriverView, by the functions here.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from .driver_toolkit_inputs import DriverToolkit
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
+    from .driver_view import DriverView
 
 PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 ACCOUNT = "nvidia-driver"
@@ -92,17 +92,17 @@ class DriverPod(Inputs):
     toolkit: DriverToolkit | None = None
 
 
-def settings(spec: ClusterPolicySpec) -> DriverSettings:
-    """The part of SPEC's section `driver` that does not depend on the node."""
-    driver = spec.driver
+def settings(view: DriverView) -> DriverSettings:
+    """What of the driver VIEW does not depend on the node."""
+    spec, driver = view.spec, view.driver
     manager, probe, rdma = driver.manager, driver.startupProbe, bool(driver.rdma.enabled)
     foreign = () if release(spec.release).traits.no_foreign_pull_secrets else spec.validator.imagePullSecrets
     secrets = [*(foreign or ()), *(manager.imagePullSecrets or ()), *(driver.imagePullSecrets or ())]
-    for section in (spec.gds, spec.gdrcopy):
+    for section in (view.gds, view.gdrcopy):
         secrets += (section.imagePullSecrets or ()) if section.enabled else ()
     return DriverSettings(
         manager=Manager(
-            image=image(spec, manager, "driver.manager"),
+            image=image(spec, manager, "driver.manager", at=view.at),
             pull_policy=manager.imagePullPolicy or "",
             env=pairs(manager.env),
         ),
@@ -139,78 +139,81 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     }
 
 
-def driver_pod(spec: ClusterPolicySpec, target: Target, *, crio: bool, order: tuple[Use, ...] = SECTION) -> DriverPod:
+def driver_pod(view: DriverView, target: Target, *, crio: bool, order: tuple[Use, ...] = SECTION) -> DriverPod:
     """The images and files of the DaemonSet for TARGET, the latter in ORDER."""
-    brought: list[Files | HostFile] = [*files(spec, target.os), *subscriptions(spec, target.os, crio=crio)]
+    spec = view.spec
+    brought: list[Files | HostFile] = [*files(view, target.os), *subscriptions(view, target.os, crio=crio)]
     if target.kernel and target.os.id in SUSE_IDS and release(spec.release).traits.driver_suse_modules:
         brought.append(SUSE_MODULES)
     return DriverPod(
         name=target.name,
         app=target.app,
         node_selector=target.node_selector,
-        image=image(spec, spec.driver, "driver", suffix=target.image_suffix),
-        gds=module(spec, "gds", target),
-        gdrcopy=module(spec, "gdrcopy", target),
+        image=image(spec, view.driver, "driver", suffix=target.image_suffix, at=view.at),
+        gds=module(view, "gds", target),
+        gdrcopy=module(view, "gdrcopy", target),
         files=ordered(brought, order),
         toolkit=target.toolkit,
     )
 
 
-def module(spec: ClusterPolicySpec, path: Literal["gds", "gdrcopy"], target: Target) -> Module | None:
-    """The module of the policy's section PATH, or None where it is off."""
-    section = getattr(spec, path)
+def module(view: DriverView, path: Literal["gds", "gdrcopy"], target: Target) -> Module | None:
+    """The module of the driver's section PATH, or None where it is off."""
+    section = getattr(view, path)
     if not section.enabled:
         return None
     return Module(
-        image=image(spec, section, path, suffix=target.os.tag),
+        image=image(view.spec, section, path, suffix=target.os.tag, at=view.at),
         pull_policy=pull_policy(section.imagePullPolicy),
         env=pairs(section.env),
     )
 
 
-def refusals(spec: ClusterPolicySpec) -> list[Finding]:
+def refusals(view: DriverView) -> list[Finding]:
     """What no driver can do, whatever the nodes run (operator.md 7.1, 10.1; cases 61 and 71)."""
     findings = [
         Finding(
             "GPU056",
             "error",
             f"the driver's container has no {probe} to set",
-            path=f"spec.driver.{probe}",
+            path=f"spec.{view.at(f'driver.{probe}')}",
             why="only its start is probed: killing a running driver takes the GPUs from all pods of the node. "
             "NVIDIA's operator crashes on this field",
-            remedy=f"remove spec.driver.{probe}; spec.driver.startupProbe says how long a driver may take to start",
+            remedy=f"remove spec.{view.at(f'driver.{probe}')}; spec.{view.at('driver.startupProbe')} says how long a "
+            "driver may take to start",
         )
         for probe in ("livenessProbe", "readinessProbe")
-        if getattr(spec.driver, probe) is not None
+        if getattr(view.driver, probe) is not None
     ]
-    return findings + precompiled_refusals(spec) if spec.driver.usePrecompiled else findings
+    return findings + precompiled_refusals(view) if view.driver.usePrecompiled else findings
 
 
-def precompiled_refusals(spec: ClusterPolicySpec) -> list[Finding]:
+def precompiled_refusals(view: DriverView) -> list[Finding]:
     """What a precompiled driver can't do."""
+    switch = f"spec.{view.at('driver.usePrecompiled')}: false"
     findings = [
         Finding(
             "GPU054",
             "error",
             f"{name} can't be used with a precompiled driver",
-            path=f"spec.{path}.enabled",
+            path=f"spec.{view.at(f'{path}.enabled')}",
             why="its module is built from the driver's sources, which a precompiled image does not have",
-            remedy=f"set spec.{path}.enabled: false, or spec.driver.usePrecompiled: false",
+            remedy=f"set spec.{view.at(f'{path}.enabled')}: false, or {switch}",
         )
         for path, name in (("gds", "GPUDirect Storage"), ("gdrcopy", "GDRCopy"))
-        if getattr(spec, path).enabled
+        if getattr(view, path).enabled
     ]
     findings += [
         Finding(
             "GPU055",
             "error",
             "a precompiled driver can't be named by a digest",
-            path=f"spec.driver.{field}",
+            path=f"spec.{view.at(f'driver.{field}')}",
             why="a digest is one image, and each kernel has its own",
-            remedy='name the image without digest, with spec.driver.version a branch such as "580", '
-            "or set spec.driver.usePrecompiled: false",
+            remedy=f"name the image without digest, with spec.{view.at('driver.version')} a branch such as "
+            f'"580", or set {switch}',
         )
         for field in ("version", "image")
-        if "sha256:" in (getattr(spec.driver, field) or "")
+        if "sha256:" in (getattr(view.driver, field) or "")
     ]
     return findings

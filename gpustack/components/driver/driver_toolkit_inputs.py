@@ -12,6 +12,7 @@ from ..parts.common_inputs import Inputs, on_openshift, served
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
+    from .driver_view import DriverView
 
 RHCOS_LABEL = "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION"
 """NFD's node label with the version of RHCOS."""
@@ -30,18 +31,18 @@ def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
     return {version: served(spec, image) for version, image in found.items()}
 
 
-def driver_toolkits(spec: ClusterPolicySpec) -> list[DriverToolkit]:
+def driver_toolkits(view: DriverView) -> list[DriverToolkit]:
     """The toolkits for the RHCOS versions of the node pools, in policy order; none where the toolkit is not used.
 
     It is used on OpenShift, unless `operator.use_ocp_driver_toolkit` is false, where there are images of it, and where
     a pool says its `ostreeVersion`. A precompiled driver turns it off for all (operator.md 3). Every pool counts,
     whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
     """
-    images = toolkit_images(spec)
+    spec, images = view.spec, toolkit_images(view.spec)
     wanted = on_openshift(spec) and spec.operator.use_ocp_driver_toolkit is not False
-    if not wanted or not images or spec.driver.usePrecompiled:
+    if not wanted or not images or view.driver.usePrecompiled:
         return []
-    versions = dict.fromkeys(pool.ostreeVersion for pool in spec.nodePools if pool.ostreeVersion)
+    versions = dict.fromkeys(pool.said.ostreeVersion for pool in view.pools if pool.said.ostreeVersion)
     return [DriverToolkit(rhcos=version, image=images.get(version, "")) for version in versions]
 
 

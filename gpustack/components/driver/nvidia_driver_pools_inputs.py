@@ -21,6 +21,7 @@ from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
 if TYPE_CHECKING:
     from ...policy.language.nvidia_driver import NvidiaDriver
     from ...policy.language.spec import ClusterPolicySpec
+    from .driver_view import DriverView
 
 
 def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
@@ -28,20 +29,21 @@ def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
     return {version: image for version, image in toolkit_images(spec).items() if version != "latest"}
 
 
-def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) -> list[Target]:
-    """The DaemonSets of DRIVER on POOLS, in their order. None for pools on OpenShift that do not say their version of
-    RHCOS: the operator makes none for such nodes, and a rule warns.
+def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
+    """The DaemonSets of DRIVER, which VIEW is of, on its pools, in their order. None for pools on OpenShift that do not
+    say their version of RHCOS: the operator makes none for such nodes, and a rule warns.
 
     Raises FindingsError with everything that the pools fail to say.
     """
     found, findings = dict[str, Target](), list[Finding]()
+    spec = view.spec
     by_rhcos = on_openshift(spec) and not driver.usePrecompiled
-    for index in pools:
-        pool = spec.nodePools[index]
+    for of in view.pools:
+        pool = of.said
         try:
             system = system_of(spec, pool.os or "")
         except UnknownOS as error:
-            findings.append(unknown_os(index, pool.name, error, None))
+            findings.append(unknown_os(of, error, None))
         else:
             kernel = pool.kernel or "" if driver.usePrecompiled else ""
             rhcos = pool.ostreeVersion or "" if by_rhcos else ""
@@ -49,7 +51,7 @@ def targets_of(spec: ClusterPolicySpec, driver: NvidiaDriver, pools: list[int]) 
                 target = target_of(spec, driver, system, kernel=kernel, rhcos=rhcos)
                 found.setdefault(target.name, target)
         if driver.usePrecompiled and not pool.kernel:
-            findings.append(unknown_kernel(index, pool.name))
+            findings.append(unknown_kernel(of, view))
     if findings:
         raise FindingsError(*findings)
     return list(found.values())

@@ -1,13 +1,12 @@
 """Inputs of `drivers`: several drivers in one cluster, each for nodes of its own (operator.md 10).
 
-Each driver is read as if it were the policy's section `driver` (`as_section`), so that every field is read in one
-place; what is different for `drivers` is put right afterwards. Which pools are whose: cluster/ownership.py. What the
+Each driver is read as the policy's section `driver` is (`view_of`), so that every field is read in one place; what is
+different for `drivers` is put right afterwards. Which pools are whose: cluster/ownership.py. What the
 drivers contradict each other in: checks/drivers/drivers.py.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,11 @@ from .driver_settings_inputs import (
     precompiled_refusals,
     settings,
 )
+from .driver_view import DriverView
 from .nvidia_driver_pools_inputs import targets_of, toolkits
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
     from ...policy.language.nvidia_driver import NvidiaDriver
     from ...policy.language.spec import ClusterPolicySpec
@@ -80,13 +81,12 @@ def from_cluster(cluster: Cluster) -> NvidiaDriversInputs | None:
     if not cluster.listed:
         return None
     found, findings = list[NvidiaDriverInputs](), list[Finding]()
-    mine = [pool.driver and pool.driver.number for pool in cluster.pools]
     for index, driver in enumerate(spec.drivers):
-        pools = [position for position, number in enumerate(mine) if number == index]
+        pools = [pool for pool in cluster.pools if pool.driver is not None and pool.driver.number == index]
         if not pools:
             continue
         try:
-            found.append(of_driver(spec, index, driver, pools))
+            found.append(of_driver(view_of(cluster, index, pools), driver))
         except FindingsError as error:
             findings += error.findings
     if findings:
@@ -103,16 +103,14 @@ def common(spec: ClusterPolicySpec) -> Common:
     return found.model_copy(update={"root_fs": "/"}) if resolve(spec).dra else found
 
 
-def of_driver(spec: ClusterPolicySpec, index: int, driver: NvidiaDriver, pools: list[int]) -> NvidiaDriverInputs:
-    """The inputs of DRIVER, number INDEX, on the node POOLS that are its."""
-    own = as_section(spec, driver)
-    findings = [relocated(finding, index) for finding in refusals(own)]
+def of_driver(view: DriverView, driver: NvidiaDriver) -> NvidiaDriverInputs:
+    """The inputs of DRIVER, which VIEW is of, on its pools."""
+    findings = refusals(view)
     try:
-        made = own_settings(own, driver)
-        targets = targets_of(spec, driver, pools)
-        pods = tuple(own_pod(own, driver, target) for target in targets)
+        made = own_settings(view, driver)
+        pods = tuple(own_pod(view, driver, target) for target in targets_of(view, driver))
     except FindingsError as error:
-        findings += [relocated(finding, index) for finding in error.findings]
+        findings += error.findings
     if findings:
         raise FindingsError(*findings)
     return NvidiaDriverInputs(
@@ -137,10 +135,11 @@ def tolerations(driver: NvidiaDriver) -> tuple[dict[str, Any], ...]:
     return (TOLERATION, *dumped(driver.tolerations))
 
 
-def as_section(spec: ClusterPolicySpec, driver: NvidiaDriver) -> ClusterPolicySpec:
-    """SPEC with DRIVER in the place of its sections `driver`, `gds` and `gdrcopy`."""
+def view_of(cluster: Cluster, index: int, pools: list[Pool]) -> DriverView:
+    """Number INDEX of `drivers`, for POOLS."""
     from ...policy.language.driver import Driver
 
+    spec, driver = cluster.spec, cluster.spec.drivers[index]
     said = driver.model_dump(exclude_unset=True, include=set(Driver.model_fields) - {"livenessProbe", "readinessProbe"})
     said |= image_of(spec, driver, "driver") if driver.driverType == "gpu" else {}
     said["manager"] = {**said.get("manager", {}), **image_of(spec, driver.manager, "driver.manager")}
@@ -158,7 +157,13 @@ def as_section(spec: ClusterPolicySpec, driver: NvidiaDriver) -> ClusterPolicySp
         name: getattr(driver, name).model_copy(update=image_of(spec, getattr(driver, name), name))
         for name in ("gds", "gdrcopy")
     }
-    return spec.model_copy(update={"driver": Driver.model_validate(said), **modules})
+
+    def at(field: str) -> str:
+        moved = ((before, after) for before, after in MOVED if field.startswith(before))
+        before, after = next(moved, ("", ""))
+        return f"drivers[{index}].{after}{field.removeprefix(before)}" if before else field
+
+    return DriverView(cluster, Driver.model_validate(said), modules["gds"], modules["gdrcopy"], tuple(pools), at)
 
 
 def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]:
@@ -176,9 +181,9 @@ def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]
     return {name: value for name, value in fields.items() if value and not getattr(section, name)}
 
 
-def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings:
-    """The settings of DRIVER, which stands in OWN's section; with the rules of 10.3."""
-    found, kind, building = settings(own), driver.driverType, not driver.usePrecompiled
+def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverSettings:
+    """The settings of DRIVER, which VIEW is of, with the rules of 10.3."""
+    found, kind, building = settings(view), driver.driverType, not driver.usePrecompiled
     probe = driver.startupProbe
     given = {name: number for name in PROBE_DEFAULTS if (number := getattr(probe, name, None))}
     startup = {**PROBE_DEFAULTS, **given} if probe else {} if building else {"initialDelaySeconds": 5}
@@ -195,7 +200,7 @@ def own_settings(own: ClusterPolicySpec, driver: NvidiaDriver) -> DriverSettings
             "host_sources": bool(driver.rdma.useHostMofed),
             "secret_env": driver.secretEnv or "",
             "startup": startup,
-            **(in_order(openshift(own)) if building and toolkits(own) else facts),
+            **(in_order(openshift(view.spec)) if building and toolkits(view.spec) else facts),
         }
     )
 
@@ -206,9 +211,9 @@ def in_order(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "proxy": tuple(sorted(facts.get("proxy", ()), key=lambda pair: words.index(pair[0])))}
 
 
-def own_pod(own: ClusterPolicySpec, driver: NvidiaDriver, target: Target) -> DriverPod:
-    """The pod of DRIVER, which stands in OWN's section, for TARGET: what is mounted is mounted everywhere (10.3)."""
-    found = driver_pod(own, target, crio=runtime(own) == "crio", order=DRIVERS)
+def own_pod(view: DriverView, driver: NvidiaDriver, target: Target) -> DriverPod:
+    """The pod of DRIVER, which VIEW is of, for TARGET: what is mounted is mounted everywhere (10.3)."""
+    found = driver_pod(view, target, crio=runtime(view.spec) == "crio", order=DRIVERS)
     labels = {"nvidia.com/node.os-version": target.os.tag}
     if target.kernel:
         labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)
@@ -221,18 +226,18 @@ def own_pod(own: ClusterPolicySpec, driver: NvidiaDriver, target: Target) -> Dri
             "files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in found.files),
         }
     )
-    digests = release(own.release).traits.driver_digest
-    return made.model_copy(update={"installs": digest_of_driver(own, driver, made, target)}) if digests else made
+    digests = release(view.spec.release).traits.driver_digest
+    return made.model_copy(update={"installs": digest_of_driver(view, driver, made, target)}) if digests else made
 
 
-def refusals(own: ClusterPolicySpec) -> list[Finding]:
-    """What a driver of `drivers`, in the section of OWN, can't do (10.1)."""
-    findings = precompiled_refusals(own) if own.driver.usePrecompiled else []
-    version = own.gds.version or ""
+def refusals(view: DriverView) -> list[Finding]:
+    """What one of `drivers`, which VIEW is of, can't do (10.1)."""
+    findings = precompiled_refusals(view) if view.driver.usePrecompiled else []
+    version = view.gds.version or ""
     if (
-        own.gds.enabled
-        and not own.driver.usePrecompiled
-        and own.driver.kernelModuleType != "open"
+        view.gds.enabled
+        and not view.driver.usePrecompiled
+        and view.driver.kernelModuleType != "open"
         and needs_open(version)
     ):
         findings.append(
@@ -240,10 +245,10 @@ def refusals(own: ClusterPolicySpec) -> list[Finding]:
                 "GPU059",
                 "error",
                 f"GPUDirect Storage {version} needs the open kernel modules",
-                path="spec.driver.kernelModuleType",
+                path=f"spec.{view.at('driver.kernelModuleType')}",
                 why="since v2.17.5 nvidia-fs builds with the open kernel modules alone; an image named by a digest may "
                 "be any version",
-                remedy="set spec.driver.kernelModuleType: open, or spec.gds.enabled: false",
+                remedy=f"set spec.{view.at('driver.kernelModuleType')}: open, or spec.{view.at('gds.enabled')}: false",
             )
         )
     return findings
@@ -266,14 +271,3 @@ MOVED = (
     ("gdrcopy.", "gdrcopy."),
 )
 """Where a field of the sections stands in one of `drivers`."""
-
-
-def relocated(finding: Finding, index: int) -> Finding:
-    """FINDING about a spec made by `as_section`, with the paths of the policy: the driver is number INDEX."""
-
-    def moved(text: str) -> str:
-        for before, after in MOVED:
-            text = text.replace(f"spec.{before}", f"spec.drivers[{index}].{after}")
-        return text
-
-    return dataclasses.replace(finding, path=moved(finding.path), remedy=moved(finding.remedy))

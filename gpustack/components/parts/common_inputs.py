@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +18,7 @@ from ...policy.language.carried import Carried
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
+    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]
@@ -147,13 +149,14 @@ def operand(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "
     }
 
 
-def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "") -> str:
+def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "", at: Callable[[str], str] = str) -> str:
     """The image reference of the policy SECTION at PATH, by the operator's rule (operator.md 4).
 
     `image` alone is a whole reference, with a tag or a digest: the operator takes one without, and runtimes pull
     :latest, which is another image every time. Otherwise repository, image and version must all be set. A version that
     is a digest is joined with "@". SUFFIX (an OS tag) goes behind a tag, never behind a digest. `cluster.registryMap`
-    rewrites the longest registry prefix that matches, and `cluster.imageDigests` pins what comes out.
+    rewrites the longest registry prefix that matches, and `cluster.imageDigests` pins what comes out. AT says where in
+    the policy a field of PATH stands, if not there.
 
     Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
     operator would ask the kubelet for an image that can't exist.
@@ -161,11 +164,11 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "")
     repository, name, version = section.repository or "", section.image or "", section.version or ""
     reference = images.composed(repository, name, version)
     if reference is None and name and not repository and not version:
-        raise FindingsError(_untagged(name, path))
+        raise FindingsError(_untagged(name, path, at))
     if reference is None:
-        raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path))
+        raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path, at))
     if repository and (images.is_tagged(name) or (images.registry(name) and repository in _published(spec))):
-        raise FindingsError(_twice(name, reference, path))
+        raise FindingsError(_twice(name, reference, path, at))
     if suffix and "sha256:" not in reference:
         reference += f"-{suffix}"
     return served(spec, reference)
@@ -182,32 +185,33 @@ def _published(spec: ClusterPolicySpec) -> set[str | None]:
     return {known.nfd_image.repository, *(each.repository for each in known.images.values())}
 
 
-def _incomplete(parts: dict[str, str], path: str) -> Finding:
+def _incomplete(parts: dict[str, str], path: str, at: Callable[[str], str]) -> Finding:
     missing = [field for field, value in parts.items() if not value]
     return Finding(
         "GPU040",
         "error",
         f"{path} has no {' and no '.join(missing)}, so there is no image to run",
-        path=f"spec.{path}.{missing[0]}",
+        path=f"spec.{at(f'{path}.{missing[0]}')}",
         why="an image needs repository, image and version; this release has no default for what is missing",
-        remedy=f"set spec.{path}.{missing[0]}, or put the whole reference into spec.{path}.image alone",
+        remedy=f"set spec.{at(f'{path}.{missing[0]}')}, or put the whole reference into spec.{at(f'{path}.image')} "
+        "alone",
     )
 
 
-def _untagged(name: str, path: str) -> Finding:
+def _untagged(name: str, path: str, at: Callable[[str], str]) -> Finding:
     """The finding for the image NAME, which stands alone."""
     return Finding(
         "GPU040",
         "error",
         f"{path}.image has neither tag nor digest: {name}",
-        path=f"spec.{path}.image",
+        path=f"spec.{at(f'{path}.image')}",
         why="without repository and version beside it, it is the whole reference, and container runtimes would pull "
         "whatever :latest is at the moment",
         remedy=f"put the tag or the digest behind it ({name}:1.0), or set repository and version beside it",
     )
 
 
-def _twice(name: str, reference: str, path: str) -> Finding:
+def _twice(name: str, reference: str, path: str, at: Callable[[str], str]) -> Finding:
     """The finding for the image NAME, which has a registry or a tag of its own beside repository and version."""
     before, _, last = name.rpartition("/")
     tag = re.split("[:@]", last, maxsplit=1)[1] if images.is_tagged(name) else ""
@@ -217,7 +221,7 @@ def _twice(name: str, reference: str, path: str) -> Finding:
         "GPU045",
         "error",
         f"{path}.image names a {'version' if tag else 'registry'} itself, beside repository and version",
-        path=f"spec.{path}.image",
+        path=f"spec.{at(f'{path}.image')}",
         why=f"the three are put together to {reference}, and there is no such image",
         remedy=f"write it in parts ({split}); or whole, with registry and tag, and repository and version left out, or "
         'set to "" where a layer sets them',
@@ -229,16 +233,16 @@ def pull_policy(value: str | None) -> str:
     return value or "IfNotPresent"
 
 
-def runtime(spec: ClusterPolicySpec) -> Runtime:
-    """The container runtime of the cluster's GPU nodes.
+def runtime(spec: ClusterPolicySpec, pools: Sequence[NodePool] | None = None) -> Runtime:
+    """The container runtime of the nodes of POOLS, else of all GPU nodes of the cluster.
 
     OpenShift is CRI-O; one containerd node decides (operator.md 3).
     """
     if on_openshift(spec):
         return "crio"
-    named = [pool.containerRuntime for pool in spec.nodePools or () if pool.containerRuntime] or [
-        spec.cluster.containerRuntime or ""
-    ]
+    named = [
+        pool.containerRuntime for pool in (spec.nodePools if pools is None else pools) if pool.containerRuntime
+    ] or [spec.cluster.containerRuntime or ""]
     known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
     return "containerd" if not known or "containerd" in known else known[-1]
 

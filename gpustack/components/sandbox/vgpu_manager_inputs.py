@@ -9,6 +9,7 @@ from ..driver.driver_manager_inputs import driver_manager
 from ..driver.driver_pools_inputs import VGPU_MANAGER, Target, targets
 from ..driver.driver_settings_inputs import Manager
 from ..driver.driver_toolkit_inputs import DriverToolkit, openshift_version
+from ..driver.driver_view import DriverView
 from ..parts.common_inputs import Inputs, OperandInputs, dump, image, operand
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def from_cluster(cluster: Cluster) -> VgpuManagerInputs | None:
         toolkit_resources=dump(spec.driver.resources),
         gds=bool(spec.gds.enabled),
         gdrcopy=bool(spec.gdrcopy.enabled),
-        pods=tuple(vgpu_manager_pod(spec, target) for target in targets(spec, VGPU_MANAGER)),
+        pods=tuple(vgpu_manager_pod(spec, target) for target in targets(DriverView.section(cluster), VGPU_MANAGER)),
     )
 
 

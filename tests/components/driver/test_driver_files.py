@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.driver.driver_files_inputs import TAKEN, Files, HostFile, files, subscriptions
 from gpustack.components.driver.driver_pools_inputs import parse
+from gpustack.components.driver.driver_view import DriverView
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
 
@@ -27,7 +29,10 @@ def config_map(name: str, *keys: str, namespace: str | None = None) -> dict[str,
 
 def found(driver: dict[str, Any], os: str = "ubuntu22.04", **sections: Any) -> dict[str, Files]:
     """The files of a driver's pod on OS, by use."""
-    return {each.use: each for each in files(spec(driver=driver, **sections), parse(os, RELEASE))}
+    return {
+        each.use: each
+        for each in files(DriverView.section(resolve(spec(driver=driver, **sections))), parse(os, RELEASE))
+    }
 
 
 def refusal(driver: dict[str, Any], os: str = "ubuntu22.04", **sections: Any) -> Finding:
@@ -39,7 +44,9 @@ def refusal(driver: dict[str, Any], os: str = "ubuntu22.04", **sections: Any) ->
 
 def node(os: str, driver: dict[str, Any] | None = None, *, crio: bool = False, **sections: Any) -> tuple[HostFile, ...]:
     """The files that a driver's pod on OS takes from its node."""
-    return subscriptions(spec(driver=driver or {}, **sections), parse(os, RELEASE), crio=crio)
+    return subscriptions(
+        DriverView.section(resolve(spec(driver=driver or {}, **sections))), parse(os, RELEASE), crio=crio
+    )
 
 
 def test_without_configuration_there_are_no_files() -> None:

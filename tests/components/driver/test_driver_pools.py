@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.driver.driver_pools_inputs import NAME, Target, targets
+from gpustack.components.driver.driver_view import DriverView
 from gpustack.model import Finding, FindingsError
 from tests.components.common import spec
 
@@ -41,7 +43,13 @@ def of(
 ) -> list[Target]:
     """The targets of a cluster with a pool for each of SYSTEMS."""
     return targets(
-        spec(release=release, driver={"usePrecompiled": precompiled}, nodePools=pools(*systems, kernels=kernels))
+        DriverView.section(
+            resolve(
+                spec(
+                    release=release, driver={"usePrecompiled": precompiled}, nodePools=pools(*systems, kernels=kernels)
+                )
+            )
+        )
     )
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.resolve import resolve
 from gpustack.components.driver.driver_pools_inputs import NAME, VGPU_MANAGER, targets
+from gpustack.components.driver.driver_view import DriverView
 from gpustack.model import FindingsError
 from tests.components.sandbox.common import machines
 
@@ -20,13 +22,22 @@ def pool(name: str, workload: str, **facts: Any) -> dict[str, Any]:
 
 def suffixes(*pools: dict[str, Any], **sections: Any) -> list[str]:
     """The image suffixes of the driver's DaemonSets for POOLS."""
-    return [target.image_suffix for target in targets(machines(nodePools=list(pools), **sections))]
+    return [
+        target.image_suffix
+        for target in targets(DriverView.section(resolve(machines(nodePools=list(pools), **sections))))
+    ]
 
 
 def test_pools_for_containers_choose_the_driver() -> None:
     """A pool for virtual machines of another OS neither adds a DaemonSet nor a node selector."""
     (only,) = targets(
-        machines(nodePools=[pool("a", "vm-passthrough", os="rhel9.4"), pool("b", "container", os="ubuntu22.04")])
+        DriverView.section(
+            resolve(
+                machines(
+                    nodePools=[pool("a", "vm-passthrough", os="rhel9.4"), pool("b", "container", os="ubuntu22.04")]
+                )
+            )
+        )
     )
     assert (only.name, only.node_selector, only.os.tag) == (NAME, {}, "ubuntu22.04")
 
@@ -59,4 +70,6 @@ def test_kernels_of_all_pools() -> None:
 def test_a_precompiled_driver_says_nothing_about_the_vgpu_manager() -> None:
     """Its image is for an OS, whatever the driver for containers is."""
     policy = machines(nodePools=[pool("a", "vm-vgpu", os="ubuntu22.04")], driver={"usePrecompiled": True})
-    assert [target.image_suffix for target in targets(policy, VGPU_MANAGER)] == ["ubuntu22.04"]
+    assert [target.image_suffix for target in targets(DriverView.section(resolve(policy)), VGPU_MANAGER)] == [
+        "ubuntu22.04"
+    ]

@@ -9,6 +9,7 @@ import pytest
 from gpustack.cluster.resolve import resolve
 from gpustack.components import VgpuManager
 from gpustack.components.driver.driver_toolkit_inputs import DriverToolkit, driver_toolkits
+from gpustack.components.driver.driver_view import DriverView
 from gpustack.components.sandbox.vgpu_manager_inputs import VgpuManagerInputs, from_cluster
 from gpustack.model import Body, FindingsError
 from tests.components.common import container, env, mounts, pod_of, render, spec
@@ -160,4 +161,4 @@ def test_when_the_toolkit_is_used(changes: dict[str, Any], used: bool) -> None:
     """With images and versions known, unless it is declined or a precompiled driver turns it off (3)."""
     policy = machines(**{"cluster": OPENSHIFT, "nodePools": RHCOS, **changes})
     expected = [DriverToolkit(rhcos="418.94.1", image="registry.example/toolkit:1"), DriverToolkit(rhcos="418.94.2")]
-    assert driver_toolkits(policy) == (expected if used else [])
+    assert driver_toolkits(DriverView.section(resolve(policy))) == (expected if used else [])
