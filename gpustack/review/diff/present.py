@@ -155,6 +155,9 @@ def _values(field: FieldChange, *, hidden: bool) -> Iterator[Line]:
     if isinstance(field.before, str) and isinstance(field.after, str) and "\n" in field.before + field.after:
         yield from _text(field.before, field.after)
         return
+    if field.before and field.after and isinstance(field.before, list) and isinstance(field.after, list):
+        yield from _cut(list(_list(field.before, field.after)))
+        return
     if field.op != "add":
         yield from _cut([Line("-", text) for text in shown(field.before)])
     if field.op != "remove":
@@ -169,6 +172,20 @@ def _text(before: str, after: str) -> Iterator[Line]:
     made = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
     for text in list(made)[2:]:
         yield Line(text[0] if text[0] in "+-" else " ", text[1:] if text[0] in "+- " else text)  # type: ignore[arg-type]
+
+
+def _list(before: list[Any], after: list[Any]) -> Iterator[Line]:
+    """The items that go and come, of a list whose items nothing tells apart; of those that stay, how many they are."""
+    old, new = ([json.dumps(item, sort_keys=True, default=str) for item in items] for items in (before, after))
+    stay = 0
+    for op, start, end, at, to in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if op == "equal":
+            stay += end - start
+            continue
+        yield from (Line("-", text) for text in shown(before[start:end]) if end > start)
+        yield from (Line("+", text) for text in shown(after[at:to]) if to > at)
+    if stay:
+        yield Line(" ", f"{stay} {'item stays' if stay == 1 else 'items stay'}")
 
 
 def tells_all(change: ObjectChange) -> bool:
