@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -71,16 +71,19 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         plain = entry is not None and entry.mode.startswith("100")
         return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and plain else None
 
+    def reworded(told: Set[str]) -> list[str]:
+        return reworded_policies(git, policies, after.policies, told)
+
     if not rendered:
         side, old = rendered_there(git, policies, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, others, foreign, read_merged)
+        return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded)
     files, read = merged_files(git, rendered, made, texts)
     before = Side(shared(files[0], after.side.clusters), texts, title, shared(files[1], after.side.engine))
     same = unchanged_policies(git, policies, after.policies) if policies else {}
     # A new cluster is compared with what others say.
     wanted = read or after.side.names() - before.names() or set(same.values()) != after.policies.sources.keys()
     then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, then, after.policies, others, foreign, read_merged)
+    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded)
 
 
 def named(after: New, how: str) -> dict[str, Made]:
@@ -258,3 +261,19 @@ def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dic
         for name, source in now.sources.items()
         if (path := source.path.as_posix()) in blobs and blob_name(how, read_regular(source.path)) == blobs[path]
     }
+
+
+def reworded_policies(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
+    """The paths among BLOBS of policies that say something else NOW, but for those of the clusters TOLD."""
+    from ..text.regular import read_regular
+    from .policies import same_data
+
+    changed: dict[str, bytes] = {}
+    for name, source in now.sources.items():
+        path = source.path.as_posix()
+        if name not in told and path in blobs:
+            content = read_regular(source.path)
+            if blob_name(git.algorithm, content) != blobs[path]:
+                changed[path] = content
+    merged = dict(git.contents(blobs[path] for path in changed))
+    return [path for path, content in sorted(changed.items()) if not same_data(merged[blobs[path]], content)]

@@ -8,7 +8,7 @@ many nodes a change is about.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +40,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
     from ..review.diff import groups
     from ..review.diff import sides as compared
     from ..review.impact import effects, repository
-    from ..review.impact.tiers import REFUSED
+    from ..review.impact.tiers import REFUSED, ROUTINE
     from .formats.diff import Compared
 
     with sides(options) as both:
@@ -52,6 +52,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
         impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
+        beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in both.reworded(found.keys())]
         impact = impact.joined([*beside, *steering.effects(both.touched)])
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
@@ -75,6 +76,7 @@ def judged(
     return impact, tuple(accepted.complaints(impact, listed, today, used))
 
 
+REWORDED = "is written otherwise, and means the same"
 FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"
 REVISION = "no policy of one side can be read"
 """Why numbers are missing."""
@@ -102,6 +104,8 @@ class Sides:
 
     merged: Callable[[str], bytes | None] = lambda _: None
     """The content of a file of the base, by its path from the current folder; None where there is none."""
+    reworded: Callable[[Set[str]], Iterable[str]] = lambda _: ()
+    """The files of policies that say something else and mean the same, but for those of some clusters."""
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""

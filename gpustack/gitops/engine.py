@@ -121,6 +121,13 @@ class Engine(ABC, Generic[Settings]):
     def destination(self, given: GitOps) -> tuple[str, ...]:
         """To which cluster an engine that serves several applies; () for one that runs in the cluster itself."""
 
+    def spelled(self, given: GitOps) -> tuple[tuple[str, ...], str]:
+        """Which of its installations it is, as far as the settings tell, and how they call the cluster that it applies
+        to; ((), "") where its clusters don't have to do with one another.
+        """
+        del given
+        return (), ""
+
     # What is rendered for it.
 
     @abstractmethod

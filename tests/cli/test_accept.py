@@ -352,3 +352,20 @@ def test_acceptances_of_two_folders(merged: Project, tmp_path: Path) -> None:
     assert merged.run(*words).code == 0
     (before / "acceptances.yaml").write_text(text)
     assert merged.run(*words).code == 1
+
+
+def test_a_policy_that_says_the_same_in_other_words(merged: Project) -> None:
+    """The order of layers that don't touch one another is told in a line of tier 5; a comment isn't."""
+    merged.layer("one", cdi={"enabled": False})
+    merged.layer("two", nfd={"pciClasses": ["12"]})
+    merged.policy("c", extends=["one", "two"])
+    merged.run("render")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    policy = merged.folder / "policies/c.yaml"
+    merged.write("policies/c.yaml", f"# A comment.\n{policy.read_text()}")
+    assert merged.run("diff").code == 0
+    merged.policy("c", extends=["two", "one"])
+    told = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP906", 5, "policies/c.yaml")]
+    assert merged.run("diff", "--fail-on", "planned").code == 0

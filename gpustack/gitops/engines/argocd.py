@@ -190,6 +190,17 @@ class ArgoCdEngine(Engine[ArgoCd]):
             return ()
         return (self.name, f"{server.hostname}:{server.port or 443}" if server.hostname else f"name {where.name}")
 
+    def spelled(self, given: GitOps) -> tuple[tuple[str, ...], str]:
+        own = self.of(given)
+        repository = given.repository.url if given.repository else ""
+        where = own.destination
+        return (
+            self.name,
+            own.namespace or "argocd",
+            repository or "",
+            own.project or "",
+        ), where.server or where.name or ""
+
     def mark(self, resource: Resource, *, keep: bool) -> Body:
         wave = STAGES.index(resource.stage) if resource.kind in AT_ONCE else LAST_WAVE
         wanted = {WAVE: str(wave)}

@@ -12,7 +12,7 @@ from ..diff.groups import common
 from ..diff.objects import ObjectChange
 from ..diff.own import Own, literal
 from .evidence import Pair, about, together
-from .origin import Fleet, destination
+from .origin import Fleet, destination, spelled
 from .rule import RULES, Hit, Range, all_rules
 from .subject import Subject
 from .tiers import RED, ROUTINE
@@ -142,7 +142,10 @@ def impact(
     kept: list[Specs] = []
     all_told: dict[Key, _Told] = {}
     lists: dict[int, tuple[Sequence[ObjectChange], list[int]]] = {}
-    asks = bool(new) or any(destination(one) != destination(two) or _pins(one, two) for one, two in specs.values())
+    asks = bool(new) or any(
+        destination(one) != destination(two) or spelled(one) != spelled(two) or _pins(one, two)
+        for one, two in specs.values()
+    )
     others = fleet() if asks else Fleet()
     for cluster, changes in found.items():
         pair = specs.get(cluster, (None, None))

@@ -13,6 +13,7 @@ from ...gitops.engines import engine, names
 from ...model import Body, dotted
 from ..diff.objects import ObjectChange
 from .origin import destination as served
+from .origin import spelled
 from .rule import Hit, rule
 from .subject import Subject, at, items
 from .tiers import PLANNED, POWER, ROUTINE
@@ -208,10 +209,18 @@ def two_at_once(subject: Subject) -> Iterator[Hit]:
     """Two clusters' manifests are applied to one destination.
 
     Each sync takes back what the other has applied, or prunes it. Whoever adds a cluster with another one's destination
-    writes to that one. The address of the cluster that an engine runs in is as many clusters as there are engines.
+    writes to that one. The address of the cluster that an engine runs in is as many clusters as there are engines; that
+    one Argo CD calls its own cluster by two names, or beside others, shows in its namespace, repository and project.
 
     Do: give each cluster its own destination; take the former cluster's policy out first where it is renamed.
     """
     there = served(subject.after)
     if there and there != served(subject.before) and subject.fleet.destinations.get(there, 0) > 1:
         yield Hit("gitops", f"{' '.join(there)} is another cluster's destination, too")
+    installation, name = spelled(subject.after)
+    others = sorted(subject.fleet.spelled.get(installation, set()) - {name})
+    if installation and not there and others and spelled(subject.before) != (installation, name):
+        more = f"{', '.join(others[:3])}{' and more' if len(others) > 3 else ''}"
+        yield Hit(
+            "gitops", f"{name} is where Argo CD itself runs, which applies to {more}, too: that may be the same one"
+        )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COUNTERS = "dcgm-metrics.csv"
 EXPORTER = ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter-dra")
+ALLOWED = "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX"
 POD_LABELS = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
 
 
@@ -123,7 +124,7 @@ def series_come(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP603", 3)
 def labels_grow(subject: Subject) -> Iterator[Hit]:
-    """Series of the exporter get more labels.
+    """Series of the exporter get more labels, or others.
 
     Every series is a new one from then on, so rates and alerts begin anew. Labels of pods are open-ended: each label of
     any pod with a GPU becomes one of the metrics, and storage with a limit (30 labels a series is Mimir's) drops those
@@ -144,9 +145,12 @@ def labels_grow(subject: Subject) -> Iterator[Hit]:
             was, now = (environment(body).get(POD_LABELS, "").lower() == "true" for body in (change.old, change.new))
             if now and not was:
                 about = labels(subject.before, default())
-                yield Hit(
-                    str(change.identity), f"about {about} labels per series -> all labels of each pod in addition"
-                )
+                limits = environment(change.new).get(ALLOWED, "")
+                which = f"those labels of each pod that match {limits}" if limits else "all labels of each pod"
+                yield Hit(str(change.identity), f"about {about} labels per series -> {which} in addition")
+            before, after = (environment(body).get(ALLOWED, "") or "all" for body in (change.old, change.new))
+            if was and now and before != after:
+                yield Hit(str(change.identity), f"labels of pods that become labels of series: {before} -> {after}")
 
 
 def labels(spec: ClusterPolicySpec | None, found: Listed) -> int:

@@ -52,13 +52,15 @@ class Step(NamedTuple):
 @dataclass(frozen=True)
 class Fleet:
     """What other clusters say: VALUES of the base by path, as text, and the OBJECTS that they bring along, as text too;
-    DESTINATIONS, and how many clusters have each. PINS are images and digests that images.lock has.
+    DESTINATIONS, and how many clusters have each; by installation of an engine, how its clusters are SPELLED. PINS are
+    images and digests that images.lock has.
     """
 
     values: Mapping[Path, set[str]] = field(default_factory=dict)
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     objects: Set[str] = frozenset()
     pins: Set[tuple[str, str]] = frozenset()
+    spelled: Mapping[tuple[str, ...], Set[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -76,11 +78,14 @@ class Fleet:
                 if table.asks_for_known(path):
                     values.setdefault(path, set()).add(text(value))
         counted: dict[tuple[str, ...], int] = {}
+        named: dict[tuple[str, ...], set[str]] = {}
         for spec in after:
             key = destination(spec)
             if key:
                 counted[key] = counted.get(key, 0) + 1
-        return cls(values, counted, objects, frozenset(pins))
+            installation, name = spelled(spec)
+            named.setdefault(installation, set()).add(name)
+        return cls(values, counted, objects, frozenset(pins), named)
 
     def knows(self, leaf: Leaf) -> bool:
         """Whether another cluster of the base says at its path what LEAF does."""
@@ -96,6 +101,13 @@ def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:
     gitops = spec.gitops if spec else None
     chosen = engines.chosen(gitops)
     return chosen.destination(gitops) if chosen and gitops else ()
+
+
+def spelled(spec: ClusterPolicySpec | None) -> tuple[tuple[str, ...], str]:
+    """Which installation of an engine applies, and how it calls the cluster; ((), "") for none that serves several."""
+    gitops = spec.gitops if spec else None
+    chosen = engines.chosen(gitops)
+    return chosen.spelled(gitops) if chosen and gitops else ((), "")
 
 
 def said(spec: ClusterPolicySpec) -> Leaves:

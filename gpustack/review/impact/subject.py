@@ -13,14 +13,17 @@ from ...model import Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
 from ..diff.own import NAMESPACE
-from .leaves import text
-from .origin import Fleet, Name, Step, brought, names, placed, steps, words
-from .tiers import PLANNED, POWER, ROUTINE
+from .leaves import Leaf, text
+from .origin import CONTENT, Fleet, Name, Step, brought, names, placed, said, steps, words
+from .selectors import Requirement, picks_otherwise, requirements
+from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 Whole = Literal["", "new", "gone"]
+LABELS = {"labels", "additionalLabels"}
+"""Fields that are labels of objects or pods."""
 DIGEST = "DRIVER_CONFIG_DIGEST"
 POD = ("spec", "template", "spec")
 
@@ -61,7 +64,26 @@ class Subject:
         """What changes in the policy, field by field; nothing where a side's policy isn't known."""
         if self.after is None or (self.before is None and self.whole != "new") or self.before is self.after:
             return ()
-        return steps(self.before, self.after, self.fleet)
+        found = steps(self.before, self.after, self.fleet)
+        return [
+            step._replace(tier=OUTAGE)
+            if step.tier > OUTAGE and LABELS & set(step.leaf.path) and self.picks(step.leaf)
+            else step
+            for step in found
+        ]
+
+    def picks(self, leaf: Leaf) -> bool:
+        """Whether a selector, of an object that changes or is brought along, picks otherwise by the label of LEAF."""
+        return picks_otherwise(self._requirements, leaf.path[-1], leaf.old, leaf.new)
+
+    @cached_property
+    def _requirements(self) -> Sequence[Requirement]:
+        specs = {id(spec): spec for spec in (self.before, self.after) if spec}.values()
+        bodies = [body for spec in specs for body in spec.extraObjects]
+        bodies += [dict(body) for change in self.all for body in (change.old, change.new) if body]
+        words = [str(value) for spec in specs for path, value in said(spec).items() if path[-1] == "podSelector"]
+        bodies = [body for body in bodies if body.get("kind") not in CONTENT]  # whose texts are for people
+        return [*requirements(bodies), *requirements({"podSelector": words})]
 
     @cached_property
     def policy_tier(self) -> int:

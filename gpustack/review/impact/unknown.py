@@ -40,7 +40,9 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
         for leaf in changed(old, new):
             if leaf.path not in IDENTITY or change.what == "changed":
                 taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
-                found[POWER if taken else table.tier_of(entries, leaf)].append(leaf.name)
+                tier = POWER if taken else table.tier_of(entries, leaf)
+                picked = "labels" in leaf.path[:-1] and subject.picks(leaf)
+                found[min(tier, OUTAGE) if picked else tier].append(leaf.name)
     if change.moved and change.what == "changed":
         found[OUTAGE].append("")
     if not found:
@@ -226,7 +228,8 @@ def policy_bounded(subject: Subject) -> Iterator[Hit]:
     """Fields of the policy change within bounds.
 
     Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules. Where no object
-    changes, routine fields are told as well: a policy that says something else is never without a word.
+    changes, routine fields are told as well, and so is a file that says the same in other words than before, comments
+    aside: a policy that says something else is never without a word.
 
     Do: nothing.
     """

@@ -9,8 +9,11 @@ import pytest
 from gpustack.gitops.plan import Kind, Plan, objects
 from gpustack.model import Body
 from gpustack.policy.language.gitops import GitOps
+from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.review.diff.objects import Identity, Objects, Rendered, compare
 from gpustack.review.impact.effects import Impact, impact
+from gpustack.review.impact.origin import Fleet
+from tests.review.impact.requests import loaded
 
 URL = "https://git.example.com/a.git"
 KINDS = (Kind(group="apps", kind="DaemonSet", namespaced=True),)
@@ -203,3 +206,33 @@ def test_a_cluster_that_goes_is_told_once() -> None:
 def test_no_change_of_an_engine_is_routine() -> None:
     """What an engine does is looked at by somebody."""
     assert not told(engine("flux"), engine("flux", interval="5m")).routine
+
+
+INSIDE = ({"server": "https://kubernetes.default.svc"}, {"name": "in-cluster"})
+
+
+def installation(destination: dict[str, str], **argocd: Any) -> Any:
+    """A policy of a cluster that Argo CD applies to DESTINATION."""
+    said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)
+    section = {**said["gitops"]["argocd"], "destination": destination, **argocd}
+    return ClusterPolicySpec.model_validate({**said, "gitops": {**said["gitops"], "argocd": section}})
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "shared"),
+    [
+        (installation({"name": "lab-a100"}), installation(INSIDE[0]), True),
+        (installation(INSIDE[0]), installation(INSIDE[1]), True),
+        (installation(INSIDE[0]), installation(INSIDE[0]), False),
+        (installation(INSIDE[0]), installation({"name": "lab-b"}), False),
+        (installation({"name": "lab-a100"}), installation(INSIDE[0], namespace="other"), False),
+        (installation({"name": "lab-a100"}), installation(INSIDE[0], project="other"), False),
+    ],
+)
+def test_the_cluster_of_argo_cd_by_two_names(there: Any, here: Any, shared: bool) -> None:
+    """One Argo CD, by its namespace, repository and project, that calls its own cluster by another name."""
+    known = Fleet.of([there], [there, here])
+    for before in (None, installation({"name": "before"})):
+        found = impact({"c": ()}, {"c": (before, here)}, new=set() if before else {"c"}, fleet=lambda: known)
+        told = [effect.what for effect in found.effects if effect.rule == "IMP807"]
+        assert [what.endswith("that may be the same one") for what in told] == [True] * shared

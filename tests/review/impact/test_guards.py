@@ -146,3 +146,15 @@ def test_content_where_others_look(namespace: str, tier: int) -> None:
     for body in (OWN, {**dashboard(), "metadata": {"name": "b", "labels": {"grafana_dashboard": "1"}}}):
         found, _ = judge(request("lab-a100", extra(body), base))
         assert found.tier == tier
+
+
+@pytest.mark.parametrize(("before", "after"), [(["^team$"], ["."]), (["^team$"], []), ([], ["^team$"])])
+def test_labels_of_pods_that_become_labels_of_series(before: list[str], after: list[str]) -> None:
+    """Which of them is a regular expression: another one is told as what it does to series."""
+
+    def exporter(allowed: list[str]) -> Values:
+        return {"dcgmExporter": {"enablePodLabels": True, "podLabelAllowlistRegex": allowed}}
+
+    found, _ = judge(request("lab-a100", exporter(after), exporter(before)))
+    (effect,) = [each for each in found.effects if each.rule == "IMP603"]
+    assert effect.what.endswith(f"{','.join(before) or 'all'} -> {','.join(after) or 'all'}")
