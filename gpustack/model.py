@@ -56,6 +56,9 @@ Engines delete and re-create what moves: only ever add here.
 DEEPEST = 64
 """Levels of nesting that an object may have: readers recurse. The deepest real ones, schemas in CRDs, have some 30."""
 
+CONSTRUCT = "gpustack.dev/construct"
+"""Annotation of a rendered object: the construct of a team's own that made it."""
+
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all annotations of an object: keys and values (apimachinery's TotalAnnotationSizeLimitB)."""
 

@@ -160,11 +160,6 @@ class Kinds:
 NONE = Kinds()
 
 
-def context(kinds: Kinds) -> dict[str, Any]:
-    """What a policy is validated with, so that it knows KINDS."""
-    return {"kinds": kinds}
-
-
 def kinds_in(context: Any) -> Kinds:
     """The kinds of a validation's CONTEXT."""
     return context["kinds"] if isinstance(context, dict) else NONE

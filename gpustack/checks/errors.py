@@ -88,6 +88,8 @@ RAISED: dict[str, str] = {
     "GPU908": "gpustack's JSON schemas are missing",
     "GPU909": "A process of a render was killed",
     "GPU910": "A schema of other software in schemas/crds/ can't be used, or can't be made",
+    "GPU911": "constructs.allow.yaml is no list of distributions",
+    "GPU912": "A construct of a team's own fails, or renders what can't be used",
     "GPU920": "A cluster's folder in dist/ is a link or a file",
     "GPU921": "dist/ can't be written",
     "GPU922": "A file of somebody else stands where a rendered one goes",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog.kinds import FOLDER
 from ..gitops import engines, place
+from ..policy.loading.constructs import NAME as CONSTRUCTS
 from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
@@ -55,7 +56,8 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     folder = git.named(where) if where else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     merged = git.entries(commit, ".")
-    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(f"{FOLDER}/") and mode[:3] == "100"}
+    brought = (f"{FOLDER}/", CONSTRUCTS)
+    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(brought) and mode[:3] == "100"}
     git.extract(added, there)
     elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")
     rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}

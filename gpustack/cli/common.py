@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..catalog.kinds import kinds_of
 from ..compiler.cache import Store, private_store, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
@@ -147,14 +146,18 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
             [Finding("GPU975", "warning", f"the cache {folder} isn't used: it {trouble}", remedy=PRIVATE)], sys.stderr
         )
         folder = None
-    more = kinds_of(Path.cwd()).digest
+    from ..policy.loading.brought import brought_by
+
+    more = brought_by(Path.cwd()).digest
     with private_store(more) if folder is None else contextlib.nullcontext(Store(folder, salt(more))) as found:
         yield found
 
 
 def elsewhere_in(project: Project, root: Path) -> Project:
     """PROJECT for policies whose repository is ROOT: with the same cache, as far as it brings along the same."""
-    store = Store(project.store.root, salt(kinds_of(root).digest))
+    from ..policy.loading.brought import brought_by
+
+    store = Store(project.store.root, salt(brought_by(root).digest))
     return dataclasses.replace(project, root=root, store=store)
 
 

@@ -17,7 +17,8 @@ from ..text.programs import work_tree
 
 POLICIES = "policies"
 PLAIN = (
-    *("dist.allow.yaml", "images.lock", "acceptances.yaml", "gpustack.lock", WAIVERS, f"{POLICIES}/{WAIVERS}"),
+    *("dist.allow.yaml", "constructs.allow.yaml", "images.lock", "acceptances.yaml", "gpustack.lock"),
+    *(WAIVERS, f"{POLICIES}/{WAIVERS}"),
     *("requirements.txt", ".gitattributes", ".gitmodules"),
 )
 """What steers the review, or says what is pinned: by a link a review would look at one file and we at another."""

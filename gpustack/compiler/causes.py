@@ -20,7 +20,7 @@ def caused(spec: ClusterPolicySpec, section: str, identity: tuple[str, ...], fin
         index = [named(body, spec.cluster.namespace) for body in spec.extraObjects].index(identity)
         below = f".{finding.path}" if finding.path and not finding.path.startswith("[") else finding.path
         path = f"spec.extraObjects[{index}]{below}"
-    elif section in type(spec).model_fields:
+    elif section.partition(".")[0] in type(spec).model_fields:
         path = f"spec.{section}"
     return dataclasses.replace(finding, path=path)
 
@@ -29,9 +29,3 @@ def named(body: Body, namespace: str) -> tuple[str, ...]:
     """API group, kind, namespace (NAMESPACE unless it says another) and name of an object in a policy."""
     meta = body["metadata"]
     return str(body["apiVersion"]).rpartition("/")[0], body["kind"], meta.get("namespace") or namespace, meta["name"]
-
-
-def section(module: str) -> str:
-    """The name that a section of the policy has if the component in MODULE has one: dcgm_exporter -> dcgmExporter."""
-    first, *rest = module.split("_")
-    return first + "".join(word.capitalize() for word in rest)

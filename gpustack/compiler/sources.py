@@ -257,13 +257,13 @@ def memo_of(store: Store) -> Memo:
 
 def spec_of_text(text: str, root: Path, store: Store) -> ClusterPolicySpec:
     """The effective spec that a source below ROOT has as TEXT."""
-    from ..catalog.kinds import context, kinds_of
     from ..policy.language.spec import ClusterPolicySpec
+    from ..policy.loading.brought import brought_by
 
     memo = memo_of(store)
-    if memo.kinds is None:
-        memo.kinds = kinds_of(root)
-    return ClusterPolicySpec.model_validate_json(text, context=context(memo.kinds))
+    if memo.brought is None:
+        memo.brought = brought_by(root)
+    return ClusterPolicySpec.model_validate_json(text, context=memo.brought.context)
 
 
 _MEMOS: dict[tuple[Path, str], Memo] = {}

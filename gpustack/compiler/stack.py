@@ -20,11 +20,12 @@ from ..catalog import kubernetes
 from ..checks import NEVER_KEPT
 from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
+from ..components.team_inputs import TeamEntry, placed, team_entries
 from ..gitops.marks import marked, marks_of
 from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
-from .causes import caused, named, section
+from .causes import caused, named
 from .engine import engine_findings, planned
 
 if TYPE_CHECKING:
@@ -185,11 +186,12 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
     """
     results: dict[str, Result] = {}
-    absent: list[tuple[Entry, Inputs, str]] = []
+    absent: list[tuple[Entry | TeamEntry, Inputs, str]] = []
     errors: list[Finding] = []
     marks = marks_of(spec)
     marked_as = (marks.key,) if marks else ()
-    for entry in REGISTRY:
+    entries: list[Entry | TeamEntry] = [*REGISTRY, *team_entries(spec)]
+    for entry in entries:
         try:
             inputs = entry.inputs(spec)
         except FindingsError as error:
@@ -205,6 +207,8 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
             resources = synthesised[entry.id]
+            if isinstance(entry, TeamEntry):
+                resources = [placed(resource, spec.kinds, spec.cluster.namespace) for resource in resources]
             if marks:
                 resources = [marked(resource, marks, guarded=entry.guarded) for resource in resources]
             try:
@@ -219,7 +223,7 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     return results
 
 
-def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[Resource]]]:
+def synthesiser() -> Callable[[Sequence[tuple[Entry | TeamEntry, Inputs]]], dict[str, list[Resource]]]:
     """`synth.synthesise`; importing it starts Node. Raises MissingToolError when that fails."""
     if "jsii" not in sys.modules:
         node.configure()
@@ -236,17 +240,17 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry, Inputs]]], dict[str, list[R
 
 
 def schema_findings(
-    spec: ClusterPolicySpec, entry: Entry, resources: Sequence[Resource], minor: str
+    spec: ClusterPolicySpec, entry: Entry | TeamEntry, resources: Sequence[Resource], minor: str
 ) -> Iterator[Finding]:
     """What a cluster of Kubernetes MINOR would refuse in RESOURCES of the component ENTRY, with the place in SPEC."""
     from .validate import validate
 
     for resource in resources:
         for finding in validate(resource.body, minor, spec.kinds):
-            yield caused(spec, section(entry.module), named(resource.body, spec.cluster.namespace), finding)
+            yield caused(spec, entry.section, named(resource.body, spec.cluster.namespace), finding)
 
 
-def component_result(entry: Entry, resources: list[Resource], namespace: str) -> Result:
+def component_result(entry: Entry | TeamEntry, resources: list[Resource], namespace: str) -> Result:
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
     objects say (with the object), and its bodies as one text, which few ask for.
     """
@@ -258,7 +262,7 @@ def component_result(entry: Entry, resources: list[Resource], namespace: str) ->
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
-        "section": section(entry.module),
+        "section": entry.section,
         "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in found for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }

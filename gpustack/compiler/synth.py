@@ -12,10 +12,11 @@ import cdk8s
 
 from ..components.parts.common_inputs import Inputs
 from ..components.registry import Entry
+from ..components.team_inputs import TeamEntry
 from ..model import Resource
 
 
-def synthesise(planned: Sequence[tuple[Entry, Inputs]]) -> dict[str, list[Resource]]:
+def synthesise(planned: Sequence[tuple[Entry | TeamEntry, Inputs]]) -> dict[str, list[Resource]]:
     """Resources by component id.
 
     Each component depends on the one before it: the registry's order is the order of need.

@@ -44,6 +44,12 @@ class Entry(NamedTuple):
         ).from_cluster
         return found(cluster)
 
+    @property
+    def section(self) -> str:
+        """The name that a section of the policy has if the component has one: dcgm_exporter -> dcgmExporter."""
+        first, *rest = self.module.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
     def type(self) -> type[Component[Inputs]]:
         """The construct's class; importing it starts Node."""
         found: type[Component[Inputs]] = getattr(

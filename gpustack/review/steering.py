@@ -36,7 +36,7 @@ FILES = (
         "constraints*.txt",
     ),
     *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pip.conf", "sitecustomize.py", "usercustomize.py"),
-    *("CODEOWNERS", "docs/CODEOWNERS", "images.lock", "dist.allow.yaml", "gpustack.lock"),
+    *("CODEOWNERS", "docs/CODEOWNERS", "images.lock", "dist.allow.yaml", "constructs.allow.yaml", "gpustack.lock"),
     *("waivers.yaml", "policies/waivers.yaml", "acceptances.yaml"),
 )
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and

@@ -47,6 +47,7 @@ OF_OURS = {
         "nodePools",
         "nfd",
         "extraObjects",
+        "constructs",
         "references",
         "drivers",
         "gpuCluster",

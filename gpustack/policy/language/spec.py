@@ -6,17 +6,18 @@ has been merged and filled with defaults is the *effective spec*, a `ClusterPoli
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, PrivateAttr
 
 from gpustack.catalog.kinds import NONE, Kinds, kinds_in
 
 from . import future, host, sandbox
-from .base import Section, items, section
+from .base import Section, items, mapping, section
 from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
 from .compute_domains import ComputeDomainsBesideThePlugin
+from .constructs import checked, constructs_in
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin
@@ -35,6 +36,9 @@ from .reconciler import Reconciler
 from .toolkit import Toolkit
 from .types import ClusterName, Release
 from .validator import Validator
+
+if TYPE_CHECKING:
+    from ..loading.constructs import Constructs
 
 API_VERSION = "gpustack.dev/v1alpha1"
 
@@ -106,6 +110,9 @@ class PolicySpec(Section):
     extraObjects: list[Manifest] = items()
     """Kubernetes objects that are rendered along, each a whole manifest. Layers merge them by API group, kind,
     namespace and name; one with `$replace: true` takes the place of a layer's whole. Absent: none."""
+    constructs: Annotated[dict[str, dict[str, Any]], AfterValidator(checked)] = mapping()
+    """What a team's own constructs are told, each by its name: sections that installed distributions bring. Absent:
+    none."""
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
     drivers: list[NvidiaDriver] = items()
@@ -135,7 +142,9 @@ class PolicySpec(Section):
 
 
 class ClusterPolicySpec(PolicySpec):
-    """The effective spec of one cluster. `kinds` are those of the policy repository, by which it was validated."""
+    """The effective spec of one cluster. `kinds` and `known_constructs` are what the policy repository brings along,
+    by which it was validated.
+    """
 
     release: Release
     """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
@@ -143,12 +152,19 @@ class ClusterPolicySpec(PolicySpec):
     """What the cluster is: its Kubernetes version, platform, container runtime."""
     _kinds: Kinds = PrivateAttr(default=NONE)
 
+    _known_constructs: object = PrivateAttr(default=None)
+
     def model_post_init(self, context: Any) -> None:
         self._kinds = kinds_in(context)
+        self._known_constructs = constructs_in(context)
 
     @property
     def kinds(self) -> Kinds:
         return self._kinds
+
+    @property
+    def known_constructs(self) -> Constructs | None:
+        return cast("Constructs | None", self._known_constructs)  # pydantic would ask for the type itself
 
 
 class Metadata(Section):

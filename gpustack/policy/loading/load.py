@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog.kinds import NONE, Kinds, context, kinds_of
 from gpustack.model import Finding, InputError, Location
+from gpustack.policy.loading.brought import Brought, brought_by
 from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.envelope import finding, open_policy, peek
 from gpustack.policy.loading.extends import Layers, is_layer_name
@@ -47,13 +47,13 @@ class Loaded:
 @dataclass
 class Memo:
     """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON;
-    and the kinds of the policy repository, None before they are read."""
+    and what the policy repository brings along, None before that is read."""
 
     documents: dict[pathlib.Path, Document] = field(default_factory=dict)
     layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    kinds: Kinds | None = None
+    brought: Brought | None = None
 
 
 def load(
@@ -76,8 +76,8 @@ def load(
     merged, findings = assemble(users)
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
-    if memo.kinds is None:
-        memo.kinds = kinds_of(root)
+    if memo.brought is None:
+        memo.brought = brought_by(root)
     spec = _validated(merged, memo, findings)
     if any(part.clean is not part.data for part in users):
         from gpustack.policy.loading.diagnose import unknown_nulls
@@ -169,7 +169,7 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
     from gpustack.policy.language.spec import ClusterPolicySpec
 
     try:
-        spec = ClusterPolicySpec.model_validate(merged.spec, context=context(memo.kinds or NONE))
+        spec = ClusterPolicySpec.model_validate(merged.spec, context=(memo.brought or Brought()).context)
     except ValidationError as error:
         from gpustack.policy.loading.diagnose import diagnose
 

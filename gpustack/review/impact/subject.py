@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...gitops.engines import engines
-from ...model import Body
+from ...model import CONSTRUCT, Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
 from ..diff.own import NAMESPACE
@@ -105,7 +105,7 @@ class Subject:
             and self.before.extraObjects != self.after.extraObjects
         ):
             return False  # what an AppProject permits follows from the objects, which are judged themselves
-        if not self.steps:
+        if not self.steps or any(at(body, "metadata", "annotations", CONSTRUCT) for body in (change.old, change.new)):
             return True
         both = (change.identity, change.was) if change.was else (change.identity,)
         found = ((each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in both)

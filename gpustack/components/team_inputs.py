@@ -1,0 +1,90 @@
+"""Inputs of a team's own construct: what the policy says under its name, and whose code it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..model import Body, Finding, FindingsError, Resource
+from ..policy.loading.constructs import Construct, RefusedError
+from .parts.common_inputs import Inputs
+
+if TYPE_CHECKING:
+    from ..catalog.kinds import Kinds
+    from ..policy.language.spec import ClusterPolicySpec
+
+
+class TeamInputs(Inputs):
+    """`said` is what the construct gets, as plain data of its model; `sha256` names the code that reads it."""
+
+    name: str
+    sha256: str
+    said: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TeamEntry:
+    """A construct of a team's in the place of a component of the registry."""
+
+    known: Construct
+    guarded: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"construct-{self.known.name}"
+
+    @property
+    def section(self) -> str:
+        return f"constructs.{self.known.name}"
+
+    def inputs(self, spec: ClusterPolicySpec) -> TeamInputs:
+        """What SPEC says under the name, or what the model's own `for_cluster(cluster)` makes of that. Raises
+        FindingsError.
+        """
+        from ..cluster.resolve import resolve
+
+        try:
+            said = self.known.model().model_validate(spec.constructs[self.known.name])
+            made = said.for_cluster(resolve(spec)) if hasattr(said, "for_cluster") else said
+            if type(made) is not type(said):
+                raise RefusedError("its for_cluster gives something else than its model")
+            return TeamInputs(name=self.known.name, sha256=self.known.sha256, said=made.model_dump(mode="json"))
+        except Exception as error:  # its code, whatever that does
+            raise FindingsError(failed(self.known, error)) from error
+
+    def type(self) -> Any:
+        """What makes the construct; importing it starts Node."""
+        from .team import TeamConstruct
+
+        return partial(TeamConstruct, known=self.known)
+
+
+def failed(known: Construct, error: Exception) -> Finding:
+    """The finding for an ERROR in code of KNOWN."""
+    said = str(error).partition("\n")[0]
+    what = said if isinstance(error, RefusedError) else f"it ended with {type(error).__name__}: {said}"
+    path, why = f"spec.constructs.{known.name}", f"its code is that of {known.title}"
+    remedy = "correct what the policy says there, or mend the distribution"
+    return Finding("GPU912", "error", f"the construct {known.name}: {what}", path=path, why=why, remedy=remedy)
+
+
+def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
+    """The constructs that SPEC asks for, in the order of their names. Raises FindingsError for one that isn't known."""
+    known = spec.known_constructs.known if spec.known_constructs is not None else {}
+    for name in sorted(spec.constructs):
+        if name not in known:
+            what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
+            remedy = "run gpustack where constructs.allow.yaml is"
+            raise FindingsError(Finding("GPU912", "error", what, path=path, remedy=remedy))
+        yield TeamEntry(known[name])
+
+
+def placed(resource: Resource, kinds: Kinds, namespace: str) -> Resource:
+    """RESOURCE of a team's, in NAMESPACE where it says none and its kind, perhaps of KINDS, has one."""
+    body: Body = resource.body
+    meta = body["metadata"]
+    if meta.get("namespace") or not kinds.namespaced(body["apiVersion"], body["kind"]):
+        return resource
+    return Resource({**body, "metadata": {**meta, "namespace": namespace}}, resource.stage, resource.origin)

@@ -1,0 +1,300 @@
+"""Sections of the policy language that a team's own distributions bring: `spec.constructs.<name>`.
+
+Solves: what a team renders for every cluster (its NetworkPolicies, a custom resource of its own) is code, and code that
+a policy repository could bring would be anybody's who opens a pull request. So it comes from installed distributions
+alone: one has an entry point in the group `gpustack.constructs`, by the section's name, and is listed in
+constructs.allow.yaml with its version and the digest of its files. One that isn't listed, or isn't what is listed, is
+refused before a line of it is imported.
+
+    - name: acme-gpu
+      version: 1.4.0
+      sha256: 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03
+      why: NetworkPolicies of the platform team
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any
+
+from gpustack.model import Finding, InputError
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.forms import Form, refuse
+from gpustack.policy.loading.allowed import SHA256
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.waiver import WORDS
+from gpustack.text.positions import locate
+from gpustack.text.read import value
+from gpustack.text.source import decode, load_bytes
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+NAME = "constructs.allow.yaml"
+"""The file at the project's root."""
+GROUP = "gpustack.constructs"
+"""The group of entry points."""
+NAMED = re.compile(r"[a-z][A-Za-z0-9]{0,62}")
+"""What a section may be called."""
+INSTALLERS = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+"""Files that say how a distribution was installed: they differ from machine to machine, and nothing imports them."""
+CODE = (".py", ".pyc", ".so", ".pyd")
+DISTRIBUTION = Form(
+    "distribution", "name of a distribution", "letters, digits, '-', '_' and '.'", r"[A-Za-z0-9][A-Za-z0-9._-]*", 200
+)
+VERSION = Form("dist_version", "version of a distribution", "as `pip list` prints it", r"[0-9A-Za-z.+!_-]+", 100)
+
+
+class AllowedConstruct(Section):
+    """One distribution whose constructs may be rendered."""
+
+    name: Annotated[str, DISTRIBUTION]
+    """Its name, as `pip list` prints it."""
+    version: Annotated[str, VERSION]
+    """Its version."""
+    sha256: Annotated[str, SHA256]
+    """The digest of its files: gpustack says it where the list doesn't have it yet."""
+    why: Annotated[str, WORDS]
+    """What it is for, for whoever reads it in a year."""
+
+
+class RefusedError(Exception):
+    """Why a distribution can't be used, as the end of a sentence that begins with its name."""
+
+
+@dataclass(frozen=True)
+class Construct:
+    """The section NAME: entry point VALUE of DISTRIBUTION in VERSION, whose files have the digest SHA256."""
+
+    name: str
+    value: str
+    distribution: str
+    version: str
+    sha256: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+    def model(self) -> type[BaseModel]:
+        """The model of the section's fields. Imports it. Raises RefusedError."""
+        return _model(self)
+
+    def type(self) -> Any:
+        """The cdk8s construct. Imports it, and so starts Node. Raises RefusedError."""
+        where = getattr(self.model(), "construct", None)
+        if not isinstance(where, str) or ":" not in where:
+            raise RefusedError(f"{self.value} doesn't name its construct: construct = 'package.module:Class'")
+        return _loaded(where)
+
+
+@cache
+def _model(construct: Construct) -> type[BaseModel]:
+    from pydantic import BaseModel
+
+    found = _loaded(construct.value)
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise RefusedError(f"{construct.value} is no model of pydantic")
+    if found.model_config.get("extra") != "forbid":
+        raise RefusedError(f"{construct.value} lets unknown keys pass: set extra='forbid' in its model_config")
+    return found
+
+
+def _loaded(where: str) -> Any:
+    """The object at WHERE (package.module:name)."""
+    try:
+        return metadata.EntryPoint("", where, GROUP).load()
+    except Exception as error:  # its code, whatever that does
+        said = str(error).partition("\n")[0]
+        raise RefusedError(f"{where} can't be imported: {type(error).__name__}: {said}") from error
+
+
+@dataclass(frozen=True)
+class Constructs:
+    """The sections that there are, by name. `refused` says why distributions on the list can't be used. Equal `digest`,
+    equal code.
+    """
+
+    known: Mapping[str, Construct] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    digest: str = ""
+
+    def check(self, name: str, given: Any) -> None:
+        """Hold what is GIVEN for the section NAME to its model. Raises pydantic's ValidationError, and errors that
+        pydantic carries where there is no such section, or its code can't be used.
+        """
+        if name not in self.known:
+            raise refuse("construct", f"there is no construct {name!r}", self._remedy(name))
+        try:
+            self.known[name].model().model_validate(given)
+        except RefusedError as error:
+            raise refuse("construct", f"{self.known[name].title} can't be used: {error}", "mend it") from None
+
+    def _remedy(self, name: str) -> str:
+        """What to do about a section NAME that there isn't."""
+        for entry in metadata.entry_points(group=GROUP):
+            if entry.name == name and entry.dist is not None:
+                wrong = next((why for why in self.refused if why.startswith(f"{entry.dist.name} ")), "")
+                if wrong:
+                    return f"{wrong}; if that is right, write {to_add(entry.dist.name)} there"
+                return f"if the code of {entry.dist.name} is to be run, add to {NAME}: - {to_add(entry.dist.name)}"
+        if self.refused:
+            return f"{NAME} names what can't be used: {'; '.join(self.refused)}"
+        near = get_close_matches(name, self.known, 1)
+        found = f"did you mean {near[0]}? " if near else ""
+        return f"{found}install the distribution that has it, and list it in {NAME}"
+
+
+NONE = Constructs()
+
+
+def constructs_of(root: pathlib.Path) -> Constructs:
+    """The sections that the distributions on the list of the project ROOT bring; imports nothing of them. Raises
+    InputError for a list that can't be used.
+    """
+    known: dict[str, Construct] = {}
+    refused = []
+    for spec in _listed(root):
+        try:
+            for found in _checked(spec):
+                other = known.setdefault(found.name, found)
+                if other is not found:
+                    raise RefusedError(f"has a section {found.name}, and so has {other.distribution}")
+        except RefusedError as error:
+            refused.append(f"{spec.name} {error}")
+    parts = sorted(f"{each.name} {each.value} {each.title} {each.sha256}" for each in known.values())
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
+    return Constructs(known, tuple(refused), digest)
+
+
+def _checked(spec: AllowedConstruct) -> Iterator[Construct]:
+    """The sections of the distribution SPEC, which is what is listed."""
+    try:
+        found = metadata.distribution(spec.name)
+    except metadata.PackageNotFoundError:
+        raise RefusedError("isn't installed") from None
+    if found.version != spec.version:
+        raise RefusedError(f"is installed in version {found.version}, and {NAME} has {spec.version}")
+    sha256 = content(found)
+    if sha256 != spec.sha256:
+        raise RefusedError(f"has other files than {NAME} says: their sha256 is {sha256}")
+    for entry in found.entry_points.select(group=GROUP):
+        if not NAMED.fullmatch(entry.name):
+            raise RefusedError(f"has a section {entry.name!r}: a name is a small letter, then letters and digits")
+        yield Construct(entry.name, entry.value, spec.name, spec.version, sha256)
+
+
+def content(found: metadata.Distribution) -> str:
+    """The sha256 of the distribution FOUND: of each of its files, with its path. Raises RefusedError for one of which
+    what is imported is not among its files.
+    """
+    lines, packages = [], set()
+    for file in found.files or ():
+        path, place = file.as_posix(), pathlib.Path(str(found.locate_file(file)))
+        if path.startswith(("../", "/")) or path.endswith(".pyc"):
+            continue  # scripts, which installers write for their machine, and what Python makes of the files
+        if path.endswith(".pth"):
+            raise RefusedError("is installed as a link to a folder: install what is built of it")
+        if pathlib.PurePosixPath(path).parent.name.endswith(".dist-info") and file.name in INSTALLERS:
+            continue
+        try:
+            data = place.read_bytes()
+        except OSError:
+            raise RefusedError(f"lacks its file {path}") from None
+        lines.append(f"{hashlib.sha256(data).hexdigest()}  {path}\n")
+        packages.add(path.partition("/")[0])
+    if not lines:
+        raise RefusedError("has no list of its files")
+    recorded = {line[66:].rstrip("\n") for line in lines}
+    for entry in found.entry_points.select(group=GROUP):
+        _refuse_strays(found, entry.value.partition(":")[0].partition(".")[0], recorded)
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _refuse_strays(found: metadata.Distribution, package: str, recorded: set[str]) -> None:
+    """Raise RefusedError where the PACKAGE that is imported isn't that of FOUND, or has code that isn't RECORDED."""
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    origin = pathlib.Path(spec.origin) if spec and spec.origin else None
+    top = pathlib.Path(str(found.locate_file(""))).resolve()
+    if origin is None or not origin.is_file() or not origin.resolve().is_relative_to(top):
+        raise RefusedError(f"doesn't have the package {package} that its entry point names")
+    name = origin.resolve().relative_to(top).as_posix()
+    if name not in recorded:
+        raise RefusedError(f"doesn't list {name} among its files")
+    for folder, folders, files in os.walk(origin.parent) if origin.name == "__init__.py" else ():
+        folders[:] = [each for each in folders if each != "__pycache__"]
+        for file in files:
+            path = (pathlib.Path(folder).resolve() / file).relative_to(top).as_posix()
+            if file.endswith(CODE) and path not in recorded:
+                raise RefusedError(f"has a file that it doesn't list: {path}")
+
+
+def normal(name: str) -> str:
+    """NAME of a distribution in the form that all its spellings share."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def to_add(distribution: str) -> str:
+    """What a list says of DISTRIBUTION as it is installed, on a line."""
+    found = metadata.distribution(distribution)
+    try:
+        sha256 = content(found)
+    except RefusedError as error:
+        return f"nothing, as it {error}"
+    return f"{{name: {found.name}, version: {found.version}, sha256: {sha256}, why: ...}}"
+
+
+def _listed(root: pathlib.Path) -> list[AllowedConstruct]:
+    """The distributions on the list of the project ROOT. Raises InputError with all that is wrong with it."""
+    path = root / NAME
+    if not os.path.lexists(path):
+        return []
+    text = decode(load_bytes(path, NAME), NAME)
+    found = value(text, NAME)
+    items = found[1] if found is not None else []
+    if not isinstance(items, list):
+        remedy = "start each distribution with a dash: `- name: ...`"
+        what = f"{NAME} is not a list of distributions"
+        raise InputError(Finding("GPU911", "error", what, "", locate(text, NAME, ()), "", remedy))
+    wrong: list[Finding] = []
+    listed: dict[str, AllowedConstruct] = {}
+    for index, item in enumerate(items):
+        spec = _one(index, item, text, wrong)
+        if spec and normal(spec.name) in listed:
+            where = locate(text, NAME, (index, "name"))
+            wrong.append(Finding("GPU911", "error", f"{spec.name} is listed twice", "", where, "", "keep one of them"))
+        elif spec:
+            listed[normal(spec.name)] = spec
+    if wrong:
+        raise InputError(*wrong)
+    return list(listed.values())
+
+
+def _one(index: int, item: object, text: str, wrong: list[Finding]) -> AllowedConstruct | None:
+    """The distribution ITEM at INDEX, or None after adding to WRONG what is wrong with it."""
+    from pydantic import ValidationError
+
+    from gpustack.policy.loading.diagnose import diagnose
+
+    if not isinstance(item, dict):
+        where = locate(text, NAME, (index,))
+        remedy = "write name, version, sha256 and why below its dash"
+        wrong.append(
+            Finding("GPU911", "error", "a distribution is a mapping", f"constructs[{index}]", where, "", remedy)
+        )
+        return None
+    merged = merge([Part("policy", NAME, item, (index,), text)])
+    try:
+        return AllowedConstruct.model_validate(merged.spec)
+    except ValidationError as error:
+        wrong += diagnose(error, merged, AllowedConstruct, ("constructs", index))
+        return None
