@@ -87,20 +87,20 @@ def annotations_size(annotations: Mapping[str, str]) -> int:
 
 
 def whole(text: str) -> int | None:
-    """TEXT as a number from 0 on; None for what is none, or has more than 18 digits: then it counts nothing here, and
+    """TEXT as a number from 0 on; None where it isn't one, or has more than 18 digits: then it counts nothing here, and
     Python refuses to read thousands.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """The numbers of TEXT such as 595.71.05, empty where one of its parts is none."""
+    """The numbers of TEXT such as 595.71.05, empty where one of its parts isn't a number."""
     found = [whole(part) for part in text.split(".")]
     return tuple(number for number in found if number is not None) if None not in found else ()
 
 
 def has_credentials(text: str) -> bool:
-    """Whether TEXT has an address with a password or a token in it. A variable in its place is none."""
+    """Whether TEXT has an address with a password or a token in it. A variable in its place doesn't count."""
     if "@" not in text:
         return False
     plain = _PLAIN_PASSWORD.fullmatch(text)
@@ -109,8 +109,8 @@ def has_credentials(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """TEXT without users and passwords of addresses, for messages and logs: also where an address is none for its
-    password, which holds a '/'."""
+    """TEXT without users and passwords of addresses, for messages and logs: also where a '/' in
+    the password makes it no valid address."""
     return _CREDENTIALS.sub("***", text) if "@" in text else text
 
 

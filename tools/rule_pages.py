@@ -43,7 +43,7 @@ HEAD = """\
 | Rule | Severity | What it is about |
 |---|---|---|"""
 ELSE = """\
-## What is no rule
+## What is not a rule
 
 These are raised where something can't be read, rendered or done. They can't be waived.
 

@@ -34,7 +34,7 @@ def key(version: str) -> Key:
 
 
 def satisfies(version: str, condition: str) -> bool:
-    """Whether VERSION satisfies CONDITION. ValueError for a condition that is none."""
+    """Whether VERSION satisfies CONDITION. ValueError where it can't be read as one."""
     have = key(version)
     for text in condition.split(","):
         match = _TERM.fullmatch(text.strip())

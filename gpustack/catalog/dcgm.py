@@ -143,7 +143,7 @@ def series_labels(*, honored: bool) -> frozenset[str]:
 
 
 def label_limit() -> int:
-    """How many labels of a series common storage takes, where nobody tells it otherwise."""
+    """How many labels of a series common storage takes, unless it is told to take more or fewer."""
     return int(_facts()["labels"]["limit"])
 
 

@@ -123,7 +123,7 @@ def _only(properties: Any, name: str) -> str:
 def made(raw: Any, heads: Heads, *, prunes: bool = True) -> Made:
     """The file of a kind whose objects RAW is the schema of. Raises SchemaError."""
     if not isinstance(raw, Mapping):
-        raise SchemaError("its schema is no mapping")
+        raise SchemaError("its schema is not a mapping")
     if heads.scope not in SCOPES:
         raise SchemaError(f"its scope is {heads.scope}, and neither {' nor '.join(SCOPES)}")
     closer = _Closer(prunes)
@@ -207,7 +207,7 @@ class _Closer:
         if isinstance(raw, bool):
             return {} if raw else {"not": {}}
         if not isinstance(raw, Mapping):
-            raise SchemaError(f"the schema of {place or 'the object'} is no mapping")
+            raise SchemaError(f"the schema of {place or 'the object'} is not a mapping")
         self._count += 1
         if self._count > LIMIT:
             raise SchemaError(f"its schema has more than {LIMIT:,} parts")

@@ -177,12 +177,12 @@ def kernel_module_types() -> tuple[str, ...]:
 
 
 def listed_versions(release: str) -> tuple[str, ...]:
-    """The driver versions that the documentation of RELEASE's line lists. UnknownRelease otherwise."""
+    """The driver versions that the documentation of RELEASE's line lists. UnknownRelease for any other."""
     return tuple(_versions.of_line(_facts()["listed"], releases.release(release).line))
 
 
 def recommended_version(release: str) -> str:
-    """The driver version that the documentation of RELEASE's line recommends. UnknownRelease otherwise."""
+    """The driver version that the documentation of RELEASE's line recommends. UnknownRelease for any other."""
     return str(_versions.of_line(_facts()["recommended"], releases.release(release).line))
 
 

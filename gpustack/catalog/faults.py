@@ -48,7 +48,7 @@ def faults() -> tuple[Fault, ...]:
 
 
 def faults_of(component: str, version: str) -> tuple[Fault, ...]:
-    """The faults that VERSION of COMPONENT has; none for what is no version, such as a digest or a branch's number."""
+    """The faults that VERSION of COMPONENT has; none for a digest or a branch's number."""
     try:
         parts = _versions.key(version)
     except ValueError:

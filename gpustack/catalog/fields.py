@@ -38,7 +38,7 @@ def kinds() -> list[str]:
 
 @functools.cache
 def fields(kind: str) -> Mapping[str, FieldFacts]:
-    """The fields below `spec` of KIND in the newest release, by path, parents first. UnknownKind otherwise."""
+    """The fields below `spec` of KIND in the newest release, by path, parents first. UnknownKind for any other."""
     if kind not in _data.listing("fields"):
         raise UnknownKind(kind, nearest(kind, kinds()))
     return MappingProxyType(

@@ -130,7 +130,7 @@ def fits(product_name: str | Product, layout: Mapping[str, int]) -> bool:
 
 
 def default_mig_config(release: str) -> dict[str, Any]:
-    """The content of ConfigMap default-mig-parted-config in RELEASE, parsed: a fresh copy. UnknownRelease otherwise.
+    """The content of ConfigMap default-mig-parted-config in RELEASE, parsed anew. UnknownRelease for any other.
 
     It is the same in all releases of the catalogue, so RELEASE is only checked. `texts` has it as text.
     """

@@ -4,9 +4,10 @@ Solves: a policy brings along a Karpenter NodePool or a Kueue ClusterQueue, and 
 knows what one looks like. `gpustack schema add` (definitions.py) puts that here: a file per kind and version, with the
 name by which kubeconform looks for it. A kind that gpustack has a schema of itself is never taken from here.
 
-A pull request may put anything into that folder, and it is read before anybody has looked at it. So a file is no link,
-of bounded size and depth, and in the few words that `gpustack schema add` writes: a schema in them refers to nothing,
-fetches nothing, and takes time that is linear in the object (patterns are read by an engine that never backtracks).
+A pull request may put anything into that folder, and it is read before anybody has looked at it. So a file may not be
+a link, is of bounded size and depth, and in the few words that `gpustack schema add` writes: a schema in them refers to
+nothing, fetches nothing, and takes time that is linear in the object (patterns are read by an engine that never
+backtracks).
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def kinds_of(root: Path) -> Kinds:
         return NONE
     for each in (folder.parent, folder):
         if each.is_symlink() or not each.is_dir():
-            what = f"{os.path.relpath(each, root)} is no folder"
+            what = f"{os.path.relpath(each, root)} is not a folder"
             raise InputError(
                 Finding("GPU910", "error", what, why="the schemas of other software are in it", remedy="make it one")
             )
@@ -213,7 +214,9 @@ def _bytes(path: Path) -> bytes:
     try:
         data = read_regular(path, follow=False, limit=LARGEST + 1)
     except OSError as error:
-        raise InputError(unusable(shown, "it is no plain file" if path.is_symlink() else str(error.strerror))) from None
+        raise InputError(
+            unusable(shown, "it is not a plain file" if path.is_symlink() else str(error.strerror))
+        ) from None
     if len(data) > LARGEST:
         raise InputError(unusable(shown, f"it has more than {LARGEST // 1024 // 1024} MiB"))
     return data
@@ -257,7 +260,7 @@ def check(schema: Any, depth: int = 0) -> None:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
-        raise SchemaError("a schema in it is no mapping")
+        raise SchemaError("a schema in it is not a mapping")
     if depth > DEEPEST:
         raise SchemaError(f"it is nested more than {DEEPEST} levels deep")
     for word, value in schema.items():

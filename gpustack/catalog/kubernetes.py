@@ -51,7 +51,7 @@ def minor(version: str) -> str:
     match = _VERSION.fullmatch(version.strip())
     if match is None:
         why = "a version reads 1.33 or v1.33.1-eks-113cf36"
-        raise InputError(_refusal(f"{version!r} is no Kubernetes version", why))
+        raise InputError(_refusal(f"{version!r} is not a Kubernetes version", why))
     found = f"{int(match[1])}.{int(match[2])}"
     if found in MINORS:
         return found

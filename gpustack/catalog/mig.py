@@ -142,7 +142,7 @@ class MigLayout:
 
     @classmethod
     def of(cls, counts: Mapping[str, int] | Iterable[tuple[str | ProfileName, int]]) -> MigLayout:
-        """The layout with COUNTS (profile to number). IllegalProfile for a name that is none or a number below 0."""
+        """The layout with COUNTS (profile to number). IllegalProfile for any other name and below 0."""
         total: dict[ProfileName, int] = {}
         for text, count in counts.items() if isinstance(counts, Mapping) else counts:
             name = _parsed(text)
@@ -230,7 +230,7 @@ def board_profiles(board: str) -> tuple[MigProfile, ...]:
 
 
 def find(board: str, profile: str | ProfileName) -> MigProfile:
-    """The profile of BOARD by name or alias; for a part (1c.3g.40gb) its instance. UnknownProfile otherwise."""
+    """The profile of BOARD by name or alias; for a part (1c.3g.40gb) its instance. UnknownProfile for any other."""
     name = _parsed(profile)
     known = _by_name(board).get(name.instance)
     if known is not None and (name.exposed or name.compute in known.compute):

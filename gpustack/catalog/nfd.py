@@ -30,7 +30,7 @@ def attributes(feature: str) -> tuple[str, ...] | None:
 
 
 def values_of(operator: str) -> tuple[int, int | None] | None:
-    """How many values OPERATOR takes: the fewest and the most, None for any number; None where there is none such."""
+    """How many values OPERATOR takes: the fewest and the most, None for any number. None for an unknown OPERATOR."""
     for number, operators in _facts()["operators"].items():
         if operator in operators:
             return (1, None) if number == "some" else (number, number)

@@ -57,7 +57,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _load(text: str) -> Any:
-    """TEXT as data, None where it is no YAML."""
+    """TEXT as data, None where it is not YAML."""
     import yaml
 
     try:

@@ -143,7 +143,7 @@ def tell(error: GpustackError, words: Sequence[str]) -> int:
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON; it may be wrong otherwise, so nobody has parsed it."""
+    """Whether the command line asks for JSON; it may be wrong in other ways, so nothing has parsed it."""
     return "--format=json" in words or ("--format", "json") in itertools.pairwise(words)
 
 

@@ -130,7 +130,7 @@ def merged_files(
 
 def _placed(path: str) -> tuple[int, str, str] | None:
     """Whose the file PATH below the rendered folder is: 0 for a cluster's, 1 for its engine's; the cluster, and what
-    the side calls the file. None for what is no manifest.
+    the side calls the file. None for what is not a manifest.
     """
     first, _, rest = path.partition("/")
     if not rest or not path.endswith(".yaml"):

@@ -101,7 +101,7 @@ def day(text: str) -> datetime.date:
     except ValueError:
         found = None
     if found is None or found.isoformat() != text:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day: write year, month and day, such as 2027-03-31")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day: write year, month and day, such as 2027-03-31")
     return found
 
 

@@ -199,7 +199,7 @@ def folder_side(folder: Path) -> Side:
 
     if not folder.is_dir():
         remedy = "name a folder that gpustack rendered into, such as dist"
-        raise InputError(Finding("GPU027", "error", f"{folder} is no folder", remedy=remedy))
+        raise InputError(Finding("GPU027", "error", f"{folder} is not a folder", remedy=remedy))
     texts = Texts()
 
     def files(root: Path, before: str = "") -> Files:

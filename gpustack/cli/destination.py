@@ -53,7 +53,7 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
         where = None if text is None else target(text)
         return [goal(options, one(out, word), where)]
     if text is not None:
-        remedy = "leave out one of both: --all pushes each cluster to the address in its policy"
+        remedy = "leave out one of the two: --all pushes each cluster to the address in its policy"
         raise InputError(Finding("GPU026", "error", f"--all stands beside {text!r}", remedy=remedy))
     clusters = chosen(out, [])
     found = {cluster: read_by(out, cluster) for cluster in clusters}

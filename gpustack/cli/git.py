@@ -341,7 +341,7 @@ class Git:
         return {self.named(path) for path in listed.split("\0") if path}
 
     def touched(self, folder: str) -> set[str]:
-        """The paths below FOLDER, from the root, whose files look otherwise than when Git checked them out or staged
+        """The paths below FOLDER, from the root, whose files look other than when Git checked them out or staged
         them: by size, times, inode, owner and kind. What Git was told not to look at is among them.
 
         To open each of 80,000 files takes longer than all the rest of a review. Whoever writes to a file changes how

@@ -220,7 +220,7 @@ def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
     steps = {str(above) for name in files for above in PurePosixPath(name).parents if above.name}
     there += [name for name in sorted(steps) if name not in there and in_the_way(folder / name)]
     if there or (os.path.lexists(folder) and not folder.is_dir()):
-        what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is no folder"
+        what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is not a folder"
         why = "init sets up a new repository, writes over nothing, and follows no link into another folder"
         remedy = "name a new folder, and copy from it what you want: gpustack init ../new"
         raise InputError(Finding("GPU970", "error", what, why=why, remedy=remedy))

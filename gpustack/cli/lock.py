@@ -157,7 +157,7 @@ def write(path: Path, text: str) -> bool:
 
 
 def content(path: Path) -> bytes:
-    """What PATH holds. Raises InputError where it is no regular file."""
+    """What PATH holds. Raises InputError where it is not a regular file."""
     from ..text.source import load_bytes
 
     return load_bytes(path, str(path))

@@ -152,7 +152,7 @@ def planned(found: Product, options: argparse.Namespace) -> int:
 
 
 def layout(found: Product, text: str) -> MigLayout:
-    """The layout that TEXT asks for; refused where it is none, or has a profile of another board."""
+    """The layout that TEXT asks for; refused where it isn't a layout, or has a profile of another board."""
     from ..catalog import gpus
     from ..catalog.mig import IllegalProfile, MigLayout
 

@@ -1,7 +1,7 @@
 """--staged, for hooks that run before a commit: what was rendered for the policies that are committed is committed too.
 
-A hook that renders sees only that files which Git knows have changed. The folder of a new cluster is none of those, and
-would stay behind. Policies that Git doesn't know either are somebody's work of tomorrow, and so is their render.
+A hook that renders sees only that files which Git knows have changed. The folder of a new cluster isn't among those,
+and would stay behind. Policies that Git doesn't know either are somebody's work of tomorrow, and so is their render.
 """
 
 from __future__ import annotations

@@ -126,7 +126,9 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
         if file in there:
             files[file] = minor
         else:
-            gone = "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is no file"
+            gone = (
+                "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is not a file"
+            )
             findings.append(
                 Finding(
                     "GPU025",

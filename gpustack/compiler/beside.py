@@ -23,7 +23,7 @@ def shown(path: str) -> str:
 
 
 def folders_of(out: Path, cluster: str) -> list[str]:
-    """The folders below OUT that engines' objects for CLUSTER are in. A link is none: it leads elsewhere."""
+    """The folders below OUT that engines' objects for CLUSTER are in. A link doesn't count: it leads elsewhere."""
     found = []
     for engine in engines_in(out):
         path = out / FOLDER / engine / cluster

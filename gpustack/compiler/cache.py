@@ -64,7 +64,7 @@ def salt(more: str) -> str:
 def own_files(package: Path) -> Iterator[Path]:
     """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas.
 
-    What an editor leaves for a moment (hidden files, links to nothing) is none of it.
+    What an editor leaves for a moment (hidden files, links to nothing) is not part of it.
     """
     for folder, folders, names in os.walk(package):
         folders[:] = sorted(name for name in folders if name not in {"__pycache__", "schemas"})

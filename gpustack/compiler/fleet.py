@@ -133,7 +133,7 @@ def judge_sources(
 
 def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
     """What is wrong with the waivers beside FOUND. Of the stacks REFUSED, not everything was looked at; a policy that
-    could not be read is none of FOUND.
+    could not be read is not in FOUND.
     """
     judged: dict[Path, list[Source]] = {}
     for source in found:

@@ -47,14 +47,14 @@ WHY: Mapping[str, str] = {
     "special": "no file and no folder, but a pipe, a socket or a device",
 }
 REMEDY = (
-    "remove it; what a cluster needs belongs into its policy (spec.extraObjects); a file that must stay is listed in "
+    "remove it; what a cluster needs belongs in its policy (spec.extraObjects); a file that must stay is listed in "
     "dist.allow.yaml"
 )
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Foreign:
-    """A path that the render does not make, or makes otherwise; `path` is as people write it, from the project on."""
+    """A path that the render does not make, or not with this content; `path` is as people write it."""
 
     path: str
     kind: Kind

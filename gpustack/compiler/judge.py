@@ -130,6 +130,6 @@ def unused(waiver: Waiver) -> Finding:
     what = f"the waiver of {waiver.rule} covers nothing"
     why = f"no cluster that it names has a finding of {waiver.rule} at a path that it covers"
     if waiver.rule not in {rule.id for rule in all_rules()}:
-        why = f"{waiver.rule} is no rule: what can't be read or rendered is refused in any case"
+        why = f"{waiver.rule} is not a rule: what can't be read or rendered is refused in any case"
     remedy = "delete it: what it was for is gone; or correct rule, clusters or path"
     return Finding("GPU032", "error", what, location=waiver.location, why=why, remedy=remedy)

@@ -194,7 +194,7 @@ def _chunks(groups: Sequence[Group]) -> Iterator[list[Group]]:
 def _command(binary: Path, minor: str, workers: int, own: Path | None) -> list[str]:
     locations = []
     for folder in (*kubernetes.schema_folders(minor), *([own] if own else [])):
-        plain = str(folder).replace("{{", '{{"{{"}}')  # the location is a template: braces in a path are none of it
+        plain = str(folder).replace("{{", '{{"{{"}}')  # the location is a template: braces in a path are not part of it
         locations += ["-schema-location", f"{plain}/{kubernetes.FILE_TEMPLATE}"]
     # -verbose, as only then an object that is fine is reported at all, and can be counted.
     options = ["-strict", "-verbose", "-summary", "-output", "json", "-n", str(workers)]

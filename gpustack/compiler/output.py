@@ -101,7 +101,7 @@ class Change:
 
     @property
     def gone(self) -> bool:
-        """Whether the cluster is none any more: what there was of it is removed, and nothing is written."""
+        """Whether the cluster is gone: what there was of it is removed, and nothing is written."""
         return bool(self.removed) and not self.written and not self.unchanged
 
 

@@ -49,7 +49,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
     try:
         if (_validator(path) if path else _own_validator(kinds, own.file if own else "")).is_valid(body):
             return list(_twins(own, body, body, ())) if own else []
-    except ValueError as error:  # a date, bytes or a key that is no string: what YAML can say and JSON can't
+    except ValueError as error:  # a date, bytes or a key that is not a string: what YAML can say and JSON can't
         what = f"{_title(body)}: holds what JSON can't: {error}"
         return [Finding("GPU901", "error", what, remedy="put the value or key in quotes")]
     if own:
@@ -231,10 +231,10 @@ def _wrong_value(keyword: str, rule: Any, value: object, shown: str) -> tuple[st
         allowed = ", ".join(str(word) for word in rule if word != "")  # "" is absence to the API server
         return f"must not be {shown}", f"allowed: {allowed}", "write one of the allowed values"
     if keyword == "minItems":
-        return "is empty", "the API server takes no empty list here", "write what belongs into it"
+        return "is empty", "the API server takes no empty list here", "write what belongs in it"
     if keyword == "pattern":
         if "[KMGTPE]i" in rule:
-            return f"is {shown}, which is no quantity", "a quantity reads 500m, 2, 1.5 or 8Gi", "write a quantity"
+            return f"is {shown}, which is not a quantity", "a quantity reads 500m, 2, 1.5 or 8Gi", "write a quantity"
         if rule == DNS_LABEL:
             return (
                 f"is {shown}, which is no DNS label",
@@ -243,7 +243,7 @@ def _wrong_value(keyword: str, rule: Any, value: object, shown: str) -> tuple[st
             )
         if rule == LABEL_VALUE:
             remedy = "write letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            return f"is {shown}, which is no label value", "63 characters at most", remedy
+            return f"is {shown}, which is not a label value", "63 characters at most", remedy
         if rule.startswith("^[A-Za-z0-9+/="):
             return f"is {shown}, which is not base64", "", "encode it, or use stringData in a Secret"
         return f"is {shown}", f"it must match {rule}", "write a value of that form"

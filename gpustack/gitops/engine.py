@@ -48,7 +48,7 @@ class Told:
 
     `says` is what it is, for the person who applies it. `syncs` is what isn't synced any more without it, "" for a
     kind that syncs nothing; of a kind with `each_stage` there is one for each stage. `reads` is from where, `goes`
-    whereto, `how` in which way, `permits` what others may do because of it, and `kinds` with which kinds of objects.
+    to where, `how` in which way, `permits` what others may do because of it, and `kinds` with which kinds of objects.
     `folder` is what is applied, `prunes` whether what leaves it is deleted, and `ends` what then becomes of all of it
     when the object goes.
     """

@@ -198,7 +198,7 @@ class Client:
                 trouble = reason(error)
                 continue
             except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError):
-                raise unusable(image, "it doesn't speak HTTP, or names an address that is none") from None
+                raise unusable(image, "it doesn't speak HTTP, or names what isn't an address") from None
             if answer.status not in _BUSY:
                 return answer
             trouble, answered = f"it answers {answer.status}", True
@@ -268,7 +268,7 @@ def digest_of(content: bytes) -> str:
 
 
 def joined(base: str, address: str) -> str:
-    """ADDRESS as BASE means it; "" where it is none."""
+    """ADDRESS as BASE means it; "" where it isn't one."""
     try:
         return urljoin(base, address)
     except ValueError:
@@ -303,7 +303,7 @@ def safe(address: str, image: Reference) -> bool:
 
 
 def as_json(content: bytes) -> Any:
-    """CONTENT as JSON, None where it is none."""
+    """CONTENT as JSON, None where it isn't JSON."""
     import json
 
     try:

@@ -144,7 +144,7 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise _unusable(f"{where} is no JSON document that `docker login` would write")
+        raise _unusable(f"{where} is not a JSON document that `docker login` would write")
     return found
 
 
@@ -198,7 +198,7 @@ def _checked(login: Login, where: str) -> Login:
     try:
         f"{login.user}{login.password}{login.identity}".encode()
     except UnicodeEncodeError:
-        raise _unusable(f"{where} has a login that is no text") from None
+        raise _unusable(f"{where} has a login that is not text") from None
     return login
 
 

@@ -1,4 +1,4 @@
-"""Runs a credential helper, `docker-credential-<name>`: it may hang, print without end, or print what is no JSON."""
+"""Runs a credential helper, `docker-credential-<name>`: it may hang, print without end, or print what is not JSON."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Reference:
 
 
 def parse(text: str) -> Reference | None:
-    """TEXT as a reference, by the rules of container runtimes; None where it is none."""
+    """TEXT as a reference, by the rules of container runtimes; None where it isn't one."""
     first, slash, _ = text.partition("/")
     explicit = bool(slash) and ("." in first or ":" in first or first == "localhost")
     found = _REFERENCE.fullmatch(text if explicit else f"docker.io/{text}")

@@ -27,7 +27,7 @@ def resolve(client: Client, image: Reference) -> Resolved:
     manifest = client.manifest(image)
     body = as_json(manifest.content)
     if not isinstance(body, dict):
-        raise unusable(image, "it is no manifest")
+        raise unusable(image, "it is not a manifest")
     kind = manifest.media_type if manifest.media_type in (*INDEXES, *MANIFESTS) else str(body.get("mediaType", ""))
     if kind in INDEXES:
         found: dict[str, str] = {}

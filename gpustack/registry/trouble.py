@@ -10,7 +10,7 @@ from .reference import Reference
 
 
 def host_in(address: str) -> str:
-    """The host of ADDRESS, which may be none that can be taken apart, without a user."""
+    """The host of ADDRESS, which may not be one that can be taken apart, without a user."""
     return address.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 

@@ -39,7 +39,7 @@ WORDS = {"ccManager.defaultMode", "driver.kernelModuleType", "mig.strategy", "sa
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDiff:
-    """What differs between two releases. `behaviour` says in words what one of them renders otherwise."""
+    """What differs between two releases. `behaviour` says in words what one of them renders differently."""
 
     images: tuple[Change, ...]
     defaults: tuple[Change, ...]
@@ -75,7 +75,7 @@ def leaf_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value below NODE that is no map; an empty map counts as absent."""
+    """Every value below NODE that is not a map; an empty map counts as absent."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             yield from leaves(value, f"{path}.{key}" if path else str(key))

@@ -67,7 +67,7 @@ ORDERS = {
 ACCEPTANCES = "acceptances.yaml"
 LOCK = lock.FILE
 Content = tuple[bytes | None, bytes | None]
-"""A file before and after; None where there is none. What is no plain file begins with a word that says so."""
+"""A file before and after; None where there is none. What is not a plain file begins with a word that says so."""
 
 
 MARKS = {

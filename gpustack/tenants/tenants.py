@@ -140,7 +140,7 @@ def pods_in(body: Body) -> list[tuple[Path, dict[str, Any], bool]]:
     if known is None:
         loose = _loose(body["spec"], ("spec",), {id(pod) for _, pod, _ in found}) if "spec" in body else ()
         found += [(path, {"containers": [part]}, False) for path, part in loose]
-    elif not found:  # whose containers are none: a rule says so
+    elif not found:  # whose containers aren't a list: a rule says so
         pod = node(body, known)
         found += [(known, pod, True)] if isinstance(pod, dict) else []
     return found

@@ -3,8 +3,8 @@
 The problem: YAML has two versions and many readers. A plain `1_000`, `0o17`, `1e3`, `12:30:45`, `y` or `=` is a string
 to one and a number, a boolean or a merge to the next, and Go's reader, which decides for Kubernetes, agrees with none
 of the others. A general writer asks its own reader only. This one leaves a string plain only where no rule of any
-reader touches it, and quotes it otherwise. Rejected: the writers of cdk8s and PyYAML (each leaves plain what Go takes
-for a number), and JSON in place of YAML (safe, but nobody can review a script in a ConfigMap). What
+reader touches it, and quotes it where one does. Rejected: the writers of cdk8s and PyYAML (each leaves plain what Go
+takes for a number), and JSON in place of YAML (safe, but nobody can review a script in a ConfigMap). What
 readers made of such values in the field: bug-reports.md B60.
 
 The form:
@@ -153,7 +153,7 @@ def _mapping(body: dict[str, Any], keys: Iterable[str], lead: str, indent: str, 
                 _leaf(f"{lead}{head} ", value, deeper, lines)
             lead = indent
     except _RefusedError as refused:
-        # A key that is no string is what was refused, and has no place in a path.
+        # A key that is not a string is what was refused, and has no place in a path.
         if isinstance(key, str):
             refused.steps.append(key)
         raise
@@ -272,7 +272,7 @@ def _scalar(text: str) -> str:
 def _key(text: object) -> str:
     """A key up to its colon; one too long to stand on one line with it behind "? ", with _MARK before the colon."""
     if not isinstance(text, str):
-        raise _RefusedError(f"has the key {text!r}, which is no string; quote it where it is written")
+        raise _RefusedError(f"has the key {text!r}, which is not a string; quote it where it is written")
     text = str.__str__(text)
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and len(text) <= _KEY_LENGTH:
         return f"{text}:"

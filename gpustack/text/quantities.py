@@ -36,7 +36,7 @@ def size(quantity: int | str) -> Fraction:
 
 
 def canonical(quantity: int | str) -> str:
-    """QUANTITY as the API server writes it. ValueError for what is none."""
+    """QUANTITY as the API server writes it. ValueError where it isn't a quantity."""
     value, exponent, unit = _read(quantity)
     value = Fraction(math.ceil(value * 10**9), 10**9)  # it rounds up to nanos
     if value == 0:
@@ -79,9 +79,9 @@ def _read(quantity: int | str) -> tuple[Fraction, str, str]:
     text = str(quantity) if not isinstance(quantity, int) or abs(quantity) <= INT64 else ""
     found = QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
     if found is None:
-        raise ValueError(f"{str(text)[:LONGEST]!r} is no quantity")
+        raise ValueError(f"{str(text)[:LONGEST]!r} is not a quantity")
     number, exponent, unit = found.groups()
     if exponent and abs(int(exponent[1:])) > LONGEST:
-        raise ValueError(f"{quantity!r} is no quantity: its exponent is beyond any number of resources")
+        raise ValueError(f"{quantity!r} is not a quantity: its exponent is beyond any number of resources")
     value = Fraction(f"{number.rstrip('.')}{exponent or ''}") * UNITS[unit or ""]
     return value, exponent or "", unit or ""

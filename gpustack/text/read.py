@@ -1,4 +1,4 @@
-"""A policy or layer file as plain data, or an error that says where and why it is none.
+"""A policy or layer file as plain data, or an error that says where it can't be read and why.
 
 Solves: everything after this module may take for granted that a document is a mapping of strings to plain values that
 JSON can hold, of a bounded size, read the way YAML 1.2 says. `source.py` fetches the text, `yaml12.py` and

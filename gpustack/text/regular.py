@@ -17,7 +17,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0
 
 
 def open_regular(path: pathlib.Path | str, *, follow: bool = True) -> io.BufferedReader:
-    """Open PATH for reading bytes. Raises OSError where it is no regular file or, without FOLLOW, is a link."""
+    """Open PATH for reading bytes. Raises OSError where it is not a regular file or, without FOLLOW, is a link."""
     descriptor = os.open(path, _FLAGS | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

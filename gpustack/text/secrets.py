@@ -4,8 +4,8 @@ Solves: a message quotes the line that it is about, reports carry it to CI syste
 somebody put into a policy, where it is refused, or that stands among tenants' manifests, would be in all of them. So
 whoever makes a place of a line (source.place) asks here first.
 
-The parser's events tell where values begin and end, also in a text that is refused later. Of a text that is no YAML and
-has a Secret in it no line is shown.
+The parser's events tell where values begin and end, also in a text that is refused later. Of a text that is not YAML
+and has a Secret in it no line is shown.
 """
 
 from __future__ import annotations

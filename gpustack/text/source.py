@@ -2,7 +2,7 @@
 
 Solves: a path that a person typed may name nothing, a folder, a pipe or a photograph, and none of these may end in a
 traceback or in a program that waits for ever. So the file is looked at before it is opened, at most `LIMIT` bytes are
-read, and what is no text is refused with the place where it stops being text.
+read, and what is not text is refused with the place where it stops being text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SPECIAL = (
 
 
 def load_bytes(path: pathlib.Path, display: str) -> bytes:
-    """Return the content of the regular file PATH. Raises InputError for anything that is none, or is over LIMIT."""
+    """Return the content of the regular file PATH. Raises InputError for anything else, and for one over LIMIT."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):

@@ -101,7 +101,7 @@ def test_what_an_alert_needs_enabled(topic: str, missing: list[str]) -> None:
 
 
 def test_misleading_fields_are_explained() -> None:
-    """The XID gauge is no counter, by either of its names."""
+    """The XID gauge is not a counter, by either of its names."""
     assert "rate()" in (dcgm.semantics("DCGM_FI_DEV_XID_ERROR") or "")
     assert dcgm.semantics("DCGM_FI_DEV_GPU_TEMP") is None
 

@@ -287,7 +287,7 @@ def test_only_plain_files_of_a_bounded_size_are_read(tmp_path: Path, monkeypatch
         kinds_of(tmp_path)
     where.rename(tmp_path / "elsewhere")
     where.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         kinds_of(tmp_path)
 
 

@@ -92,10 +92,10 @@ def test_minor_refuses_versions_without_schemas(version: str) -> None:
     "version", ["", "latest", "1", "1.33.1 beta", "1.x", "1.33.1.2", "1,33", "1.33\n1", "\uff11.33"]
 )
 def test_minor_refuses_what_is_no_version(version: str) -> None:
-    """Text that is no version is bad input that shows what one looks like."""
+    """Text that is not a version is bad input that shows what one looks like."""
     with pytest.raises(InputError) as refused:
         kubernetes.minor(version)
-    assert "is no Kubernetes version" in refused.value.findings[0].what
+    assert "is not a Kubernetes version" in refused.value.findings[0].what
     assert "1.33" in refused.value.findings[0].why
 
 

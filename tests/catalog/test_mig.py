@@ -170,7 +170,7 @@ def test_parts_of_a_profile_name() -> None:
     ],
 )  # fmt: skip
 def test_illegal_profile_names_are_refused(text: str) -> None:
-    """Whatever is no profile is refused while parsing, so that nothing later meets one."""
+    """Whatever is not a profile is refused while parsing, so that nothing later meets one."""
     with pytest.raises(IllegalProfile, match=r"MIG profile|twice|do not fit"):
         ProfileName.parse(text)
 

@@ -287,7 +287,7 @@ def test_layouts_are_read(text: str, layout: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["1g", "1g.10gb=", "1g.10gb=x", "1g.10gb=-1", "1g.10gb=1.5", ",", "1g.10gb=٣", "=1"])
 def test_illegal_layouts_are_refused(text: str) -> None:
-    """What is no layout says so, and never counts as an empty one."""
+    """What is not a layout says so, and never counts as an empty one."""
     with pytest.raises(IllegalProfile):
         MigLayout.parse(text)
 

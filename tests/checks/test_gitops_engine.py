@@ -67,8 +67,8 @@ def test_what_lacks(gitops: str, wanted: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_contradictions(gitops: str, wanted: list[str]) -> None:
-    """Argo CD refuses a destination that is named twice, Flux reads no address without a scheme, and what is no tag or
-    digest of an artifact, or a digest of a Git repository, is not there to be read."""
+    """Argo CD refuses a destination that is named twice, Flux reads no address without a scheme, and what isn't a tag
+    or digest of an artifact, or a digest of a Git repository, is not there to be read."""
     assert paths("GPU833", f"gitops: {gitops}") == wanted
 
 

@@ -39,7 +39,7 @@ def pinned(*names: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("image", ["probe", "r.example/a/probe", "localhost:5000/probe"])
 def test_no_tag(store: Store, image: str) -> None:
-    """A port is no tag; the place is that of the container."""
+    """A port is not a tag; the place is that of the container."""
     (finding,) = said(RULES["GPU114"], pods(image), store)
     assert finding.path == "spec.extraObjects[0].spec.containers[0].image"
 

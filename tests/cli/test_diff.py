@@ -142,7 +142,7 @@ def test_two_folders(merged: Project, tmp_path: Path) -> None:
     one = merged.run("diff", old)
     assert (one.code, "1 was named" in one.err) == (4, True)
     missing = merged.run("diff", old, tmp_path / "nowhere")
-    assert (missing.code, "is no folder" in missing.err) == (4, True)
+    assert (missing.code, "is not a folder" in missing.err) == (4, True)
 
 
 LAYER = """\

@@ -130,7 +130,7 @@ def test_sarif() -> None:
 
 
 def test_sarif_has_the_pages_of_rules() -> None:
-    """Each rule comes with its title, and with its page as help; what is no rule has its title."""
+    """Each rule comes with its title, and with its page as help; what is not a rule has its title."""
     rules = {rule["id"]: rule for rule in sarif(FULL)["tool"]["driver"]["rules"]}
     assert "```yaml" in rules["GPU102"]["help"]["markdown"]
     assert rules["GPU102"]["defaultConfiguration"] == {"level": "error"}

@@ -253,7 +253,7 @@ def test_no_commands(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", ["secret", "zero", "pipe", "folder", "way"])
 def test_odd_files(site: Site, kind: str, tmp_path: Path) -> None:
-    """Where the comment is no regular file, or a link is on the way, nothing of it is told and nobody waits."""
+    """Where the comment is not a regular file, or a link is on the way, nothing of it is told and nobody waits."""
     secret = tmp_path / "comment.md"
     secret.write_text("secret", encoding="utf-8")
     for name, content in (("verdict", "success"), ("head", HEAD), ("base", BASE)):

@@ -55,7 +55,7 @@ def test_steering_files_are_no_links(rendered: Project, tmp_path: Path, name: st
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_dist_is_no_link(rendered: Project, tmp_path: Path, inside: bool) -> None:
-    """The rendered folder, or one that it is in, is no link; nothing is written to where it leads."""
+    """The rendered folder, or one that it is in, is not a link; nothing is written to where it leads."""
     target = rendered.dist.rename((rendered.folder if inside else tmp_path) / "target")
     rendered.dist.symlink_to(target)
     before = sorted(target.rglob("*"))

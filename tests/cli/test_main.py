@@ -108,7 +108,7 @@ def test_not_in_a_terminal(project: Project) -> None:
 
 
 def test_names_stand_on_both_sides_of_an_option(project: Project) -> None:
-    """As people write them; behind "--" they may begin with a dash, and what is no name is told by its verb."""
+    """As people write them; behind "--" they may begin with a dash, and what is not a name is told by its verb."""
     for name in ("a", "b", "c"):
         project.policy(name)
     done = project.run("render", "a", "--jobs", "1", "b")

@@ -58,7 +58,7 @@ def test_what_is_no_file(rendered: Project, what: str) -> None:
         make_odd(file, what)
     done = rendered.run("validate", "a", "--kubeconform", TOOL)
     assert done.code == 2
-    assert f"error GPU025: dist/a/{VALIDATOR} is a link, a pipe or another thing that is no file" in done.err
+    assert f"error GPU025: dist/a/{VALIDATOR} is a link, a pipe or another thing that is not a file" in done.err
 
 
 def test_words(rendered: Project) -> None:

@@ -96,9 +96,9 @@ def test_unused_waiver() -> None:
 
 
 def test_what_can_not_be_waived() -> None:
-    """A waiver of something that is no rule is unused, and is told why."""
+    """A waiver of something that is not a rule is unused, and is told why."""
     (found,) = decisions(waiver("GPU901")).complaints({HERE: ["lab"]}, {HERE: []})
-    assert (found.rule, "GPU901 is no rule" in found.why) == ("GPU032", True)
+    assert (found.rule, "GPU901 is not a rule" in found.why) == ("GPU032", True)
 
 
 def test_two_waivers_of_one_finding() -> None:

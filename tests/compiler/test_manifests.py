@@ -91,7 +91,7 @@ def test_what_is_no_object_is_passed_over(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_templates_say_what_they_are(tmp_path: Path, text: str, line: int) -> None:
-    """A template of Helm is no YAML; the message says so, and what to do."""
+    """A template of Helm is not YAML; the message says so, and what to do."""
     with pytest.raises(InputError) as caught:
         read(write(tmp_path, text), "a.yaml")
     (finding,) = caught.value.findings

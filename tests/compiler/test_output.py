@@ -67,7 +67,7 @@ def test_rewrite(out: Path) -> None:
 
 
 def test_empty_folders_go(out: Path) -> None:
-    """A stage without files is no folder."""
+    """A stage without files is not a folder."""
     write(out, rendering(base__a="1"))
     assert sorted(path.name for path in (out / "c").iterdir()) == ["base"]
 

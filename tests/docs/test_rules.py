@@ -23,6 +23,6 @@ def test_pages_are_of_rules() -> None:
 
 
 def test_the_list_says_who_raises_what() -> None:
-    """Each id that is no rule is in the list, with at least one file that raises it."""
+    """Each id that is not a rule is in the list, with at least one file that raises it."""
     assert raising().keys() == RAISED.keys()
     assert all(raising().values())

@@ -1,4 +1,4 @@
-"""From files to a spec: what is no policy, which layers and defaults count, and what is done once for many clusters."""
+"""From files to a spec: what isn't a policy, which layers and defaults count, and what is done once for many."""
 
 from __future__ import annotations
 
@@ -404,7 +404,7 @@ def test_mistakes_around_the_spec_are_reported_with_those_in_it(fleet: Fleet) ->
     assert "below spec" in found[2].remedy
 
 
-# --- what is no policy ----------------------------------------------------------------------------------------------
+# --- what is not a policy ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_files_that_cant_be_read_are_left_to_loading(fleet: Fleet) -> None:
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    """A missing policies/ is an error; an empty one is no policy."""
+    """A missing policies/ is an error; an empty one is not a policy."""
     with pytest.raises(InputError) as caught:
         discover(tmp_path / "policies")
     assert caught.value.findings[0].remedy

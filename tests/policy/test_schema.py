@@ -119,7 +119,7 @@ def test_accepted(policy: dict[str, Any]) -> None:
     ],
 )
 def test_frame_refused(policy: dict[str, Any]) -> None:
-    """What is no policy or layer is marked."""
+    """What is not a policy or layer is marked."""
     assert not validator().is_valid(policy)
 
 

@@ -36,7 +36,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
     ],
 )
 def test_limits(limit: int | str, total: int, wanted: int) -> None:
-    """Rounded up, so never below 1 unless it is 0; what is no number allows nothing."""
+    """Rounded up, so never below 1 unless it is 0; what is not a number allows nothing."""
     assert absolute(limit, total) == wanted
 
 

@@ -29,7 +29,7 @@ def test_parsed(text: str, host: str, repository: str, version: str) -> None:
     "text", ["", "UPPER/case", "nvcr.io/", "a b", "https://nvcr.io/a", "a@sha256:1", "nvcr.io/a:b:c"]
 )
 def test_no_reference(text: str) -> None:
-    """What is no image is told apart."""
+    """What is not an image is told apart."""
     assert parse(text) is None
 
 

@@ -257,13 +257,13 @@ def test_resources_without_a_pod() -> None:
 @pytest.mark.parametrize(
     ("amount", "what"),
     [
-        ("eight", "'eight' is no quantity"),
-        ("", "'' is no quantity"),
-        (" 8 ", "' 8 ' is no quantity"),
-        (True, "true is no quantity"),
-        ([8], "a list is no quantity"),
+        ("eight", "'eight' is not a quantity"),
+        ("", "'' is not a quantity"),
+        (" 8 ", "' 8 ' is not a quantity"),
+        (True, "true is not a quantity"),
+        ([8], "a list is not a quantity"),
         (-1, "-1 is negative"),
-        ("0.5", "0.5 is no whole number"),
+        ("0.5", "0.5 is not a whole number"),
     ],
 )
 def test_amounts_that_are_none(amount: object, what: str) -> None:

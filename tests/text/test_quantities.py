@@ -88,7 +88,7 @@ def test_canonical_form_is_as_much(quantity: str) -> None:
 def test_what_no_number_is_is_refused_at_once(quantity: int | str) -> None:
     """An exponent or digits that would take minutes and megabytes to work out are no quantity."""
     for read in (size, canonical):
-        with pytest.raises(ValueError, match="no quantity"):
+        with pytest.raises(ValueError, match="not a quantity"):
             read(quantity)
     assert too_much(str(quantity))
 

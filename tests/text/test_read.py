@@ -324,13 +324,13 @@ def test_empty_files_are_refused(text: str, tmp_path: Path) -> None:
     ("text", "sort"), [("- a: 1\n", "a list"), ("foo\n", "a single value"), ("a:b\n", "a single value")]
 )
 def test_the_top_is_a_mapping(text: str, sort: str, tmp_path: Path) -> None:
-    """A list or a single value at the top is no policy."""
+    """A list or a single value at the top is not a policy."""
     found = refusal(text, tmp_path)
     assert (found.rule, found.location) == ("GPU008", at(1, 1, text.rstrip()))
     assert sort in found.what
 
 
-# --- what is no text ------------------------------------------------------------------------------------------------
+# --- what is not text ------------------------------------------------------------------------------------------------
 
 
 def test_bytes_that_are_no_utf_8_are_named(tmp_path: Path) -> None:
@@ -462,7 +462,7 @@ def test_a_policy_is_read_in_about_a_millisecond(tmp_path: Path) -> None:
     assert min(times) < 0.002
 
 
-# --- what is no file ------------------------------------------------------------------------------------------------
+# --- what is not a file -----------------------------------------------------------------------------------------------
 
 
 def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:

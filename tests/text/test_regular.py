@@ -1,4 +1,4 @@
-"""What is no regular file is never read, and nobody waits for it."""
+"""What is not a regular file is never read, and nobody waits for it."""
 
 from __future__ import annotations
 

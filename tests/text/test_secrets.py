@@ -65,7 +65,7 @@ def test_json(indent: int | None) -> None:
     ],
 )
 def test_odd_texts(text: str) -> None:
-    """Behind an alias, in a text that is no YAML, in a second document, in a block."""
+    """Behind an alias, in a text that is not YAML, in a second document, in a block."""
     assert not any("hunter2" in line for line in shown(text))
 
 

@@ -29,7 +29,7 @@ def named_by_pod(spec: Body, namespace: str) -> Iterator[Name]:
 
 
 def named_by(body: Body) -> Iterator[Name]:
-    """What BODY, which is no workload, names."""
+    """What BODY, which is not a workload, names."""
     if body["kind"] == "ValidatingAdmissionPolicyBinding":
         yield Name("ValidatingAdmissionPolicy", "", body["spec"]["policyName"], "policyName")
     elif body["kind"] in {"ResourceClaim", "ResourceClaimTemplate"}:

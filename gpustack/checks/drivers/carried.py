@@ -60,7 +60,7 @@ def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
 def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
     """`carried` names a DaemonSet that isn't rendered, or something that its pods don't have.
 
-    Nothing of it would have an effect. Only the DaemonSets of `drivers` can be called otherwise: all others have a name
+    Nothing of it would have an effect. Only the DaemonSets of `drivers` can have another name: all others have a name
     that never was another.
 
     Bad:

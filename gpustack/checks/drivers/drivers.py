@@ -68,7 +68,7 @@ def one_driver_per_node(cluster: Cluster) -> Iterator[Hit]:
 
 
 def releases_without_default(spec: ClusterPolicySpec) -> str:
-    """Why a default driver is none in SPEC's release, where one is asked for."""
+    """Why SPEC's release has no default driver, where one is asked for."""
     asked = any(driver.default for driver in spec.drivers)
     return f"; {spec.release} knows no default driver: one without nodeSelector selects all nodes" if asked else ""
 

@@ -178,7 +178,7 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
 
 @rule("GPU109", "warning")
 def unknown_product(cluster: Cluster) -> Iterator[Hit]:
-    """A GPU product that looks like one that exists and is written otherwise.
+    """A GPU product that looks like one that exists and is spelt differently.
 
     `gpuProduct` is what the label nvidia.com/gpu.product will say. Checks of drivers, CUDA and MIG go by it and are off
     for a product that nobody knows.

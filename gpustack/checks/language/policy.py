@@ -113,7 +113,7 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A field that does nothing.
 
-    Some fields are about the operator's own pod, which there is none of here; others no release acts on any more.
+    Some fields are about the operator's own pod, which doesn't exist here; others no release acts on any more.
     They do no harm, and whoever sets one expects something of it (bug-reports.md B13).
 
     Bad:
@@ -132,7 +132,7 @@ def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md
     15.
     """
-    pod = "it is about the operator's own pod, and there is none"
+    pod = "it is about the operator's own pod, which doesn't exist here"
     yield "operator.annotations", bool(spec.operator.annotations), pod
     yield "operator.labels", bool(spec.operator.labels), pod
     yield (

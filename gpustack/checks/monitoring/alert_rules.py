@@ -258,7 +258,7 @@ def _right_label(label: Label, *, honored: bool) -> str:
 
 @rule("GPU609", "warning")
 def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus that takes the rate of a value which is no counter.
+    """A rule for Prometheus that takes the rate of a value which is not a counter.
 
     DCGM_FI_DEV_XID_ERRORS is the number of the last XID, not how many there were, and DCGM_FI_PROF_PCIE_TX_BYTES is a
     rate already. Their increase means nothing.
@@ -293,7 +293,7 @@ def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
                 remedy = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
             yield Hit(
                 one.path,
-                f"{one.rule}: {metric.function}() of {metric.name}, which is no counter",
+                f"{one.rule}: {metric.function}() of {metric.name}, which is not a counter",
                 meaning,
                 remedy,
                 metric.place,

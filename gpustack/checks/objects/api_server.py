@@ -101,7 +101,7 @@ def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[H
 
 
 def _held(resource: Resource, path: Path, value: str, form: Form) -> Iterator[Hit]:
-    """A hit where VALUE, which stands at PATH, is none of FORM."""
+    """A hit where VALUE, which stands at PATH, doesn't have FORM."""
     try:
         form.check(value)
     except PydanticCustomError as error:
@@ -141,7 +141,7 @@ def numbers(resource: Resource) -> Iterator[Hit]:
         field = next((step for step in reversed(path) if isinstance(step, str)), "")
         what = ""
         if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
-            what, remedy = f"{dotted(path)} is {number}, which is no port", "write a number from 1 to 65535"
+            what, remedy = f"{dotted(path)} is {number}, which is not a port", "write a number from 1 to 65535"
         elif field not in WIDE and not -INT32 - 1 <= number <= INT32:
             what, remedy = f"{dotted(path)} is {number}, and the field has 32 bits", f"write {INT32} or less"
         if what:
@@ -189,7 +189,7 @@ def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterato
 def of_containers(resource: Resource) -> Iterator[Hit]:
     """An image, a variable or an argument that no container can have.
 
-    An image that is no reference is never pulled (InvalidImageName), and a variable with an impossible name is refused.
+    An image with an impossible name is never pulled (InvalidImageName), a variable with one is refused.
     NUL ends every text of a process: a container with one in a variable or argument doesn't start.
 
     Bad:

@@ -38,7 +38,7 @@ class Use:
 
 
 def uses(body: Body) -> Iterator[tuple[str, Use]]:
-    """Each image that the object BODY names, once for each place. The examples in a CRD's descriptions are none."""
+    """Each image that the object BODY names, once for each place. The examples in a CRD's descriptions don't count."""
     kind, metadata = str(body.get("kind", "")), body.get("metadata") or {}
     if kind == "CustomResourceDefinition":
         return

@@ -23,7 +23,7 @@ def pod_steps(body: Body) -> Path:
 
 
 def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The containers of a workload with their places in BODY; none of what is no workload."""
+    """The containers of a workload with their places in BODY; none of what is not a workload."""
     template = pod_template(body)
     pod = template.get("spec") if template is not None else None
     for key in ("initContainers", "containers"):
@@ -96,7 +96,7 @@ def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]
             number = _read(amount)
             extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
             if number is None:
-                what = f"{name}: {sort_of(amount)} is no quantity"
+                what = f"{name}: {sort_of(amount)} is not a quantity"
                 yield (
                     (part, name),
                     what,
@@ -106,7 +106,7 @@ def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]
             elif number < 0:
                 yield (part, name), f"{name}: {amount} is negative", why, "write 0 or more, or leave it out"
             elif extended and number % 1:
-                what = f"{name}: {amount} is no whole number"
+                what = f"{name}: {amount} is not a whole number"
                 yield (part, name), what, f"{why}: these can't be divided", "write a whole number"
 
 
@@ -125,7 +125,7 @@ def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
 
 
 def amount_of(amount: Any) -> int:
-    """AMOUNT as a whole number, 0 for what is none."""
+    """AMOUNT as a whole number, 0 where it isn't one."""
     return int(_read(amount) or 0)
 
 
@@ -134,7 +134,7 @@ def _size(amount: Any) -> Fraction:
 
 
 def _read(amount: Any) -> Fraction | None:
-    """How much AMOUNT is: nothing for null, as to the API server; None for what is no quantity."""
+    """How much AMOUNT is: nothing for null, as to the API server; None for what is not a quantity."""
     try:
         return Fraction(0) if amount is None else size(amount)
     except ValueError:

@@ -196,7 +196,7 @@ def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     """A name of a configuration that no node can choose.
 
     Nodes choose by the value of a label, which has at most 63 letters, digits, '-', '_' and '.', the first and the
-    last a letter or digit. A key of a ConfigMap may be longer and may end otherwise.
+    last a letter or digit. A key of a ConfigMap may be longer and may end with another character.
 
     Bad:
         devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_: "version: v1"}}}

@@ -38,7 +38,7 @@ def write(report: Report) -> str:
 
 
 def descriptor(name: str) -> Object:
-    """What rule NAME is: its page, or for what is no rule, its title."""
+    """What rule NAME is: its page, or for what is not a rule, its title."""
     rule = next((found for found in all_rules() if found.id == name), None)
     if rule is None:
         return {"id": name, "shortDescription": {"text": RAISED.get(name, "This can't be used.")}}

@@ -75,7 +75,7 @@ def rights(common: Common, *, evicts: bool) -> list[Body]:
 
 
 def driver_daemonset(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Body:
-    """The DaemonSet of TARGET, on nodes whose driver is none of OTHERS."""
+    """The DaemonSet of TARGET, on nodes whose driver is not one of OTHERS."""
     labels, of_pod = driver_labels(settings, target)
     return daemonset(
         common,

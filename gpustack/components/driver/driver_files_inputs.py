@@ -131,7 +131,7 @@ def topology(view: DriverView) -> list[Files]:
 
 
 def licensing(view: DriverView) -> list[Files]:
-    """The licence of a vGPU guest: a Secret wins over a ConfigMap, an empty name is none (operator.md 7.1)."""
+    """The licence of a vGPU guest: a Secret wins over a ConfigMap, an empty name counts as absent (operator.md 7.1)."""
     config = view.driver.licensingConfig
     name = config.secretName or config.configMapName
     if not name:

@@ -91,7 +91,7 @@ def _amounts(amounts: Any) -> Any:
 
 
 def _amount(value: Any) -> Any:
-    """VALUE in its canonical form; what is no quantity stays for validation to refuse."""
+    """VALUE in its canonical form; what is not a quantity stays for validation to refuse."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return value
     try:

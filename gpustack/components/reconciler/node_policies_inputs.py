@@ -166,7 +166,7 @@ def digest(content: Any) -> str:
 def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
     """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring theirs, or none is for them.
 
-    The vGPU host manager is none of them: it drives the GPUs of virtual machines.
+    The vGPU host manager is not among them: it drives the GPUs of virtual machines.
     """
     from ...api import node_policy as policy
 

@@ -88,7 +88,7 @@ DESTINATION = Form(
 
 
 class Destination(Section):
-    """The cluster, as Argo CD knows it. One of both."""
+    """The cluster, as Argo CD knows it: by one of the two."""
 
     server: Annotated[str, SERVER_URL] | None = None
     """Address of its API server; `https://kubernetes.default.svc` where Argo CD runs in the cluster itself. Absent:

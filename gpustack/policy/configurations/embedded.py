@@ -97,7 +97,7 @@ class Reader:
         With KEYS, no others are allowed; UNKNOWN says why that matters. WHAT names the mapping in messages.
         """
         if not isinstance(node, yaml.MappingNode):
-            self.problem(node, f"{what} is no mapping", "write key: value below it")
+            self.problem(node, f"{what} is not a mapping", "write key: value below it")
             return {}
         found: Pairs = {}
         inherited: Pairs = {}
@@ -121,7 +121,7 @@ class Reader:
     def items(self, node: Any, what: str, *, empty: bool = False) -> list[Any]:
         """The items of a list; only with EMPTY there may be none."""
         if not isinstance(node, yaml.SequenceNode):
-            self.problem(node, f"{what} is no list", "begin each item with a dash")
+            self.problem(node, f"{what} is not a list", "begin each item with a dash")
             return []
         if not node.value and not empty:
             self.problem(node, f"{what} is empty", "add an item")
@@ -149,9 +149,9 @@ class Reader:
     def text(self, node: Any, what: str) -> str | None:
         """A scalar that is text to the program."""
         if not isinstance(node, yaml.ScalarNode):
-            self.problem(node, f"{what} is no text", "write a text")
+            self.problem(node, f"{what} is not text", "write a text")
         elif node.tag == PLAIN and (_NO_TEXT.fullmatch(node.value) or node.value.lower() in _BOOLS):
-            self.problem(node, f"{what} is {node.value or 'empty'}, which is no text", "put it in quotes")
+            self.problem(node, f"{what} is {node.value or 'empty'}, which is not text", "put it in quotes")
         else:
             return str(node.value)
         return None

@@ -269,7 +269,7 @@ class _Config(KeyReader):
             return None
         number = whole(node)
         if number is None:
-            self.problem(node, "replicas is no whole number", f"write a number such as {least}, without quotes")
+            self.problem(node, "replicas is not a whole number", f"write a number such as {least}, without quotes")
         elif number < least:
             self.problem(node, f"replicas is {value}", f"write {least} or more; leave out sharing to turn it off")
         elif octal(node):

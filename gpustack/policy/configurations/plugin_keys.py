@@ -64,7 +64,7 @@ class KeyReader(Reader):
         of a key's letters, unless EXACT.
         """
         if not isinstance(node, yaml.MappingNode):
-            self.problem(node, f"{path or 'the configuration'} is no mapping", "write key: value below it")
+            self.problem(node, f"{path or 'the configuration'} is not a mapping", "write key: value below it")
             return {}
         spelt = {key if exact else folded(key): key for key in keys}
         found: Pairs = {}
@@ -136,7 +136,7 @@ class KeyReader(Reader):
             self.duration(node, path)
         elif not all(isinstance(item, yaml.ScalarNode) and isinstance(scalar(item), str) for item in items):
             remedy = "write one value, in quotes if it is a number or a word such as yes"
-            self.problem(node, f"{path} is no text", remedy if flag.type == "string" else _choices(flag))
+            self.problem(node, f"{path} is not text", remedy if flag.type == "string" else _choices(flag))
         elif flag.type in {"list", "enum"}:
             for item in items:
                 self.choice(path, flag, item)
@@ -148,7 +148,7 @@ class KeyReader(Reader):
         endless = value == "infinite" and known
         if type(value) in {int, float} or endless or (isinstance(value, str) and _DURATION.fullmatch(value)):
             return
-        what = f"{path} is {getattr(node, 'value', '')!r}, which is no duration"
+        what = f"{path} is {getattr(node, 'value', '')!r}, which is not a duration"
         if value == "infinite":
             what = f"{path} is infinite, which the device plugin {self.version_of_plugin} doesn't know"
         self.problem(node, what, "write a duration such as 60s")
@@ -179,7 +179,7 @@ class KeyReader(Reader):
         if isinstance(value, str) and isinstance(node, yaml.ScalarNode):
             return value
         shown = getattr(node, "value", "") if isinstance(node, yaml.ScalarNode) else "no single value"
-        self.problem(node, f"{what} is {shown or 'empty'}, which is no text", "put it in quotes")
+        self.problem(node, f"{what} is {shown or 'empty'}, which is not text", "put it in quotes")
         return None
 
 

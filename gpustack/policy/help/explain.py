@@ -28,7 +28,7 @@ class NotSetError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is no file.
+    """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is not a file.
 
     `overrides`: what it took the place of, lowest first: the leaf itself in lower parts, or a list or an object that is
     replaced whole, each with its value, its origin and its place.

@@ -6,7 +6,7 @@ off for this package): aliases would give every path a second spelling.
 
 What a section promises:
 
-- unknown keys and values of another type are refused: "true" is no boolean, 595 no version;
+- unknown keys and values of another type are refused: "true" is not a boolean, and 595 not a version;
 - null counts as absent, and absent leaves are None; what is absent takes the default of release and platform, which
   `defaults.py` puts in before a model sees the data;
 - an absent section, list or map is an empty one, so that code reads `spec.driver.rdma.enabled` without asking at each

@@ -71,7 +71,7 @@ def _check_namespace(kind: str, namespace: Any, *, inside: bool) -> None:
     if namespace is None or namespace == "":
         return
     if not isinstance(namespace, str):
-        raise refuse("extra_object", "metadata.namespace is no text", "write the name of a namespace, in quotes")
+        raise refuse("extra_object", "metadata.namespace is not text", "write the name of a namespace, in quotes")
     if not inside:
         what = f"a {kind} is of the whole cluster and has no namespace: the API server refuses it"
         raise refuse_at(place, refuse("extra_object", what, "leave out metadata.namespace"), namespace)

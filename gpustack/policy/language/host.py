@@ -56,7 +56,7 @@ class OperatorMetrics(Section):
 
 
 class Operator(Section):
-    """Settings of the operator. Those of its own pod have no meaning here, as there is none."""
+    """Settings of the operator. Those of its own pod mean nothing here: there is no such pod."""
 
     runtimeClass: ObjectName | None = None
     """Name of the RuntimeClass for pods that use GPUs. Absent or empty: nvidia."""

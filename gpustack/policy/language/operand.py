@@ -148,7 +148,7 @@ class Workload(Component):
     """A pod of its own, without a switch."""
 
     resources: ResourceRequirements | None = None
-    """CPU and memory of the containers. Absent: the built-in ones, which is none for most components."""
+    """CPU and memory of the containers. Absent: the built-in ones; most components have none."""
     hostNetwork: bool | None = None
     """Whether the pod uses the node's network instead of its own. Absent: false."""
 

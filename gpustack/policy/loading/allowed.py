@@ -42,7 +42,7 @@ class AllowedSpec(Section):
     """One file that may stay."""
 
     path: Annotated[str, PATH]
-    """Where it is, from the project's root on, such as `dist/prod/base/extra.yaml`. It is no pattern."""
+    """Where it is, from the project's root on, such as `dist/prod/base/extra.yaml`. It is not a pattern."""
     sha256: Annotated[str, SHA256]
     """The digest of its content."""
     why: Annotated[str, WORDS]

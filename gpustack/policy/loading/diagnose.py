@@ -198,13 +198,13 @@ def _own(mistake: _Error) -> str:
 
 
 def _choice(mistake: _Error, name: str) -> _Words:
-    """The value is none of a few: name the nearest."""
+    """The value is not one of a few: name the nearest."""
     allowed = re.findall(r"'([^']*)'", str(mistake.details.get("ctx", {}).get("expected", "")))
     listed = ", ".join(choice or '""' for choice in allowed)
     text = mistake.written
     what = f"{name} must be one of {listed}, not {_shown(mistake)}"
     if not isinstance(mistake.value, str) and text in allowed:
-        return _Words(WRONG_TYPE, what, "without quotes, it is no text", f'put it in quotes: "{text}"')
+        return _Words(WRONG_TYPE, what, "without quotes, it is not text", f'put it in quotes: "{text}"')
     near = [choice for choice in allowed if choice.lower() == text.lower()]
     near = near or difflib.get_close_matches(text, allowed, n=1, cutoff=0.5)
     return _Words(WRONG_VALUE, what, "", f"did you mean {near[0]}?" if near else f"write one of {listed}")

@@ -150,7 +150,7 @@ def _no_spec(document: Document, spec: object) -> Finding:
 
 
 def _extends(document: Document, extends: object, findings: list[Finding]) -> list[str]:
-    """Return the names of the layers. What can be none goes to FINDINGS, so that it does not hide other findings."""
+    """Return the names of the layers. What can't be a name goes to FINDINGS, so that it hides no others."""
     if extends is None:
         return []
     if isinstance(extends, list):
@@ -161,7 +161,7 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
             else:
                 path = ("spec", "extends", index)
                 remedy = "write the layer's name; put it in quotes if it looks like a number"
-                findings.append(finding(document, path, "GPU017", "the name of a layer is no text", remedy))
+                findings.append(finding(document, path, "GPU017", "the name of a layer is not text", remedy))
         return names
     remedy = f"write `extends: [{extends}]`" if isinstance(extends, str) else "write `extends: [base]`"
     findings.append(

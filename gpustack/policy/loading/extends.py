@@ -62,7 +62,7 @@ class Layers:
     def of(self, policy: Envelope) -> list[Layer]:
         """Return the layers of POLICY, in the order in which they are merged.
 
-        Raises InputError (GPU013) for a name that is none, a missing layer, a cycle and a link out of the folder.
+        Raises InputError (GPU013) for what can't be a name, a missing layer, a cycle and a link out of the folder.
         """
         ordered: dict[str, Layer] = {}
         # Not recursive: a chain of layers may be longer than Python's stack.
@@ -119,7 +119,7 @@ class Layers:
         if path.is_symlink():
             remedy = f"{self.display(path)} is a link to nothing: correct it"
         elif path.exists():
-            remedy = f"{self.display(path)} exists and is no file: replace it"
+            remedy = f"{self.display(path)} exists and is not a file: replace it"
         elif path.with_suffix(".yml").is_file():
             remedy = f"rename {name}.yml to {name}.yaml"
         elif near:

@@ -1,7 +1,7 @@
 """Recognises what somebody took for a policy: objects of the operator, chart values, objects of GitOps engines, lists.
 
 Solves: "apiVersion must be gpustack.dev/v1alpha1" is true and leaves the reader alone with a ClusterPolicy from a
-running cluster, most of which could be used as it is. Imported only when a file is no policy.
+running cluster, most of which could be used as it is. Imported only when a file is not a policy.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ OriginKind = Literal["gpustack", "release", "platform", "derived", "layer", "pol
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a value: the sort of part, its file (or, for a part that is no file, what it is), the path in that."""
+    """Who wrote a value: the sort of part, its file (for a part without one, what it is), the path in that."""
 
     kind: OriginKind
     file: str
@@ -43,7 +43,7 @@ class Origin:
 class Part:
     """One contribution to a spec. `data` is read only; `at` is where it stands in its file; `text` is that file's.
 
-    A part that is no file has no text; `because` is then the path of the spec that made it count: its release, say.
+    A part that is not a file has no text; `because` is then the path of the spec that made it count: its release, say.
     """
 
     kind: OriginKind

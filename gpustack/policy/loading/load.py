@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LAYERS = "layers"
 """The folder beside the policies that holds the layers."""
 WAIVERS = "waivers.yaml"
-"""The file beside the policies that is none: waivers.py reads it."""
+"""The file beside the policies that isn't a policy: waivers.py reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
 
 
 def by_chart(path: Path) -> str:
-    """Return what to do about PATH if it is a value of the operator's chart that is called otherwise here; else ""."""
+    """Return what to do about PATH if it is a value of the operator's chart that has another name here; else ""."""
     shown = dotted(path)
     if len(path) > 2 and path[0] == "drivers":
         inside = dotted(path[2:])

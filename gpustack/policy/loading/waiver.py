@@ -22,7 +22,7 @@ def day(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise refuse("day", f"{text!r} is no day: year, month and day, such as 2027-03-31")
+    raise refuse("day", f"{text!r} is not a day: year, month and day, such as 2027-03-31")
 
 
 class WaiverSpec(Section):

@@ -53,7 +53,7 @@ def components(view: View, policy: NodePolicy) -> list[str]:
 
 
 def missing(view: View, policy: NodePolicy) -> dict[str, str | None]:
-    """The deploy labels to add. An empty value is none: the driver manager writes it (reconciler.md L20)."""
+    """The deploy labels to add. An empty value counts as absent: the driver manager writes it (reconciler.md L20)."""
     if not policy.spec.labelling:
         return {}
     wanted = (f"{keys.DEPLOY}{name}" for name in components(view, policy))

@@ -72,7 +72,9 @@ def _before(known: Snapshot, view: View, operation: Operation) -> Step:
 
 def _give_up(known: Snapshot, view: View, operation: Operation) -> Step | None:
     """Release what has not been touched and no longer should be: every gate that stands against going on is asked again
-    until the point of no return. A window that has closed is none, once pods were evicted: nobody gets those back."""
+    until the point of no return. A window that has closed is not one of them once pods were evicted:
+    nobody gets those back.
+    """
     policy = view.policy
     if view.held:
         return Step([abandon(known, view, operation, view.held, failed=False)])

@@ -200,9 +200,9 @@ def _sound(found: Operation) -> None:
     if len(set(found.acts)) < len(found.acts):
         raise Unreadable("it names something to do twice")
     if label := next((key for key in found.target.labels if not key.startswith(SHARED)), ""):
-        raise Unreadable(f"it would set the label {label!r}, which is none of {SHARED}")
+        raise Unreadable(f"it would set the label {label!r}, which doesn't begin with {SHARED}")
     if odd := next((name for name in found.target.deploy if not COMPONENT.fullmatch(name)), ""):
-        raise Unreadable(f"{odd!r} is no component")
+        raise Unreadable(f"{odd!r} is not a component")
     if found.attempt > MOST or found.failures > MOST:
         raise Unreadable(f"it was tried {max(found.attempt, found.failures)} times")
     if foreign := set(found.annotated) - set(keys.AUTOSCALERS):

@@ -1,6 +1,6 @@
 """What the program must be allowed to do, asked of the API server at start.
 
-Solves: a verb that is missing from a Role is otherwise found out in the middle of an operation, on the node that it
+Solves: a verb that is missing from a Role shows, if nobody looks, in the middle of an operation, on the node that it
 happened to. So the program does not start without all of them, and says which are missing (reconciler.md T20).
 """
 

@@ -71,7 +71,7 @@ class Backoff:
     tries: int = field(default=0, init=False)
 
     def reset(self) -> None:
-        """Something went well."""
+        """A success: the next pause is the shortest again."""
         self.tries = 0
 
     def next(self, at_least: float = 0.0) -> float:

@@ -41,7 +41,7 @@ class Login(httpx2.Auth):
             except (ConfigError, OSError) as error:
                 raise NoLogin(" ".join(str(error).split())) from None
             except UnicodeError:
-                raise NoLogin("what should be a token is no text") from None
+                raise NoLogin("what should be a token is not text") from None
             except (ValueError, LookupError, TypeError):
                 raise NoLogin("what the plugin of the kubeconfig printed holds no status.token") from None
             if any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in asked.headers.get("Authorization", "")):

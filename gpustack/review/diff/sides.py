@@ -50,7 +50,7 @@ class Side:
 
 
 def within(title: str, what: str) -> str:
-    """WHAT, a path or name, of the side called TITLE: a folder's title ends in a slash, another's is no path."""
+    """WHAT, a path or name, of the side called TITLE: a folder's title ends in a slash, another's is not a path."""
     return f"{title}{what}" if not title or title.endswith("/") else f"{title}: {what}"
 
 

@@ -29,13 +29,13 @@ SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage"
 """Requests that every node with GPUs has room for."""
 LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
-"""Sections whose containers build modules of the kernel, for which a limit of little is none."""
+"""Sections whose containers build modules of the kernel, for which a low limit is too low."""
 PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
 """What Kubernetes takes for what a probe doesn't say."""
 
 
 def seconds(value: Any) -> float | None:
-    """How long VALUE, a duration such as 1m30s, is; None for what is none."""
+    """How long VALUE, a duration such as 1m30s, is; None where it isn't one."""
     text = str(value)
     if not _DURATION.fullmatch(text) or len(text) > quantities.LONGEST:
         return None

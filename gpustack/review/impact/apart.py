@@ -17,7 +17,7 @@ DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
 
 
 class Apart(NamedTuple):
-    """The `kind` of sharing, of which resources (None: of all), and whether a share is called otherwise; the numbers
+    """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; the numbers
     are in what nodes advertise. `why` says why it isn't known.
     """
 

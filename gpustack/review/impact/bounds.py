@@ -116,7 +116,7 @@ def fewer(leaf: Leaf) -> bool:
 
 
 def _fewer_in_each_pool(leaf: Leaf, old: Any, new: Any) -> bool:
-    """Whether NEW is no more nodes than OLD, one of both a percentage, in each pool; the reconciler rounds up."""
+    """Whether NEW is no more nodes than OLD, one of the two a percentage, in each pool; the reconciler rounds up."""
     pools = {path[1] for path in leaf.news if path[0] == "nodePools"}
     sizes = [[leaf.news.get(("nodePools", pool, "count", end)) for end in ("min", "max")] for pool in pools]
     limits = [(_nodes(old, size), _nodes(new, size)) for both in sizes for size in both]

@@ -1,4 +1,4 @@
-"""IMP8xx: what the GitOps engine's own objects do: from where, whereto and how it syncs.
+"""IMP8xx: what the GitOps engine's own objects do: from where, to where and how it syncs.
 
 These objects are applied where the engine is, so no rule about a cluster's objects sees them (`Subject.engine`).
 """

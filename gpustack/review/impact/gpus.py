@@ -59,7 +59,7 @@ def step(pair: Pair) -> str:
 
 
 def shrinks(pair: Pair) -> bool:
-    """Whether something that pods may ask for becomes less, or is called otherwise."""
+    """Whether something that pods may ask for becomes less, or gets another name."""
     old, new = pair.old.per_node, pair.new.per_node
     for name, count in old.items():
         left = new.get(name, 0)

@@ -1,6 +1,6 @@
 """What a policy or an object says, value by value: the form in which changes are held against the lists of tiers.
 
-A list whose items have names is a map by them, so that a variable that moved is none that changed. All other lists are
+A list whose items have names is a map by them, so that a variable that moved hasn't changed. All other lists are
 values as a whole, and so are those of which the order or the whole is what counts: windows, taints, tolerations.
 """
 

@@ -80,7 +80,7 @@ def strategy_changes(subject: Subject) -> Iterator[Hit]:
     """mig.strategy changes, and nodes are cut as before when it does.
 
     The device plugin, GPU feature discovery and the validator restart with the sync; the nodes have the old geometry
-    until the new layout has come to them, which is never where nobody brings it. Resources are called otherwise from
+    until the new layout has come to them, which is never where nobody brings it. Resources have other names from
     the sync on, and with `single` the device plugin refuses a node whose GPUs aren't all cut alike: it advertises
     nothing. Without a value in the policy the strategy follows from the layouts: `mixed` where one has several
     profiles.

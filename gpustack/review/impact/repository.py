@@ -16,11 +16,11 @@ from .subject import Subject
 def not_rendered(subject: Subject) -> Iterator[Hit]:
     """Something below the rendered folder isn't rendered.
 
-    Engines apply files, whoever wrote them. What no policy renders to, or renders to otherwise, was never compiled,
-    checked or compared: it may be anything. Nobody can accept it.
+    Engines apply files, whoever wrote them. What no policy renders to, or renders to in another form, was never
+    compiled, checked or compared: it may be anything. Nobody can accept it.
 
     Do: run `gpustack render` for a file that a policy renders to, and remove any other yourself: render leaves it where
-    it is. What a cluster needs belongs into its policy; dist.allow.yaml can list a file that must stay.
+    it is. What a cluster needs belongs in its policy; dist.allow.yaml can list a file that must stay.
     """
     del subject
     yield from ()

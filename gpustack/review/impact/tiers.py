@@ -41,4 +41,4 @@ def number_of(text: str) -> int:
         return names.index(text)
     if text.isascii() and text.isdigit() and int(text) < len(TIERS):
         return int(text)
-    raise ValueError(f"{text!r} is no tier: give 0 to {len(TIERS) - 1} or one of {', '.join(names)}")
+    raise ValueError(f"{text!r} is not a tier: give 0 to {len(TIERS) - 1} or one of {', '.join(names)}")

@@ -71,7 +71,7 @@ ROWS = [
         "GPU465",
         'devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "envvar, cdi-annotations, cdi-cri"}]}',
         'devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}',
-        "enabled: ture is no boolean, which the models refuse",
+        "enabled: ture is not a boolean, which the models refuse",
     ),
     Row(
         "B08",

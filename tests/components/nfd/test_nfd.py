@@ -184,7 +184,7 @@ def test_what_serves_all_nodes_keeps_off_gpus() -> None:
 
 def test_worker_finds_gpus() -> None:
     """PCI devices are labelled by vendor alone, which gives pci-10de.present: another field would change the key
-    (reconciler.md L8). The classes stay text: 0200 is no number."""
+    (reconciler.md L8). The classes stay text: 0200 is not a number."""
     pci = {"deviceClassWhitelist": ["02", "0200", "0207", "0300", "0302"], "deviceLabelFields": ["vendor"]}
     assert config(rendered(), "worker") == {"sources": {"pci": pci}}
     more = config(rendered({"pciClasses": ["12", "02"]}), "worker")["sources"]["pci"]

@@ -42,7 +42,7 @@ def test_an_element() -> None:
     [
         ("", (1, 1), "the text is empty"),
         ("a: [", (1, 5), "a value is missing"),
-        ("- a", (1, 1), "the file is no mapping"),
+        ("- a", (1, 1), "the file is not a mapping"),
         ("mig-configs: {a: [{devices: all, mig-enabled: false}]}", (1, 1), "version is missing"),
         (HEAD.replace("v1", "v2") + "  a: [{devices: all, mig-enabled: false}]", (1, 10), "version is not v1"),
         ("version: v1\n", (1, 1), "mig-configs is missing"),
@@ -61,7 +61,7 @@ def test_an_element() -> None:
         (layout("devices: ['0']", "mig-enabled: false"), (4, 15), "no whole number"),
         (layout("devices: [0, 1, 0]", "mig-enabled: false"), (4, 21), "GPU 0 is listed twice"),
         (layout("devices: []", "mig-enabled: false"), (4, 14), "devices lists no GPU"),
-        (layout("devices: {a: 1}", "mig-enabled: false"), (4, 14), "devices is no list"),
+        (layout("devices: {a: 1}", "mig-enabled: false"), (4, 14), "devices is not a list"),
         (layout("devices: all", 'mig-enabled: "true"'), (5, 18), "neither true nor false"),
         (
             layout("devices: all", "mig-enabled: false", "mig-devices: {1g.10gb: 1}"),
@@ -71,8 +71,12 @@ def test_an_element() -> None:
         (layout("devices: all", "mig-enabled: true", "mig-devices: {1g.10gb: 0}"), (6, 18), "all counts are 0"),
         (layout("devices: all", "mig-enabled: true", 'mig-devices: {1g.10gb: "7"}'), (6, 28), "no whole number"),
         (layout("devices: all", "mig-enabled: true", "mig-devices: {1g.10GB: 7}"), (6, 19), "no MIG profile"),
-        (layout("devices: all", "mig-enabled: true", "mig-devices: [1g.10gb]"), (6, 18), "mig-devices is no mapping"),
-        (layout("devices: all", "mig-enabled: false", "device-filter: 0x233010DE"), (6, 20), "which is no text"),
+        (
+            layout("devices: all", "mig-enabled: true", "mig-devices: [1g.10gb]"),
+            (6, 18),
+            "mig-devices is not a mapping",
+        ),
+        (layout("devices: all", "mig-enabled: false", "device-filter: 0x233010DE"), (6, 20), "which is not text"),
         (layout("devices: all", "mig-enabled: false", "device-filter: '0x10DE2330'"), (6, 20), "the vendor comes last"),
         (layout("devices: all", "mig-enabled: false", "device-filter: [H100]"), (6, 21), "no PCI id"),
     ],
@@ -108,7 +112,7 @@ def test_what_the_manager_takes(text: str) -> None:
         ("version: v1\nservices: [a.service]\n", "services is unknown"),
         ("version: v1\n", "systemd-services is missing"),
         ("version: v2\nsystemd-services: []\n", "version is not v1"),
-        ("version: v1\nsystemd-services: a.service\n", "no list"),
+        ("version: v1\nsystemd-services: a.service\n", "not a list"),
         ("version: v1\nsystemd-services: ['a b']\n", "no systemd unit"),
     ],
 )

@@ -45,7 +45,7 @@ def test_plain_configurations(text: str) -> None:
         (sliced("{name: nvidia.com/gpu, replicas: 1}"), (5, 40), "replicas is 1"),
         (sliced("{name: nvidia.com/gpu, replicas: 0}"), (5, 40), "replicas is 0"),
         (sliced("{name: nvidia.com/gpu, replicas: -2}"), (5, 40), "replicas is -2"),
-        (sliced('{name: nvidia.com/gpu, replicas: "4"}'), (5, 40), "replicas is no whole number"),
+        (sliced('{name: nvidia.com/gpu, replicas: "4"}'), (5, 40), "replicas is not a whole number"),
         (sliced("{name: nvidia.com/gpu}"), (5, 7), "an entry of sharing.timeSlicing.resources has no replicas"),
         (sliced("{replicas: 2}"), (5, 7), "an entry of sharing.timeSlicing.resources has no name"),
         (sliced("{name: GPU, replicas: 2}"), (5, 14), "'GPU' is no name of a resource"),
@@ -58,7 +58,7 @@ def test_plain_configurations(text: str) -> None:
         (HEAD + "flags: {gfd: {sleepInterval: soon}}\n", (2, 30), "flags.gfd.sleepInterval is 'soon'"),
         (HEAD + "imex: {channelIDs: [1]}\n", (2, 20), "imex.channelIDs is neither [] nor [0]"),
         (HEAD + "\tflags: {}\n", (2, 1), "line 2 is indented with a tab"),
-        ("- a\n", (1, 1), "the configuration is no mapping"),
+        ("- a\n", (1, 1), "the configuration is not a mapping"),
     ],
 )
 def test_what_the_plugin_refuses(text: str, place: tuple[int, int], what: str) -> None:

@@ -93,7 +93,7 @@ def turned(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class Fleet(NamedTuple):
-    """Both sides by cluster; one that a side lacks is no key."""
+    """Both sides by cluster; one that a side lacks is not a key."""
 
     before: Mapping[str, Cluster]
     after: Mapping[str, Cluster]

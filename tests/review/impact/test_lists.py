@@ -243,5 +243,5 @@ def test_tiers_have_names() -> None:
     """A number, or its name; nothing else."""
     assert [number_of(tier.name) for tier in TIERS] == [number_of(str(number)) for number in range(len(TIERS))]
     for word in ("danger", "6", "-1", "", "²"):
-        with pytest.raises(ValueError, match="is no tier"):
+        with pytest.raises(ValueError, match="is not a tier"):
             number_of(word)
