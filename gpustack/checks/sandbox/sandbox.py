@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...catalog import gpus, vgpu
+from ...catalog import vgpu
+from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ..rule import Hit, rule
 
@@ -146,11 +147,6 @@ def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool
         product = product_of(spec.nodePools[index])
         if product is not None and product.family in WITHOUT_MEDIATED_DEVICES:
             yield index, spec.nodePools[index]
-
-
-def product_of(pool: NodePool) -> gpus.Product | None:
-    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
-    return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None
 
 
 @rule("GPU154", "warning")

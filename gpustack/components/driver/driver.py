@@ -20,7 +20,7 @@ from .driver_inputs import DriverInputs
 from .driver_pod import MAIN, component, pod
 from .driver_pools_inputs import NAME as DAEMONSET
 from .driver_settings_inputs import ACCOUNT as NAME
-from .driver_settings_inputs import DriverPod, DriverSettings
+from .driver_settings_inputs import DriverCommon, DriverPod
 from .driver_toolkit import labels as toolkit_labels
 from .driver_volumes import ENTRYPOINT, trusted_authorities
 
@@ -74,7 +74,7 @@ def rights(common: Common, *, evicts: bool) -> list[Body]:
     return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found
 
 
-def driver_daemonset(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Body:
+def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Body:
     """The DaemonSet of TARGET, on nodes whose driver is not one of OTHERS."""
     labels, of_pod = driver_labels(settings, target)
     return daemonset(
@@ -91,7 +91,7 @@ def driver_daemonset(common: Common, settings: DriverSettings, target: DriverPod
     )
 
 
-def driver_labels(settings: DriverSettings, target: DriverPod) -> tuple[dict[str, str], dict[str, str]]:
+def driver_labels(settings: DriverCommon, target: DriverPod) -> tuple[dict[str, str], dict[str, str]]:
     """The labels of the DaemonSet for TARGET, and those of its pods."""
     common = {**component(settings), "nvidia.com/precompiled": str(settings.precompiled).lower(), **target.labels}
     own, of_pod = toolkit_labels(target.toolkit) if target.toolkit else ({}, {})

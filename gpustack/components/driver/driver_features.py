@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..parts.pod import PRIVILEGED_S0, Container, Env, exec_probe
 from .driver_files_inputs import Part
-from .driver_settings_inputs import DriverPod, DriverSettings, Module
+from .driver_settings_inputs import DriverCommon, DriverPod, Module
 from .driver_toolkit import use_toolkit
 from .driver_toolkit_inputs import DriverToolkit
 from .driver_volumes import DEV_LOG, MELLANOX, RUN_NVIDIA, VAR_LOG, mount_files
@@ -18,7 +18,7 @@ WAIT_AND_INSTALL = (
 """Both build against the driver's sources, which are there once the driver's container has unpacked them."""
 
 
-def features(settings: DriverSettings, target: DriverPod) -> list[Container]:
+def features(settings: DriverCommon, target: DriverPod) -> list[Container]:
     """The containers of the features that are on, in the operator's order."""
     found = [peermem(settings, target)] if settings.rdma else []
     builders: tuple[tuple[Part, Module | None], ...] = (("fs", target.gds), ("gdrcopy", target.gdrcopy))
@@ -28,7 +28,7 @@ def features(settings: DriverSettings, target: DriverPod) -> list[Container]:
     return found
 
 
-def peermem(settings: DriverSettings, target: DriverPod) -> Container:
+def peermem(settings: DriverCommon, target: DriverPod) -> Container:
     """Loads nvidia-peermem, and again whenever the network driver was reloaded; runs the driver's image."""
     container = Container(
         "nvidia-peermem-ctr",
@@ -72,7 +72,7 @@ BUILDERS: dict[Part, Names] = {
 }
 
 
-def builder(settings: DriverSettings, target: DriverPod, module: Module, part: Part) -> Container:
+def builder(settings: DriverCommon, target: DriverPod, module: Module, part: Part) -> Container:
     """The container PART, which waits for the driver, then builds and loads its kernel module."""
     name, program, loaded, word = BUILDERS[part]
     container = Container(
@@ -105,7 +105,7 @@ def builder(settings: DriverSettings, target: DriverPod, module: Module, part: P
     return container
 
 
-def told(settings: DriverSettings, toolkit: DriverToolkit, image: str) -> DriverToolkit:
+def told(settings: DriverCommon, toolkit: DriverToolkit, image: str) -> DriverToolkit:
     """TOOLKIT as the builders know it.
 
     Where its image is missing, the sidecar runs the driver's IMAGE, and the builders of one of `drivers` are not told
@@ -114,6 +114,6 @@ def told(settings: DriverSettings, toolkit: DriverToolkit, image: str) -> Driver
     return toolkit.model_copy(update={"image": toolkit.image or image}) if settings.type else toolkit
 
 
-def secret_env(settings: DriverSettings) -> list[dict[str, dict[str, str]]]:
+def secret_env(settings: DriverCommon) -> list[dict[str, dict[str, str]]]:
     """The variables of the policy's `driver.secretEnv`, for containers that download packages."""
     return [{"secretRef": {"name": settings.secret_env}}] if settings.secret_env else []

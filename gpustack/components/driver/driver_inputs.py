@@ -1,6 +1,6 @@
 """Inputs of the driver of all nodes, and of the drivers that node pools have instead.
 
-A cluster has one `DriverSettings` for its section `driver`, and several `DriverPod` where its nodes differ in OS or
+A cluster has one `DriverCommon` for its section `driver`, and several `DriverPod` where its nodes differ in OS or
 kernel. A pool whose `driver` overrides fields of that section has a DaemonSet of its own. What others are here:
 
 - It is called after the pool, not after what is set: a new version in `nodePools[].driver` changes a DaemonSet in
@@ -24,7 +24,7 @@ from ..parts.common_inputs import Common, Inputs, runtime
 from ..reconciler.rollout_inputs import managers_evict
 from .driver_names_inputs import daemonset_name
 from .driver_pools_inputs import KERNEL_LABEL, targets
-from .driver_settings_inputs import DriverPod, DriverSettings, driver_pod, refusals, settings
+from .driver_settings_inputs import DriverCommon, DriverPod, driver_pod, refusals, settings
 from .driver_toolkit_inputs import RHCOS_LABEL
 from .driver_view import DriverView
 
@@ -37,7 +37,7 @@ class PoolDriver(Inputs):
     """The driver of one node pool: its own settings, and its only DaemonSet."""
 
     owner: str
-    settings: DriverSettings
+    settings: DriverCommon
     pod: DriverPod
 
 
@@ -49,7 +49,7 @@ class DriverInputs(Inputs):
     """
 
     common: Common
-    settings: DriverSettings
+    settings: DriverCommon
     pods: tuple[DriverPod, ...] = ()
     pools: tuple[PoolDriver, ...] = ()
     revisions: bool = False

@@ -1,6 +1,6 @@
 """The driver's pod: the manager that clears the node, the driver, the modules beside it (operator.md 7.1, 10.3).
 
-Two sets of rules, by `DriverSettings.type`: the one of the policy's section `driver`, and the one of its `drivers`. The
+Two sets of rules, by `DriverCommon.type`: the one of the policy's section `driver`, and the one of its `drivers`. The
 operator has two renderers; where they differ without need, the difference is kept, because what it runs on a node is
 adopted as it is.
 """
@@ -17,7 +17,7 @@ from ..parts.daemonset import host_root, set_host_root
 from ..parts.pod import PRIVILEGED, PRIVILEGED_S0, Container, Env, Pairs, Pod, exec_probe, unique
 from .driver_digest import digest_of
 from .driver_features import features, secret_env
-from .driver_settings_inputs import DriverPod, DriverSettings
+from .driver_settings_inputs import DriverCommon, DriverPod
 from .driver_toolkit import build_with_toolkit, toolkit_env, without_image
 from .driver_volumes import (
     HOST_MANAGER,
@@ -41,7 +41,7 @@ CHECKS = f"[ -e /sys/module/nvidia/refcnt ] && nvidia-smi && touch {READY}"
 """The startup probe of releases that have no script for it."""
 
 
-def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Sequence[str] = ()) -> Pod:
+def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Pod:
     """The driver's pod, with the digest of what it installs on the containers that compare it.
 
     It stays away from nodes whose driver is one of OTHERS.
@@ -71,12 +71,12 @@ def pod(common: Common, settings: DriverSettings, target: DriverPod, others: Seq
     return found
 
 
-def component(settings: DriverSettings) -> dict[str, str]:
+def component(settings: DriverCommon) -> dict[str, str]:
     """The label of every driver's pods, whatever its DaemonSet: whoever looks for driver pods goes by it."""
     return {COMPONENT: "nvidia-vgpu-host-manager" if settings.type == HOST_MANAGER else "nvidia-driver"}
 
 
-def affinity(settings: DriverSettings, others: Sequence[str]) -> Body:
+def affinity(settings: DriverCommon, others: Sequence[str]) -> Body:
     """One driver per node, as two would unload each other's modules: a pod that lost its DaemonSet keeps its node.
 
     And none where the node's label names one of OTHERS.
@@ -91,7 +91,7 @@ def affinity(settings: DriverSettings, others: Sequence[str]) -> Body:
     return found
 
 
-def manager(common: Common, settings: DriverSettings, target: DriverPod) -> Container:
+def manager(common: Common, settings: DriverCommon, target: DriverPod) -> Container:
     """The init container that clears the node of its old driver: evicts GPU pods, unloads modules, waits for MOFED.
 
     Its settings do not follow `driver.upgradePolicy`, which steers a roll-out alone (case 34): that evicts and drains
@@ -118,7 +118,7 @@ def manager(common: Common, settings: DriverSettings, target: DriverPod) -> Cont
     return container.mount(HOST_SYS, "/sys").mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
 
 
-def driver(traits: Traits, settings: DriverSettings, target: DriverPod) -> Container:
+def driver(traits: Traits, settings: DriverCommon, target: DriverPod) -> Container:
     """The container that installs the driver and then stays, with its daemons, for as long as the driver is loaded."""
     container = Container(
         MAIN,
@@ -143,7 +143,7 @@ def driver(traits: Traits, settings: DriverSettings, target: DriverPod) -> Conta
     return container
 
 
-def builders(settings: DriverSettings, target: DriverPod, main: Container) -> list[Container]:
+def builders(settings: DriverCommon, target: DriverPod, main: Container) -> list[Container]:
     """The sidecar in which MAIN builds on OpenShift, where the driver toolkit is used (operator.md 8.1)."""
     if target.toolkit is None:
         return []
@@ -167,7 +167,7 @@ STARTUP = {
 """A driver takes minutes to build: 20 of them, then the container is restarted."""
 
 
-def environment(traits: Traits, settings: DriverSettings, target: DriverPod) -> Env:
+def environment(traits: Traits, settings: DriverCommon, target: DriverPod) -> Env:
     """The driver's settings. The policy's env wins over features, and what the cluster is over it (operator.md 5.2).
 
     That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3).
@@ -204,7 +204,7 @@ def known_digest(env: Env, target: DriverPod) -> None:
         env.set(DIGEST, target.installs)
 
 
-def rdma_env(env: Env, settings: DriverSettings) -> Env:
+def rdma_env(env: Env, settings: DriverCommon) -> Env:
     """Whether nvidia-peermem will be loaded, and whose network driver it goes with."""
     if settings.rdma:
         env.set("GPU_DIRECT_RDMA_ENABLED", True)

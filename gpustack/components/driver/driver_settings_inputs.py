@@ -1,4 +1,4 @@
-"""What a driver's DaemonSets are made of: `DriverSettings` is what the policy says about a driver whatever node it runs
+"""What a driver's DaemonSets are made of: `DriverCommon` is what the policy says about a driver whatever node it runs
 on, `DriverPod` what one DaemonSet adds: its name, its nodes, its images and files.
 
 Three parts of the policy describe drivers, and one construct runs them all: the section `driver`, `driver` of a node
@@ -42,7 +42,7 @@ class Module(Inputs):
     env: Pairs = ()
 
 
-class DriverSettings(Inputs):
+class DriverCommon(Inputs):
     """What all DaemonSets of a driver share.
 
     `type` is "" for the policy's section `driver` and what overrides it; one of `drivers` has a type, and rules of its
@@ -92,7 +92,7 @@ class DriverPod(Inputs):
     toolkit: DriverToolkit | None = None
 
 
-def settings(view: DriverView) -> DriverSettings:
+def settings(view: DriverView) -> DriverCommon:
     """What of the driver VIEW does not depend on the node."""
     spec, driver = view.spec, view.driver
     manager, probe, rdma = driver.manager, driver.startupProbe, bool(driver.rdma.enabled)
@@ -100,7 +100,7 @@ def settings(view: DriverView) -> DriverSettings:
     secrets = [*(foreign or ()), *(manager.imagePullSecrets or ()), *(driver.imagePullSecrets or ())]
     for section in (view.gds, view.gdrcopy):
         secrets += (section.imagePullSecrets or ()) if section.enabled else ()
-    return DriverSettings(
+    return DriverCommon(
         manager=Manager(
             image=image(spec, manager, "driver.manager", at=view.at),
             pull_policy=manager.imagePullPolicy or "",

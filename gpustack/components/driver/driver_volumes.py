@@ -11,7 +11,7 @@ from ..parts.daemonset import VALIDATIONS, host_root
 from ..parts.kube import metadata
 from ..parts.pod import Container, Volume
 from .driver_files_inputs import Files, HostFile, Part
-from .driver_settings_inputs import DriverPod, DriverSettings
+from .driver_settings_inputs import DriverCommon, DriverPod
 
 ENTRYPOINT = "nvidia-driver-startup-probe"
 PROBE = "/usr/local/bin/startup-probe.sh"
@@ -42,7 +42,7 @@ TRUSTED_CA, TRUSTED_CA_KEY = "gpu-operator-trusted-ca", "ca-bundle.crt"
 INJECT = "config.openshift.io/inject-trusted-cabundle"
 
 
-def declared(common: Common, settings: DriverSettings) -> list[Volume]:
+def declared(common: Common, settings: DriverCommon) -> list[Volume]:
     """The volumes of a driver's pod in the operator's order, less those that it appends.
 
     Nothing in the pod looks at the results of validation, but the digest counts that volume too.
@@ -62,7 +62,7 @@ def system_devices(traits: Traits) -> Volume:
     return DEVICES if traits.driver_sees_system_devices else MEMORY
 
 
-def mount_node(container: Container, traits: Traits, settings: DriverSettings) -> None:
+def mount_node(container: Container, traits: Traits, settings: DriverCommon) -> None:
     """Give the driver's CONTAINER what it needs of the node.
 
     One of `drivers` has another order, and for virtual machines' hosts it needs more (operator.md 10.3).
@@ -83,7 +83,7 @@ def mount_node(container: Container, traits: Traits, settings: DriverSettings) -
         container.mount(STARTUP_PROBE, PROBE, sub_path="startup-probe.sh")
 
 
-def network_sources(settings: DriverSettings) -> Volume:
+def network_sources(settings: DriverCommon) -> Volume:
     """The sources of the network driver, against which nvidia-peermem is built: the node's own, or those of a network
     driver container.
     """
@@ -91,7 +91,7 @@ def network_sources(settings: DriverSettings) -> Volume:
     return Volume.host("mlnx-ofed-usr-src", "/usr/src" if host else NETWORK_SOURCES, "DirectoryOrCreate")
 
 
-def mount_toolkit(sidecar: Container, settings: DriverSettings) -> None:
+def mount_toolkit(sidecar: Container, settings: DriverCommon) -> None:
     """Give the SIDECAR that builds on OpenShift what it needs of the node (operator.md 7.1, 10.3)."""
     sidecar.mount(VAR_LOG, "/var/log")
     sidecar.mount(network_sources(settings), NETWORK_SOURCES, propagation="HostToContainer")

@@ -21,8 +21,8 @@ from .driver_files_inputs import DRIVERS, Part
 from .driver_names_inputs import account_name
 from .driver_pools_inputs import Target, sanitised
 from .driver_settings_inputs import (
+    DriverCommon,
     DriverPod,
-    DriverSettings,
     DriverType,
     driver_pod,
     openshift,
@@ -54,7 +54,7 @@ class NvidiaDriverInputs(Inputs):
     """One driver. `pods` are its DaemonSets, the other fields hold for all of them, beside `settings`."""
 
     name: str
-    settings: DriverSettings
+    settings: DriverCommon
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     tolerations: tuple[dict[str, Any], ...] = (TOLERATION,)
@@ -181,7 +181,7 @@ def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]
     return {name: value for name, value in fields.items() if value and not getattr(section, name)}
 
 
-def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverSettings:
+def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverCommon:
     """The settings of DRIVER, which VIEW is of, with the rules of 10.3."""
     found, kind, building = settings(view), driver.driverType, not driver.usePrecompiled
     probe = driver.startupProbe

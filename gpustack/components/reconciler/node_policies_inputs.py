@@ -21,7 +21,7 @@ from ...policy.language import reconciler
 from ..driver import driver_inputs as section_driver
 from ..driver import nvidia_drivers_inputs as nvidia_drivers
 from ..driver.driver_inputs import DriverInputs
-from ..driver.driver_settings_inputs import DriverPod, DriverSettings
+from ..driver.driver_settings_inputs import DriverCommon, DriverPod
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..parts.common_inputs import Inputs, owned_crds
 from ..plugin.configs_inputs import elements
@@ -59,7 +59,7 @@ class Installed(NamedTuple):
     """A driver DaemonSet's pod, with what holds for its driver."""
 
     pod: DriverPod
-    settings: DriverSettings
+    settings: DriverCommon
 
 
 class Drivers(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from ...catalog import gpus, kubevirt, vgpu
+from ...catalog import kubevirt, vgpu
+from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift
@@ -139,11 +140,6 @@ def policy(spec: ClusterPolicySpec) -> KubeVirt:
     """The section of SPEC, which is there."""
     assert spec.kubevirt is not None, "asked for by from_cluster alone"  # noqa: S101 - narrows the type
     return spec.kubevirt
-
-
-def product_of(pool: NodePool) -> gpus.Product | None:
-    """The GPU of POOL, or None where it isn't said or the catalogue doesn't know it."""
-    return gpus.product(pool.gpuProduct) if pool.gpuProduct in gpus.products() else None
 
 
 def unknown_gpu(index: int, pool: NodePool) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 from gpustack.components import Driver
 from gpustack.components.driver.driver_files_inputs import Files, HostFile
 from gpustack.components.driver.driver_inputs import DriverInputs
-from gpustack.components.driver.driver_settings_inputs import DriverPod, DriverSettings, Manager, Module
+from gpustack.components.driver.driver_settings_inputs import DriverCommon, DriverPod, Manager, Module
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render
 
@@ -25,7 +25,7 @@ def inputs(changes: dict[str, Any] | None = None, **fields: Any) -> DriverInputs
     """A driver on Ubuntu 22.04 with FIELDS of its settings or pod; CHANGES are those of `common`."""
     of_pod = {name: value for name, value in fields.items() if name in DriverPod.model_fields}
     of_driver = {name: value for name, value in fields.items() if name not in of_pod}
-    settings = DriverSettings(**{"manager": Manager(image="manager:1"), **of_driver})
+    settings = DriverCommon(**{"manager": Manager(image="manager:1"), **of_driver})
     pod = DriverPod(**{"image": "driver:595-ubuntu22.04", **of_pod})
     return DriverInputs(common=common(**(changes or {})), settings=settings, pods=(pod,))
 

@@ -9,7 +9,7 @@ import pytest
 from gpustack.components.driver.driver_digest_inputs import fnv1a
 from gpustack.components.driver.driver_files_inputs import Files, HostFile
 from gpustack.components.driver.driver_pod import pod
-from gpustack.components.driver.driver_settings_inputs import DriverPod, DriverSettings, Manager, Module
+from gpustack.components.driver.driver_settings_inputs import DriverCommon, DriverPod, Manager, Module
 from gpustack.components.parts.pod import Pod
 from tests.components.common import common
 
@@ -23,7 +23,7 @@ def made(changes: dict[str, Any] | None = None, **fields: Any) -> Pod:
     """A driver's pod with FIELDS of its settings or pod; CHANGES are those of `common`."""
     of_pod = {name: value for name, value in fields.items() if name in DriverPod.model_fields}
     of_driver = {name: value for name, value in fields.items() if name not in of_pod}
-    settings = DriverSettings(**{"manager": MANAGER, **of_driver})
+    settings = DriverCommon(**{"manager": MANAGER, **of_driver})
     return pod(common(**(changes or {})), settings, DriverPod(**{"image": "driver:595-ubuntu22.04", **of_pod}))
 
 
