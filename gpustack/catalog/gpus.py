@@ -53,7 +53,7 @@ class Product:
 
     `family` is the label nvidia.com/gpu.family, `memory_gb` nominal, `pci_ids` and `subsystem_ids` four hexadecimal
     digits. `mig` is the geometry's name, "unknown" where the board takes MIG but its placements are not known, None
-    without MIG. `nvswitch`: the board comes on base boards with NVSwitch. `in_default_mig_config`: the filtered
+    without MIG. `nvswitch`: the node's own base board has NVSwitch. `in_default_mig_config`: the filtered
     entries of the operator's default MIG configuration (all-balanced) know the board. `driver` is the entry of
     drivers.minimum, None where only the family counts. `arch`: the CPU that the board comes with (arm64), None where
     any may do. `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board.

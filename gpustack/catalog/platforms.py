@@ -53,6 +53,12 @@ class Containerd:
     drop_in: str | None
 
 
+DEFAULT_CONTAINERD = Containerd(
+    "/etc/containerd/config.toml", "/run/containerd/containerd.sock", "/etc/containerd/conf.d/99-nvidia.toml"
+)
+"""Those that the toolkit is told of where nobody says anything (operator.md 7.2)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Brought:
     """What the node image of a platform has: WHAT says it in words; not `sure` where the sources are not."""

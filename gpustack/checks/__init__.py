@@ -12,6 +12,7 @@ RULE_MODULES = (
     "checks.platforms.mirrors",
     "checks.objects.image_names",
     "checks.pools.pools",
+    "checks.platforms.node_runtimes",
     "checks.platforms.openshift",
     "checks.drivers.drivers",
     "checks.drivers.carried",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from ..policy.language.cluster import on_openshift
 from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling, workloads
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from .plugin_sharing import PoolSharing
     from .resolve import Cluster
 
+Engine = Literal["containerd", "cri-o", "docker"]
+ENGINES: dict[str, Engine] = {"containerd": "containerd", "cri-o": "cri-o", "crio": "cri-o", "docker": "docker"}
+"""Container runtimes, by what a node's containerRuntimeVersion begins with."""
 EVERYWHERE = "all-gpu-nodes"
 """What the nodes of a cluster without pools are called together."""
 
@@ -70,6 +74,13 @@ class Pool:
     def runtime(self) -> str:
         """The container runtime, with its version where that is said ("containerd://1.7.27"); "" where it isn't."""
         return self.said.containerRuntime or self.spec.cluster.containerRuntime or ""
+
+    @property
+    def engine(self) -> Engine:
+        """Which container runtime that is. Who says nothing has containerd, and CRI-O on OpenShift."""
+        if on_openshift(self.spec.cluster):
+            return "cri-o"
+        return ENGINES.get(self.runtime.partition(":")[0].lower(), "containerd")
 
     @cached_property
     def workload(self) -> workloads.Workload:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .capacity import PoolCapacity
     from .drivers import Features
     from .offer import Offer
+    from .pool import Engine
 
 KEPT = 64
 """How many clusters `resolve` keeps: those of one policy and its invented neighbours, and both sides of a review."""
@@ -92,6 +93,14 @@ class Cluster:
         from .drivers import container_drivers
 
         return container_drivers(self.spec, self.drivers_by)
+
+    @property
+    def engine(self) -> Engine:
+        """The container runtime that the toolkit of all nodes is told of: containerd where any node runs it, else that
+        of the last pool (operator.md 3, Runtime).
+        """
+        engines = [pool.engine for pool in self.nodes]
+        return "containerd" if "containerd" in engines else engines[-1]
 
     @property
     def sandbox(self) -> bool:

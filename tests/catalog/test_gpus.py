@@ -53,7 +53,7 @@ def test_products_have_the_names_of_the_node_label() -> None:
         ("NVIDIA-A100-SXM4-40GB", "ampere", "8.0", 40, "20B0", "seven-slice", True),
         ("NVIDIA-A30", "ampere", "8.0", 24, "20B7", "four-slice", False),
         ("NVIDIA-B200", "blackwell", "10.0", 180, "2901", "seven-slice", True),
-        ("NVIDIA-GB300", "blackwell", "10.3", 278, "31C2", "seven-slice", True),
+        ("NVIDIA-GB300", "blackwell", "10.3", 278, "31C2", "seven-slice", False),
         ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", "blackwell", "12.0", 96, "2BB5", "rtx-pro-twelve-unit", False),
         ("NVIDIA-RTX-PRO-4500-Blackwell", "blackwell", "12.0", 32, "2C31", "unknown", False),
         ("NVIDIA-L40S", "ada-lovelace", "8.9", 48, "26B9", None, False),

@@ -150,6 +150,13 @@ def test_fabric_manager_where_nobody_brings_it() -> None:
     assert not paths("GPU426", "nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200}]")
 
 
+@pytest.mark.parametrize("product", ["NVIDIA-GB200", "NVIDIA-GB300"])
+def test_compute_trays_run_no_fabric_manager(product: str) -> None:
+    """The switches of an NVL72 rack are in trays of their own, and Fabric Manager runs there (leptonai/gpud issue 1106:
+    healthy nodes with GB200 run without it)."""
+    assert not paths("GPU426", f"nodePools: [{{name: a, gpuProduct: {product}}}]\ndriver: {{enabled: false}}")
+
+
 # CUDA
 
 

@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import platforms, releases
+from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC
 from ...policy.language.cluster import on_openshift, platform_of
 from ..rule import Hit, rule
 from .support import runtimes
 
 if TYPE_CHECKING:
+    from ...catalog.platforms import Platform
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
+DROP_IN = "RUNTIME_DROP_IN_CONFIG"
 CONFIGS = ("RUNTIME_CONFIG", "CONTAINERD_CONFIG")
 SOCKETS = ("RUNTIME_SOCKET", "CONTAINERD_SOCKET")
 SOURCES = ("RUNTIME_CONFIG_SOURCE", "RUNTIME_CONFIG_SOURCES")
@@ -37,7 +40,7 @@ def variables(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
 def files(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
     """(path, name, file) of the files and sockets of the runtime that the toolkit's environment names."""
     for path, name, value in variables(spec):
-        if name in CONFIGS or name in SOCKETS:
+        if name in CONFIGS or name in SOCKETS or name == DROP_IN:
             yield path, name, value
         elif name in SOURCES:
             for part in value.split(","):
@@ -70,29 +73,83 @@ def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
 
     Bad:
         cluster: {platform: rke2}
+        toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/containerd/containerd.sock}]}
+
+    Good:
+        cluster: {platform: rke2}
+        toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}]}
+    """
+    platform = platform_of(cluster.spec.cluster)
+    for path, name, file, whose in _foreign(cluster.spec):
+        if file != _left_out(cluster, name):
+            yield Hit(
+                path,
+                f"toolkit.env {name} is a path of {named(whose)}, and cluster.platform is {platform.name}",
+                f"containerd of {platform.title} keeps its files in {' and '.join(platform.runtime_folders)}",
+                f"leave it out{_right(platform, name)}; or correct spec.cluster.platform",
+            )
+
+
+@rule("GPU463", "warning")
+def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
+    """A path of the container runtime is in another platform's folder, and is what the toolkit is told anyway.
+
+    For some files of k3s, RKE2 and MicroK8s neither NVIDIA's documents nor the platform's defaults name a path, so that
+    the toolkit gets its own default. Written by hand it changes nothing; whoever wrote it may have meant the platform's
+    own file (bug-reports.md B01).
+
+    Bad:
+        cluster: {platform: rke2}
         toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
 
     Good:
         cluster: {platform: rke2}
         toolkit: {env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml}]}
     """
-    spec = cluster.spec
+    platform = platform_of(cluster.spec.cluster)
+    for path, name, file, whose in _foreign(cluster.spec):
+        if file == _left_out(cluster, name):
+            yield Hit(
+                path,
+                f"toolkit.env {name} is a path of {named(whose)}, and the default on {platform.title} too",
+                f"it changes nothing; containerd of {platform.title} keeps its own files in "
+                f"{' and '.join(platform.runtime_folders)}",
+                f"leave it out{_right(platform, name)}",
+            )
+
+
+def _foreign(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, set[str]]]:
+    """(path, name, file, owners) of files that are in folders of other platforms only."""
     platform = platform_of(spec.cluster)
     if platform.name == GENERIC or on_openshift(spec.cluster):
         return
     for path, name, file in files(spec):
-        if any(file.startswith(f"{folder}/") for folder in platform.runtime_folders):
-            continue
         whose = owners(file)
-        if whose:
-            own = platform.containerd
-            right = ((own.socket if name in SOCKETS else own.config) if own else None) or "the default"
-            yield Hit(
-                path,
-                f"toolkit.env {name} is a path of {named(whose)}, and cluster.platform is {platform.name}",
-                f"containerd of {platform.title} keeps its files in {' and '.join(platform.runtime_folders)}",
-                f"leave it out, or set it to {right}; or correct spec.cluster.platform",
-            )
+        if whose and not any(file.startswith(f"{folder}/") for folder in platform.runtime_folders):
+            yield path, name, file, whose
+
+
+def _left_out(cluster: Cluster, name: str) -> str:
+    """The file or socket that the toolkit is told of where the policy leaves out the variable NAME."""
+    preset = toolkit_env(cluster)
+    fields = {**dict.fromkeys(CONFIGS, "config"), **dict.fromkeys(SOCKETS, "socket"), DROP_IN: "drop_in"}
+    names = CONFIGS if name in CONFIGS else SOCKETS if name in SOCKETS else (name,)
+    given = next((preset[other] for other in names if other in preset), None)
+    return given or (str(getattr(platforms.DEFAULT_CONTAINERD, fields[name])) if name in fields else "")
+
+
+def toolkit_env(cluster: Cluster) -> dict[str, str]:
+    """What the platform says to the toolkit."""
+    spec = cluster.spec
+    minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
+    found = platforms.defaults(platform_of(spec.cluster).name, spec.release, minor).get("toolkit", {}).get("env", [])
+    return {entry["name"]: entry["value"] for entry in found}
+
+
+def _right(platform: Platform, name: str) -> str:
+    own = platform.containerd
+    right = (own.socket if name in SOCKETS else own.drop_in if name == DROP_IN else own.config) if own else None
+    return f", or set it to {right}" if right and name not in SOURCES else ""
 
 
 @rule("GPU457", "warning")
@@ -261,11 +318,19 @@ def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
                 "the plugin injects GPUs without a change of the runtime's configuration",
                 f"leave out {name}, or set spec.cdi.nriPluginEnabled: false",
             )
-        elif name == "RUNTIME" or (name in given and value != given[name]):
-            field = "cluster.containerRuntime" if name == "RUNTIME" else "operator.runtimeClass"
+        elif name in OVERWRITTEN and (name not in given or value != given[name]):
+            where = OVERWRITTEN[name]
             yield Hit(
                 path,
-                f"toolkit.env {name} has no effect: {field} says it",
+                f"toolkit.env {name} has no effect: {where.removeprefix('spec.')} says it",
                 "it is written over what toolkit.env says, as by NVIDIA's operator",
-                f"leave out {name}; set spec.{field}",
+                f"leave out {name}; set {where}",
             )
+
+
+OVERWRITTEN = {
+    "RUNTIME": "spec.cluster.containerRuntime",
+    "CONTAINERD_RUNTIME_CLASS": "spec.operator.runtimeClass",
+    "RUNTIME_DROP_IN_CONFIG_HOST_PATH": f"{DROP_IN} in spec.toolkit.env",
+}
+"""Variables that are written last, and what says their value (operator.md 7.2)."""

@@ -127,5 +127,5 @@ def pool_driver(view: DriverView, pool: Pool) -> PoolDriver:
     if target.toolkit:
         selects[RHCOS_LABEL] = target.toolkit.rhcos
     renamed = target._replace(name=name, app=name, node_selector=selects)
-    pod = driver_pod(view, renamed, crio=runtime(view.spec, [pool.said]) == "crio")
+    pod = driver_pod(view, renamed, crio=pool.engine == "cri-o")
     return PoolDriver(owner=pool.name, settings=settings(view), pod=pod)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -18,7 +18,6 @@ from ...policy.language.carried import Carried
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]
@@ -233,18 +232,10 @@ def pull_policy(value: str | None) -> str:
     return value or "IfNotPresent"
 
 
-def runtime(spec: ClusterPolicySpec, pools: Sequence[NodePool] | None = None) -> Runtime:
-    """The container runtime of the nodes of POOLS, else of all GPU nodes of the cluster.
-
-    OpenShift is CRI-O; one containerd node decides (operator.md 3).
-    """
-    if on_openshift(spec):
-        return "crio"
-    named = [
-        pool.containerRuntime for pool in (spec.nodePools if pools is None else pools) if pool.containerRuntime
-    ] or [spec.cluster.containerRuntime or ""]
-    known: list[Runtime] = [found for name in named if (found := RUNTIMES.get(name.partition(":")[0].lower()))]
-    return "containerd" if not known or "containerd" in known else known[-1]
+def runtime(spec: ClusterPolicySpec) -> Runtime:
+    """The container runtime of the cluster's GPU nodes, as the toolkit calls it."""
+    engine = resolve(spec).engine
+    return "crio" if engine == "cri-o" else engine
 
 
 def on_openshift(spec: ClusterPolicySpec) -> bool:
@@ -262,9 +253,6 @@ def prometheus_rules(spec: ClusterPolicySpec) -> bool:
 def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:
     """Those of the CRDs NAMES that this render owns: all but what `cluster.crds` expects from elsewhere."""
     return tuple(name for name in names if spec.cluster.crds.get(name) != "expect")
-
-
-RUNTIMES: dict[str, Runtime] = {"containerd": "containerd", "cri-o": "crio", "crio": "crio", "docker": "docker"}
 
 
 def dump(section: BaseModel | None) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ RANCHER = "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"
 ROWS = [
     Row(
         "B01",
-        "GPU456",
+        "GPU463",
         RKE2 + "toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}, "
         "{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}",
         RKE2 + "toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}, "

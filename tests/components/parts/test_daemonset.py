@@ -213,12 +213,18 @@ def test_host_paths() -> None:
         ("docker", [], "docker"),
         ("cri-o", ["docker", "cri-o://1.31"], "crio"),
         ("docker", ["cri-o", "containerd"], "containerd"),
+        ("containerd://2.1.4", ["", "cri-o://1.35.2"], "containerd"),
+        ("", ["cri-o", ""], "containerd"),
+        ("cri-o", ["", "docker"], "docker"),
     ],
 )
 def test_runtime(cluster: str, pools: list[str], expected: str) -> None:
-    """The pools' runtimes count before the cluster's, one containerd node is enough for containerd, otherwise the last
-    counts, and none is containerd (operator.md 3, case 46)."""
-    nodes = [{"name": f"p{number}", "os": "ubuntu22.04", "containerRuntime": name} for number, name in enumerate(pools)]
+    """A pool's runtime counts before the cluster's, which the other pools have; one containerd node is enough for
+    containerd, otherwise the last counts, and none is containerd (operator.md 3, case 46)."""
+    nodes = [
+        {"name": f"p{number}", "os": "ubuntu22.04"} | ({"containerRuntime": name} if name else {})
+        for number, name in enumerate(pools)
+    ]
     wanted = {"containerRuntime": cluster} if cluster else {}
     assert Common.from_cluster(resolve(spec(cluster=wanted, nodePools=nodes))).runtime == expected
 

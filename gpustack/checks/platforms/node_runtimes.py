@@ -1,0 +1,127 @@
+"""Rules about which container runtime nodes run, and where the toolkit reads its configuration from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import releases
+from ...policy.language.cluster import on_openshift, platform_of
+from ..joined import POOLS, joined
+from ..rule import Hit, rule
+from .runtime_files import SOURCES, toolkit_env, variables
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+KINDS = ("command", "file")
+"""Where the toolkit can read the runtime's configuration from (platforms.yaml toolkit_env)."""
+
+
+@rule("GPU480", "warning")
+def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
+    """Node pools run different container runtimes.
+
+    There is one container toolkit for all nodes, and it is told of one runtime: containerd where any node runs it, as
+    by NVIDIA's operator. On the other nodes it configures a runtime that isn't there, and their pods get no GPU
+    (operator.md 3; NVIDIA/gpu-operator issue 1528).
+
+    Bad:
+        nodePools:
+        - {name: new, os: ubuntu24.04, gpuProduct: NVIDIA-L4}
+        - {name: old, os: ubuntu22.04, gpuProduct: NVIDIA-L4, containerRuntime: cri-o}
+
+    Good:
+        nodePools:
+        - {name: new, os: ubuntu24.04, gpuProduct: NVIDIA-L4}
+        - {name: old, os: ubuntu22.04, gpuProduct: NVIDIA-L4}
+    """
+    spec = cluster.spec
+    if not spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
+        return
+    yield from joined(
+        (
+            pool.said,
+            Hit(
+                f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
+                f"nodes run {pool.engine}, and the container toolkit is told of {cluster.engine} ({POOLS})",
+                "one toolkit serves all nodes, and takes containerd where one runs it; elsewhere pods get no GPU",
+                f"move these nodes to {cluster.engine}; or, where all nodes have a container toolkit of their own, set "
+                "spec.toolkit.enabled: false",
+            ),
+        )
+        for pool in cluster.pools
+        if pool.engine != cluster.engine and pool.workload == "container"
+    )
+
+
+def nri_alone(cluster: Cluster) -> bool:
+    """Whether the toolkit leaves the runtime's configuration alone, because its NRI plugin injects GPUs."""
+    spec = cluster.spec
+    return bool(spec.cdi.nriPluginEnabled) and releases.release(spec.release).traits.nri_replaces_runtime_config
+
+
+@rule("GPU469", "error")
+def unknown_source(cluster: Cluster) -> Iterator[Hit]:
+    """The toolkit doesn't know where it is to read the container runtime's configuration from.
+
+    RUNTIME_CONFIG_SOURCE is a list of `command`, `file` and `file=<path>`, separated by commas alone. The toolkit ends
+    with "unsupported config source" for anything else. The path of a `file=` behind a space is not moved to where the
+    node's files are mounted (operator.md 7.2).
+
+    Bad:
+        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: "comand,file=/etc/containerd/config.toml"}]}
+
+    Good:
+        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: "command,file=/etc/containerd/config.toml"}]}
+    """
+    for path, name, value in variables(cluster.spec):
+        if name in SOURCES and value and (wrong := [part for part in value.split(",") if not _known(part)]):
+            yield Hit(
+                path,
+                f"toolkit.env {name} has {' and '.join(map(repr, wrong))}",
+                "the toolkit reads from command, file and file=<path> alone, and doesn't start with anything else",
+                _corrected(value, wrong),
+            )
+
+
+def _known(source: str) -> bool:
+    kind, is_path, file = source.partition("=")
+    return source == "command" or (kind == "file" and (not is_path or file.startswith("/")))
+
+
+def _corrected(value: str, wrong: list[str]) -> str:
+    if all(_known(part.strip()) for part in wrong):
+        return f"write it without spaces: {','.join(part.strip() for part in value.split(','))}"
+    return "write command, file, or file= and an absolute path, separated by commas; or leave it out"
+
+
+@rule("GPU481", "warning")
+def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
+    """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file.
+
+    k0s and MicroK8s have a containerd of their own, which isn't found by its name, or another one is; what the command
+    says is not what containerd runs with (bug-reports.md B03). The platform's defaults name the file.
+
+    Bad:
+        cluster: {platform: k0s}
+        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: command}]}
+
+    Good:
+        cluster: {platform: k0s}
+        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: file=/etc/k0s/containerd.toml}]}
+    """
+    spec = cluster.spec
+    if on_openshift(spec.cluster):
+        return
+    preset = next((value for name, value in toolkit_env(cluster).items() if name in SOURCES), "")
+    platform = platform_of(spec.cluster)
+    for path, name, value in variables(spec) if preset and "command" not in preset.split(",") else ():
+        if name in SOURCES and "command" in value.split(","):
+            yield Hit(
+                path,
+                f"toolkit.env {name} is {value}, and on {platform.title} the default is {preset}",
+                "the command is not that of the containerd that runs the pods, so the toolkit may write a "
+                "configuration that this one can't start with",
+                f"leave it out, or write {preset}",
+            )
