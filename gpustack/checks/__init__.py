@@ -45,6 +45,7 @@ RULE_MODULES = (
     "checks.nfd.nfd_rules",
     "checks.monitoring.monitoring",
     "checks.monitoring.alert_rules",
+    "checks.monitoring.rule_objects",
     "checks.gitops.gitops",
     "checks.gitops.gitops_engine",
     "checks.gitops.argocd_project",

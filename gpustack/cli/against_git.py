@@ -67,6 +67,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     foreign = Proposed(git, project, folder, made, rendered, submodules, after.policies.sources).strays(staged)
     others = {**touched(git, merged, staged, folder), **touched_above(git, commit)}
     policies = policies_of(git, commit, merged)
+    same = unchanged_policies(git, policies, after.policies) if policies else {}
 
     def read_merged(name: str) -> bytes | None:
         entry = merged.get(os.path.relpath(name))
@@ -74,14 +75,13 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and plain else None
 
     def reworded(told: Set[str]) -> list[str]:
-        return reworded_policies(git, policies, after.policies, told)
+        return reworded_policies(git, policies, after.policies, {*told, *same.values()})
 
     if not rendered:
         side, old = rendered_there(git, policies, elsewhere, texts, title)
         return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded)
     files, read = merged_files(git, rendered, made, texts)
     before = Side(shared(files[0], after.side.clusters), texts, title, shared(files[1], after.side.engine))
-    same = unchanged_policies(git, policies, after.policies) if policies else {}
     # A new cluster is compared with what others say.
     wanted = read or after.side.names() - before.names() or set(same.values()) != after.policies.sources.keys()
     then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from gpustack.text.quantities import milliseconds
 from tests.checks.kinds.monitoring import alert, monitor
@@ -132,3 +133,47 @@ def test_memory_of_the_exporter(limits: str, gpus: int, expected: bool) -> None:
 def test_durations(duration: str, expected: int) -> None:
     """As Prometheus reads them."""
     assert milliseconds(duration) == expected
+
+
+def group(**rule: object) -> str:
+    """A policy with a PrometheusRule that has one RULE."""
+    body = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "gpus"}}
+    return yaml.safe_dump({"extraObjects": [{**body, "spec": {"groups": [{"name": "gpus", "rules": [rule]}]}}]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "what"),
+    [
+        ({"alert": "A", "expr": "))(("}, "unexpected right parenthesis"),
+        ({"alert": "A", "expr": "rate(a)"}, "expected type matrix"),
+        ({"alert": "A", "expr": 'a{b=~"("}'}, "illegal regex"),
+        ({"alert": "A", "expr": 'a{b=~"x{2000}"}'}, "regular expression"),
+        ({"alert": "A", "expr": ""}, "no expression"),
+        ({"alert": "A", "expr": "1+" * 5000 + "1"}, "8000 characters"),
+        ({"alert": "A", "record": "a:b", "expr": "1"}, "both alert and record"),
+        ({"expr": "1"}, "or neither"),
+        ({"record": "a-b", "expr": "1"}, "no name of a series"),
+        ({"record": "a:b", "expr": "1", "for": "5m"}, "has for"),
+        ({"alert": "A", "expr": "a", "labels": {"a-b": "c"}}, "a-b is no name of a label"),
+        ({"alert": "A", "expr": "a", "annotations": {"s": "{{ $labels."}}, "template in s"),
+        ({"alert": "A", "expr": "a", "labels": {"severity": "{{ if }}"}}, "template in severity"),
+    ],
+)
+def test_rules_that_the_operator_refuses(rule: dict[str, object], what: str) -> None:
+    """One of them, and the whole object is left out: it is refused with its place."""
+    (found,) = said("GPU612", group(**rule))
+    assert what in found.what
+    assert found.path.startswith("spec.extraObjects[0].spec.groups[0].rules[0]")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"alert": "A", "expr": 1, "annotations": {"summary": "{{ $labels.pod }} has {{ $value | humanize }}"}},
+        {"alert": "A", "expr": "holt_winters(a[5m], 0.1, 0.1) > 1", "for": "5m", "labels": {"severity": "page"}},
+        {"record": "a:b:c", "expr": "sum by (a) (rate(b[5m])) / on (a) group_left (c) d", "labels": {"x": "{{ y"}},
+    ],
+)
+def test_rules_that_the_operator_takes(rule: dict[str, object]) -> None:
+    """What is read is quiet."""
+    assert said("GPU612", group(**rule)) == ()

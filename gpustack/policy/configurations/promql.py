@@ -1,7 +1,7 @@
 """Which metrics and labels a Prometheus expression names, and where.
 
-Solves: an alert on a metric that nobody serves never fires, and nobody notices. A parser of the whole language was
-rejected: names and their places are all that is asked for, and a text that is no PromQL is not ours to judge.
+Solves: an alert on a metric that nobody serves never fires, and nobody notices. Names and their places are read here,
+of whatever looks like them; whether Prometheus can read the expression at all says a parser of the language (`wrong`).
 """
 
 from __future__ import annotations
@@ -119,3 +119,31 @@ def _matched(tokens: list[_Token], position: int, labels: list[Label], metrics: 
             metrics.append(Metric(text.strip("\"'`"), place, function))
         position += 1
     return position + 1
+
+
+LONGEST = 8000
+"""Characters of an expression that is parsed: the parser recurses, and nobody reads more."""
+_RENAMED = re.compile(r"\bholt_winters(?=\s*\()")
+"""A function that has another name since Prometheus 3."""
+_NOT_RE2 = re.compile(r"\(\?[a-zA-Z-]*x[a-zA-Z-]*[:)]|\{\s*[0-9]{4,}|\{[0-9]*,\s*[0-9]{4,}")
+"""What the parser takes in a regular expression and Go doesn't: comments, and more than 999 times."""
+
+
+@functools.lru_cache(maxsize=1024)
+def wrong(expression: str) -> str:
+    """Why Prometheus can't read EXPRESSION, in words; "" where it can."""
+    import promql_parser  # only where a policy brings expressions along
+
+    if len(expression) > LONGEST:
+        return f"it has more than {LONGEST} characters"
+    if _NOT_RE2.search(expression):
+        return "it has a regular expression that Prometheus doesn't take"
+    try:
+        promql_parser.parse(_RENAMED.sub("double_exponential_smoothing", expression))
+    except ValueError as error:
+        return " ".join(str(error).split())
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of the parser, which is written in Rust; no class to import
+            raise
+        return "no parser reads it"
+    return ""

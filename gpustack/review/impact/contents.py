@@ -6,6 +6,7 @@ the host is mounted. So it is parsed, and only fields that say counts and layout
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 
 from ...catalog import _data
-from ...policy.configurations import dcgm_csv
+from ...policy.configurations import dcgm_csv, go_template, promql
 from ...policy.configurations.plugin_configs import read_plugin_config
 from .apart import of_config
 from .leaves import Leaf, Leaves, changed, leaves
@@ -120,6 +121,30 @@ def dashboards_file(leaf: Leaf) -> bool:
     return leaf.new is None or leaf.path[-1].endswith(".json") or LABEL not in leaf.news
 
 
+def parsed(leaf: Leaf) -> bool:
+    """Whether Prometheus can read an expression: else all rules of its object are gone."""
+    return leaf.new is None or promql.wrong(str(leaf.new)) == ""
+
+
+def template(leaf: Leaf) -> bool:
+    """Whether it is an annotation by its name, with a template that Prometheus can read."""
+    return leaf.new is None or (
+        bool(re.fullmatch(r"[a-zA-Z_]\w*", leaf.path[-1], re.ASCII)) and go_template.wrong(str(leaf.new)) == ""
+    )
+
+
+def dashboard_read(leaf: Leaf) -> bool:
+    """Whether Grafana can read a dashboard, where it is one."""
+    if leaf.new is None or not (
+        (leaf.path[-1].endswith(".json") and LABEL in leaf.news) or leaf.path == ("spec", "json")
+    ):
+        return True
+    try:
+        return isinstance(json.loads(str(leaf.new)), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def dashboards_files(leaf: Leaf) -> bool:
     """Whether all files of a ConfigMap that Grafana's sidecar reads from now on are dashboards."""
     kept = (path for path in leaf.news if path[0] in {"data", "binaryData"})
@@ -184,5 +209,5 @@ TEXTS = (
         dashboards_file,
         dashboards_files,
     ),
-    *(folder, no_milder_twin, bounded_query),
+    *(folder, no_milder_twin, bounded_query, parsed, template, dashboard_read),
 )

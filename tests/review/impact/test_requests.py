@@ -859,6 +859,18 @@ OUTAGES: dict[str, Request] = {
     "series of everything else": request("lab-a100", extra(recorded('count({job!="a"})'))),
     "series of everything too": request("lab-a100", extra(recorded('a or {__name__=~".+"}'))),
     "series of everything beside a comment": request("lab-a100", extra(recorded('a or {# "\n__name__=~".+"}'))),
+    **{
+        f"alert that no Prometheus reads, {number}": request("lab-a100", extra(alert(HOT, broken)), extra(alert(HOT)))
+        for number, broken in enumerate(
+            [
+                {**HOT, "alert": "B", "expr": "))(("},
+                {**HOT, "alert": "B", "annotations": {"a": "{{ $labels."}},
+                {**HOT, "alert": "B", "annotations": {"a-b": "c"}},
+                {**HOT, "alert": "B", "labels": {"a-b": "c"}},
+            ]
+        )
+    },
+    "dashboard that no Grafana reads": request("lab-a100", extra(dashboard("{")), extra(dashboard())),
     "shares refused": request(
         "lab-a100", pool("notebooks", sharing={"timeSlicing": {"replicas": 4, "failRequestsGreaterThanOne": True}})
     ),
