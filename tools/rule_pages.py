@@ -32,6 +32,7 @@ OVER = {
     "render": "everything that is rendered",
     "engine": "what is rendered for Argo CD or Flux, and what that syncs",
     "workload": "each workload of tenants, and of the policy's extraObjects, beside what the cluster offers",
+    "manifest": "each object of tenants, and of the policy's extraObjects, beside what the cluster offers",
 }
 INTRODUCTION = """\
 # Rules

@@ -59,6 +59,12 @@ RULE_MODULES = (
     "tenants.workloads",
     "tenants.workload_nodes",
     "tenants.workload_shares",
+    "tenants.quotas",
+    "tenants.machines",
+    "tenants.operators",
+    "checks.objects.words",
+    "checks.language.operators",
+    "checks.nfd.nfd_twice",
 )
 """The modules that hold rules, here and in `tenants`. `rule.all_rules` imports them, and nobody else needs to."""
 

@@ -11,6 +11,8 @@ A rule is a generator of hits over one of these, whichever says enough (the chea
     over="origins"  a Written: the spec, and who wrote which value of it. Runs once for each policy file that changed.
     over="workload" a Tenant: one workload of a tenant, and what the cluster offers. Runs where tenants' manifests are
                     checked, and for each workload among the policy's extraObjects.
+    over="manifest" a TenantObject: one object of a tenant, with pods or without, and what the cluster offers. Runs
+                    where rules over workloads do.
 
 All are pure, and what they find is kept: with the stack, with the component, with the source. So no rule sees the
 date. One that depends on it says from which day on a hit counts (`since`), and before which (`until`); who knows the
@@ -32,16 +34,19 @@ from . import RULE_MODULES
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
-    from ..tenants.tenants import Tenant
+    from ..tenants.tenants import Tenant, TenantObject
     from .subjects import EngineObjects, Render, Written
 
-Over = Literal["spec", "object", "render", "engine", "origins", "workload"]
+Over = Literal["spec", "object", "render", "engine", "origins", "workload", "manifest"]
+TENANTS: tuple[Over, ...] = ("workload", "manifest")
+"""What rules look at in tenants' manifests."""
 SpecCheck = Callable[["Cluster"], Iterator["Hit"]]
 ObjectCheck = Callable[[Resource], Iterator["Hit"]]
 RenderCheck = Callable[["Render"], Iterator["Hit"]]
 EngineCheck = Callable[["EngineObjects"], Iterator["Hit"]]
 OriginsCheck = Callable[["Written"], Iterator["Hit"]]
 WorkloadCheck = Callable[["Tenant"], Iterator["Hit"]]
+ManifestCheck = Callable[["TenantObject"], Iterator["Hit"]]
 Check = Callable[[Any], Iterator["Hit"]]
 
 
@@ -51,7 +56,7 @@ class Hit:
 
     PATH begins with `spec`. A rule over an object names the place in the object instead (`metadata.labels`): for an
     object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it. A rule
-    over a workload names the place in the manifest.
+    over a tenant's workload or manifest names the place in the manifest.
 
     INSIDE is a line and column (from 1) of the text at PATH, where that is a configuration of its own (a block scalar
     in `config.data`, say): the finding then points there. KEY says that the last key of PATH is what is wrong, a name
@@ -125,6 +130,8 @@ def rule(id: str, severity: Severity, over: Literal["engine"]) -> Callable[[Engi
 def rule(id: str, severity: Severity, over: Literal["origins"]) -> Callable[[OriginsCheck], OriginsCheck]: ...
 @overload
 def rule(id: str, severity: Severity, over: Literal["workload"]) -> Callable[[WorkloadCheck], WorkloadCheck]: ...
+@overload
+def rule(id: str, severity: Severity, over: Literal["manifest"]) -> Callable[[ManifestCheck], ManifestCheck]: ...
 def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[Any], Any]:  # noqa: A002 - its name in findings
     """Register a function as rule ID over what OVER says. Ids are stable: a rule that goes leaves its id unused."""
 

@@ -16,6 +16,7 @@ from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
 from .plugin_sharing import PoolSharing, UnknownSharing
 from .scheduling import labels_of
+from .virtual import permitted
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool, Taint
@@ -34,7 +35,7 @@ class PoolOffer:
     """What nodes of a pool have. `resources` is None where it isn't known (`unknown` says why), a number None likewise.
 
     `labels` are those that are known, and those of which it is known that programs set them. `sharing` says exclusive
-    where it isn't known how pods share.
+    where it isn't known how pods share. `virtual`: the nodes serve virtual machines.
     """
 
     name: str
@@ -44,6 +45,7 @@ class PoolOffer:
     labels: Mapping[str, Values]
     sharing: PoolSharing
     mig: bool = False
+    virtual: bool = False
     own_labels: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, wanted: Mapping[str, int]) -> bool:
@@ -61,7 +63,8 @@ class Offer:
     """What a cluster has. `claims`: GPUs are allocated by claims, and are no resources.
 
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
-    `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too.
+    `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too. `permitted` are the
+    devices that KubeVirt is told to permit, None where others may permit more.
     """
 
     pools: tuple[PoolOffer, ...]
@@ -71,6 +74,7 @@ class Offer:
     discovery: bool
     tolerated_by_name: bool
     network_cards: bool = False
+    permitted: frozenset[str] | None = None
 
     @property
     def resources(self) -> frozenset[str]:
@@ -94,6 +98,7 @@ def offer(cluster: Cluster) -> Offer:
         discovery=spec.gfd.enabled is not False and not cluster.dra,
         tolerated_by_name=platform_of(spec.cluster).tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
+        permitted=permitted(cluster),
     )
 
 
@@ -126,6 +131,7 @@ def pool_offer(pool: Pool) -> PoolOffer:
         labels=_labels(pool, sharing if known else None, cut=cut),
         sharing=sharing,
         mig=cut,
+        virtual=pool.workload != "container" and not pool.cluster.kata,
         own_labels=dict(pool.said.nodeSelector),
     )
 

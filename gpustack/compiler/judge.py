@@ -91,9 +91,9 @@ class Decisions:
         waiver that names one of them may be of use. So may one of a rule over workloads: tenants' manifests were not
         looked at.
         """
-        from ..checks.rule import rules_over
+        from ..checks.rule import TENANTS, rules_over
 
-        elsewhere = {rule.id for rule in rules_over("workload")} if any(self._waivers.values()) else set()
+        elsewhere = {rule.id for over in TENANTS for rule in rules_over(over)} if any(self._waivers.values()) else set()
         found = []
         for folder, listed in self._waivers.items():
             names = list(judged.get(folder, ()))

@@ -81,11 +81,11 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         minor = kubernetes.minor(spec.cluster.kubernetesVersion)
         findings += [finding for rule in rules_over("spec") for finding in rule.findings(spec)]
         refuse(findings, tolerated)
+        findings += workload_findings(spec)
         components = component_results(spec, minor, store)
         files = joined(list(components.values()))
         findings += object_findings(spec, components.values())
         findings += render_findings(spec, minor, list(components.values()))
-        findings += workload_findings(spec)
         plan = planned(spec, (result["bodies"] for result in components.values()))
         findings += engine_findings(spec, minor, plan)
         findings.sort(key=lambda finding: finding.rule)
@@ -126,17 +126,15 @@ def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Resul
 
 
 def workload_findings(spec: ClusterPolicySpec) -> Iterator[Finding]:
-    """What the rules over workloads say about those that the policy brings along."""
+    """What the rules over tenants' manifests say about those that the policy brings along."""
     from ..cluster.resolve import resolve
-    from ..tenants.tenants import pods_in, tenants_of
+    from ..tenants.tenants import concerned, findings, pods_in
 
-    having = {index: found for index, body in enumerate(spec.extraObjects) if (found := pods_in(body))}
-    offered = resolve(spec).offer if having else None
-    for index, pods in having.items():
-        for tenant in tenants_of(spec.extraObjects[index], pods, offered) if offered else ():
-            for finding in (finding for rule in rules_over("workload") for finding in rule.findings(tenant)):
-                path = f".{finding.path}" if finding.path else ""
-                yield dataclasses.replace(finding, path=f"spec.extraObjects[{index}]{path}")
+    for index, body in enumerate(spec.extraObjects):
+        pods = pods_in(body)
+        for finding in findings(body, pods, resolve(spec).offer) if pods or concerned(body) else ():
+            path = f".{finding.path}" if finding.path else ""
+            yield dataclasses.replace(finding, path=f"spec.extraObjects[{index}]{path}")
 
 
 def stored_stack(key: str, store: Store) -> Stack | None:

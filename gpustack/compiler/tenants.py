@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..checks.rule import rules_over
 from ..cluster.resolve import resolve
 from ..model import Finding, GpustackError, InputError
 from ..policy.loading.load import display
-from ..tenants.tenants import pods_in, tenants_of
+from ..tenants.tenants import findings, pods_in
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
@@ -49,10 +48,10 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
         for finding in about(manifests, loaded)
         if due(finding, project.today)
     )
-    findings = [GroupedFinding(finding, tuple(dict.fromkeys(names))) for finding, names in group(told)]
-    findings += [GroupedFinding(finding, ()) for finding in unusable]
+    grouped = [GroupedFinding(finding, tuple(dict.fromkeys(names))) for finding, names in group(told)]
+    grouped += [GroupedFinding(finding, ()) for finding in unusable]
     names = tuple(dict.fromkeys(loaded.name for _, loaded in clusters))
-    return Lint(names, in_order(findings), bool(unusable), 0)
+    return Lint(names, in_order(grouped), bool(unusable), 0)
 
 
 def load_all(project: Project, paths: Iterable[Path]) -> tuple[list[tuple[Path, Loaded]], list[Finding]]:
@@ -88,7 +87,5 @@ def about(manifests: Iterable[Manifest], loaded: Loaded) -> Iterator[Finding]:
 
 def about_one(manifest: Manifest, offered: Offer) -> Iterator[Finding]:
     """What the rules say about MANIFEST where a cluster offers OFFERED."""
-    for tenant in tenants_of(manifest.body, pods_in(manifest.body), offered):
-        for rule in rules_over("workload"):
-            for finding in rule.findings(tenant):
-                yield dataclasses.replace(finding, location=manifest.locate(finding.path))
+    for finding in findings(manifest.body, pods_in(manifest.body), offered):
+        yield dataclasses.replace(finding, location=manifest.locate(finding.path))

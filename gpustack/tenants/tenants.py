@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from ..checks.objects.pods import amount_of
+from ..checks.rule import rules_over
 from ..cluster.offer import Offer, PoolOffer
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
-from ..model import Body, Path, dotted
+from ..model import Body, Finding, Path, dotted
 from ..policy.loading.place import node
 
 NVIDIA = "nvidia"
@@ -34,6 +35,21 @@ KINDS: dict[tuple[str, str], Path] = {
 }
 """API groups and kinds of Kubernetes itself that have pods, and where the PodSpec stands."""
 
+QUOTAS: dict[tuple[str, str], Path] = {
+    ("", "ResourceQuota"): ("spec", "hard"),
+    ("", "LimitRange"): ("spec", "limits"),
+    ("quota.openshift.io", "ClusterResourceQuota"): ("spec", "quota", "hard"),
+    ("kueue.x-k8s.io", "ClusterQueue"): ("spec", "resourceGroups"),
+    ("kueue.x-k8s.io", "Cohort"): ("spec", "resourceGroups"),
+    ("scheduling.volcano.sh", "Queue"): ("spec",),
+    ("scheduling.x-k8s.io", "ElasticQuota"): ("spec",),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): ("spec",),
+    ("karpenter.sh", "NodePool"): ("spec", "limits"),
+}
+"""API groups and kinds that share out resources by their names, and where those stand."""
+GROUPS = ("kueue.x-k8s.io", "kubevirt.io")
+"""API groups, with those below them, of which rules over manifests know kinds."""
+
 
 @dataclass(frozen=True)
 class Tenant:
@@ -52,8 +68,7 @@ class Tenant:
     @property
     def who(self) -> str:
         """What messages call it."""
-        name = self.body.get("metadata", {}).get("name") if isinstance(self.body.get("metadata"), dict) else None
-        return f"{self.body['kind']} {name or '(without a name)'}"
+        return called(self.body)
 
     def at(self, *steps: str | int) -> str:
         """The place at STEPS below the pod."""
@@ -110,6 +125,47 @@ class Tenant:
         by_name = self.wanted if self.offer.tolerated_by_name else {}
         found = kept_away(pool.taints, tolerations_of(self.pod))
         return [taint for taint in found if taint.key not in by_name]
+
+
+@dataclass(frozen=True)
+class TenantObject:
+    """An object of a tenant, with pods or without, and the cluster that it is for."""
+
+    body: Body
+    offer: Offer
+
+    @property
+    def group(self) -> str:
+        """Its API group, "" for the core one."""
+        return str(self.body.get("apiVersion")).rpartition("/")[0]
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        return called(self.body)
+
+
+def called(body: Body) -> str:
+    """What messages call BODY."""
+    name = body.get("metadata", {}).get("name") if isinstance(body.get("metadata"), dict) else None
+    return f"{body['kind']} {name or '(without a name)'}"
+
+
+def concerned(body: Body) -> bool:
+    """Whether rules have to do with BODY although it may have no pods."""
+    group, kind = str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))
+    return (group, kind) in QUOTAS or any(f".{group}".endswith(f".{one}") for one in GROUPS)
+
+
+def findings(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer) -> Iterator[Finding]:
+    """What all rules over tenants' manifests say about BODY, which has the PODS (`pods_in`), in a cluster that offers
+    OFFER.
+    """
+    for rule in rules_over("manifest"):
+        yield from rule.findings(TenantObject(body, offer))
+    for tenant in tenants_of(body, pods, offer):
+        for rule in rules_over("workload"):
+            yield from rule.findings(tenant)
 
 
 def asked(container: Mapping[str, Any]) -> dict[str, tuple[int, str]]:

@@ -52,7 +52,7 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
     if not tenant.whole or not tenant.offer.pools:
         return
     for path, key, values in selections(tenant.pod):
-        reason = _never(tenant.offer, key, values)
+        reason = never(tenant.offer, key, values)
         if reason is not None:
             what, why, remedy = reason
             yield Hit(
@@ -78,7 +78,7 @@ def selections(pod: Mapping[str, Any]) -> Iterator[tuple[Path, str, tuple[str, .
                 yield (*AFFINITY, index, "matchExpressions", position), str(one.get("key")), values
 
 
-def _never(offer: Offer, key: str, values: tuple[str, ...]) -> tuple[str, str, str] | None:
+def never(offer: Offer, key: str, values: tuple[str, ...]) -> tuple[str, str, str] | None:
     """What, why and remedy where no pool's nodes have the label KEY with one of VALUES; None where one may."""
     if key.startswith((node_labels.PREFIX, "resource.nvidia.com/")) and not _own(offer, key):
         if not node_labels.known(key):

@@ -17,6 +17,7 @@ from ..cluster.scheduling import toleration_of, written
 from .tenants import GPU, MIG, SHARED, asked, place_of
 
 if TYPE_CHECKING:
+    from ..cluster.offer import Offer
     from ..model import Path
     from .tenants import Tenant
 
@@ -65,7 +66,7 @@ def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
     """
     for (key, index), container in tenant.containers:
         for name, (number, part) in asked(container).items():
-            reason = _not_offered(tenant, name) if number else None
+            reason = not_offered(tenant.offer, name) if number else None
             if reason is not None:
                 why, remedy = reason
                 yield Hit(
@@ -78,9 +79,8 @@ def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
                 )
 
 
-def _not_offered(tenant: Tenant, name: str) -> tuple[str, str] | None:
+def not_offered(offer: Offer, name: str) -> tuple[str, str] | None:
     """Why no node offers the resource NAME, and what to write; None where one does, or may."""
-    offer = tenant.offer
     if name in offer.resources:
         return None
     if offer.claims:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
 
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
+NFD_PARTS = ("nfd-worker", "nfd-master", "nfd-gc", "nfd-topology-updater", "nfd-controller-manager")
 ENFORCE = "pod-security.kubernetes.io/enforce"
 STRICT = ("baseline", "restricted")
 INSTALLING = {"HelmRelease", "Application", "HelmChart"}
@@ -39,7 +40,7 @@ def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
         return
     found = []
     for index, reference in enumerate(spec.references):
-        if reference.kind in {"DaemonSet", "Deployment", "NodeFeatureDiscovery"} and NFD in _squeezed(
+        if reference.kind in {"DaemonSet", "Deployment", "NodeFeatureDiscovery"} and _is_nfd(
             reference.kind, reference.name
         ):
             found.append((f"spec.references[{index}]", f"{reference.kind} {reference.name}"))
@@ -56,8 +57,12 @@ def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
         )
 
 
-def _squeezed(kind: str, name: str) -> str:
-    return f"{NFD} {name}" if kind == "NodeFeatureDiscovery" else name.lower()
+def _is_nfd(kind: str, name: str) -> bool:
+    """Whether a reference is one to a part of node feature discovery: charts call it by its whole name, its own
+    manifests and OpenShift's operator nfd-worker and nfd-master.
+    """
+    name = name.lower()
+    return kind == "NodeFeatureDiscovery" or NFD in name or any(name.endswith(part) for part in NFD_PARTS)
 
 
 def _brings_nfd(body: Body) -> bool:

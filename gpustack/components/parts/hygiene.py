@@ -18,12 +18,35 @@ from ...text.quantities import canonical
 
 POD_TEMPLATES = {
     "Pod": (),
+    "PodTemplate": ("template",),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), ("spec", "template")
     ),
 }
 """Where a kind has its pod template."""
+EACH = "*"
+SINGLE = ("averageValue", "value")
+MARKS = ('"resources"', '"sizeLimit"', '"overhead"', '"divisor"')
+FIELD = ("valueFrom", "resourceFieldRef", "divisor")
+GROUPS = ("", "apps", "autoscaling", "node.k8s.io")
+_CLAIM = ("spec", "resources")
+AMOUNTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "ResourceQuota": (("spec", "hard"),),
+    "LimitRange": tuple(
+        ("spec", "limits", EACH, part) for part in ("default", "defaultRequest", "max", "maxLimitRequestRatio", "min")
+    ),
+    "PersistentVolume": (("spec", "capacity"),),
+    "PersistentVolumeClaim": tuple((*_CLAIM, part) for part in ("requests", "limits")),
+    "StatefulSet": tuple(("spec", "volumeClaimTemplates", EACH, *_CLAIM, part) for part in ("requests", "limits")),
+    "RuntimeClass": (("overhead", "podFixed"),),
+    "HorizontalPodAutoscaler": tuple(
+        ("spec", "metrics", EACH, source, "target", part)
+        for source in ("containerResource", "external", "object", "pods", "resource")
+        for part in ("averageValue", "value")
+    ),
+}
+"""Where a kind has amounts, by resource or a single one."""
 
 
 def clean(body: Body) -> Body:
@@ -32,7 +55,7 @@ def clean(body: Body) -> Body:
     wanted = engines_want("verbatim") if "${" in text else {}
     if len(text) >= ANNOTATIONS_LIMIT:
         wanted |= engines_want("large")
-    if '"resources"' in text or '"hard"' in text or '"sizeLimit"' in text:
+    if body["kind"] in AMOUNTS or any(mark in text for mark in MARKS):
         body = with_quantities(body)
     return with_annotations(body, wanted) if wanted else body
 
@@ -44,24 +67,24 @@ def with_annotations(body: Body, wanted: dict[str, str]) -> Body:
 
 
 def with_quantities(body: Body) -> Body:
-    """BODY with the quantities of its containers, volumes and quotas as the API server writes them.
+    """BODY with the quantities of its containers, volumes, quotas and limits as the API server writes them.
 
     Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say.
     """
     found: Body = body
     if body["kind"] in POD_TEMPLATES:
         found = _at(body, (*POD_TEMPLATES[body["kind"]], "spec"), _pod)
-    elif body["kind"] == "ResourceQuota":
-        found = _at(body, ("spec", "hard"), _amounts)
-    elif body["kind"] == "PersistentVolumeClaim":
-        found = _at(body, ("spec", "resources"), _resources)
+    for path in AMOUNTS.get(body["kind"], ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ():
+        found = _at(found, path, _amount if path[-1] in SINGLE else _amounts)
     return found
 
 
 def _at(value: Any, path: tuple[str, ...], change: Any) -> Any:
-    """VALUE with what stands at PATH changed; as it is where nothing does."""
+    """VALUE with what stands at PATH changed; as it is where nothing does. A step EACH is all items of a list."""
     if not path:
         return change(value)
+    if path[0] == EACH:
+        return [_at(item, path[1:], change) for item in value] if isinstance(value, list) else value
     if not isinstance(value, dict) or path[0] not in value:
         return value
     return {**value, path[0]: _at(value[path[0]], path[1:], change)}
@@ -75,9 +98,17 @@ def _pod(spec: Any) -> Any:
         for key in ("initContainers", "containers")
         if isinstance(spec.get(key), list)
     }
+    for key in ("initContainers", "containers"):
+        if key in changed:
+            changed[key] = _at(changed[key], (EACH, "env", EACH, *FIELD), _amount)
     if isinstance(spec.get("volumes"), list):
-        changed["volumes"] = [_at(item, ("emptyDir", "sizeLimit"), _amount) for item in spec["volumes"]]
-    return {**spec, **changed}
+        volumes = _at(spec["volumes"], (EACH, "emptyDir", "sizeLimit"), _amount)
+        for part in ("requests", "limits"):
+            volumes = _at(volumes, (EACH, "ephemeral", "volumeClaimTemplate", "spec", "resources", part), _amounts)
+        volumes = _at(volumes, (EACH, "downwardAPI", "items", EACH, *FIELD[1:]), _amount)
+        steps = (EACH, "projected", "sources", EACH, "downwardAPI", "items", EACH, *FIELD[1:])
+        changed["volumes"] = _at(volumes, steps, _amount)
+    return _at(_at({**spec, **changed}, ("resources",), _resources), ("overhead",), _amounts)
 
 
 def _resources(resources: Any) -> Any:
@@ -92,9 +123,9 @@ def _amounts(amounts: Any) -> Any:
 
 def _amount(value: Any) -> Any:
     """VALUE in its canonical form; what is not a quantity stays for validation to refuse."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     try:
-        return canonical(value)
+        return canonical(repr(value) if isinstance(value, float) else value)
     except ValueError:
         return value

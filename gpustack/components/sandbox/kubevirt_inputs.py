@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from ...catalog import kubevirt, vgpu
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
+from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift
 
@@ -116,7 +116,7 @@ def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple
     for index, pool in pools(spec, "vm-passthrough"):
         product = product_of(pool)
         if product is not None:
-            found += [(kubevirt.pci_selector(device), kubevirt.pci_resource(device)) for device in product.pci_ids]
+            found += pci_devices(product)
         elif not section.pciDevices:
             findings.append(unknown_gpu(index, pool))
     return found
@@ -126,13 +126,10 @@ def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[
     """(name, resource) of the vGPU types that pools have."""
     section, found = policy(spec), list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-vgpu"):
-        elements = (resolve(spec).vgpu_sets or {}).get(resolve(spec).of(pool).vgpu_set, ())
-        types = vgpu.types(elements, product_of(pool))
+        types = mediated_devices(resolve(spec).of(pool))
         if not types and not section.mediatedDevices:
             findings.append(unknown_types(index, pool))
-        for vgpu_type in types:
-            name = kubevirt.vgpu_name(vgpu_type, product_of(pool), section.vgpuNames)
-            found.append((name, kubevirt.vgpu_resource(name)))
+        found += types
     return found
 
 

@@ -90,9 +90,10 @@ class ClusterFacts(Section):
     monitoring: bool | None = None
     """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent:
     false; on OpenShift true."""
-    networkOperator: bool | None = None
-    """Whether NVIDIA's network operator, which brings the driver of network cards, is in the cluster. For checks of
-    RDMA. Absent: not known."""
+    networkOperator: bool | Literal["without-nfd"] | None = None
+    """Whether NVIDIA's network operator, which brings the driver of network cards, is in the cluster, `without-nfd`
+    where its chart was installed with nfd.enabled=false. For checks of RDMA and of node feature discovery. Absent: not
+    known."""
     openshift: OpenShift | None = None
     """What is particular to OpenShift. Absent: the cluster is not OpenShift, unless `platform` says so."""
     registryMap: RegistryMap = mapping()

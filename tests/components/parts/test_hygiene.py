@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,34 @@ def test_defaults_of_the_crd_are_written_out() -> None:
     assert inputs is not None
     (endpoint,) = render(DcgmExporter, inputs)["ServiceMonitor/nvidia-dcgm-exporter"]["spec"]["endpoints"]
     assert endpoint["relabelings"] == [{"action": "replace", **relabelings[0]}, relabelings[1]]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [(0.5, "500m"), ("1.5Gi", "1536Mi"), ("1000m", "1"), ("08", "8"), (2, "2"), (1e-05, "10e-6")],
+)
+def test_every_amount_of_an_object(written: Any, kept: str) -> None:
+    """Limits, claims of a StatefulSet, overheads, volumes and targets are written as the API server gives them back
+    (apimachinery's Quantity: CanonicalizeBytes), floats included."""
+    amounts = {"cpu": written}
+    pod: dict[str, Any] = {
+        "containers": [{"name": "c", "image": "a", "resources": {"limits": amounts}}],
+        "overhead": amounts,
+        "resources": {"requests": amounts},
+        "volumes": [{"name": "v", "emptyDir": {"sizeLimit": written}}],
+    }
+    claim = {"metadata": {"name": "c"}, "spec": {"resources": {"requests": {"storage": written}}}}
+    target = {"type": "Pods", "pods": {"target": {"type": "AverageValue", "averageValue": written}}}
+    bodies: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Pod", "spec": pod},
+        {"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": [{"max": amounts, "default": amounts}]}},
+        {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": amounts}},
+        {"apiVersion": "v1", "kind": "PersistentVolume", "spec": {"capacity": {"storage": written}}},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": {"volumeClaimTemplates": [claim]}},
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "overhead": {"podFixed": amounts}},
+        {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {"metrics": [target]}},
+    ]
+    for body in bodies:
+        text = json.dumps(clean({"metadata": {"name": "x"}, **body}))
+        assert f": {json.dumps(kept)}" in text
+        assert kept == written or f": {json.dumps(written)}" not in text

@@ -1,0 +1,47 @@
+"""The rule about objects of the GPU operator that a policy brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+GROUP = "nvidia.com"
+SECTIONS = {
+    "ClusterPolicy": "its sections stand in the policy under spec, by the same names",
+    "NVIDIADriver": "what it says goes into an entry of spec.drivers",
+    "GPUCluster": "what it says goes into spec.gpuCluster",
+}
+"""Kinds of the operator, and where a policy says what they say."""
+
+
+@rule("GPU208", "error")
+def object_of_the_operator(cluster: Cluster) -> Iterator[Hit]:
+    """An object that only the GPU operator reads.
+
+    gpustack renders what the operator would make, and no operator runs beside it: a ClusterPolicy, an NVIDIADriver or a
+    GPUCluster is refused where its CRD isn't, and read by nobody where it is. What it says goes into the policy.
+
+    Bad:
+        extraObjects:
+        - apiVersion: nvidia.com/v1alpha1
+          kind: NVIDIADriver
+          metadata: {name: newer}
+          spec: {driverType: gpu, version: 580.126.20, nodeSelector: {pool: training}}
+
+    Good:
+        drivers: [{name: newer, version: 580.126.20, default: true}]
+    """
+    for index, body in enumerate(cluster.spec.extraObjects):
+        kind, group = str(body["kind"]), str(body["apiVersion"]).rpartition("/")[0]
+        if group == GROUP and kind in SECTIONS:
+            yield Hit(
+                f"spec.extraObjects[{index}]",
+                f"the {kind} {body['metadata']['name']} is an object of the GPU operator, which isn't here",
+                "without its CRD the API server refuses it, and with it nobody reads it",
+                f"leave it out: {SECTIONS[kind]}",
+            )

@@ -1,0 +1,73 @@
+"""Rules about the installation of node feature discovery: one that another chart brings along, and an old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog._versions import numbers
+from ...policy.language.cluster import on_openshift
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+LEAST = (0, 17)
+"""The first version that doesn't flood the API server (bug-reports.md B27)."""
+
+
+@rule("GPU209", "warning")
+def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
+    """Node feature discovery, which the chart of NVIDIA's network operator brings as well.
+
+    That chart has nfd.enabled: true. Two installations label the same nodes, each removing what the other wrote
+    (bug-reports.md B27). The chart's own finds PCI devices of class 03 by vendor and may label in nvidia.com, so either
+    one will do.
+
+    Bad:
+        cluster: {networkOperator: true}
+        nfd: {enabled: true}
+
+    Good:
+        cluster: {networkOperator: without-nfd}
+        nfd: {enabled: true}
+    """
+    spec = cluster.spec
+    if spec.cluster.networkOperator is True and spec.nfd.enabled is not False and not on_openshift(spec.cluster):
+        yield Hit(
+            "spec.cluster.networkOperator",
+            "node feature discovery is there twice, unless the network operator was installed without it",
+            "its chart has nfd.enabled: true; two installations remove each other's labels",
+            "install its chart with nfd.enabled=false and write networkOperator: without-nfd, or set "
+            "spec.nfd.enabled: false",
+        )
+
+
+@rule("GPU212", "warning")
+def old_discovery(cluster: Cluster) -> Iterator[Hit]:
+    """A node feature discovery that can flood the API server.
+
+    Versions before 0.17 write the features of all nodes again and again. Objects are rendered for the release's own
+    version (bug-reports.md B27).
+
+    Bad:
+        nfd: {enabled: true, version: v0.16.4}
+
+    Good:
+        nfd: {enabled: true, version: v0.18.3}
+    """
+    spec = cluster.spec
+    version = spec.nfd.version or ""
+    whole = spec.nfd.image or ""
+    path = "spec.nfd.version"
+    if "/" in whole and ":" in whole.rpartition("/")[2]:
+        path, version = "spec.nfd.image", whole.rpartition("/")[2].partition(":")[2]
+    version = version.partition("@")[0]
+    if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
+        yield Hit(
+            path,
+            f"node feature discovery {version} can flood the API server",
+            "before 0.17 it writes the features of all nodes again and again; and the objects around it are those of "
+            "the release's own version",
+            "leave it out: the release brings a newer one",
+        )

@@ -1,0 +1,158 @@
+"""Rules about values of extraObjects that are taken for something else than they look like: a number in quotes where
+the API server wants a number or a percentage, and a null where the key means something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...model import Path, Resource, dotted
+from ...policy.loading.lists import identity
+from ...policy.loading.place import node
+from ..rule import Hit, rule
+from .api_server import PORTS, REFUSED
+from .pods import FOREIGN
+
+if TYPE_CHECKING:
+    from ..subjects import Written
+
+SHARES: dict[tuple[str, str], tuple[Path, ...]] = {
+    ("policy", "PodDisruptionBudget"): (("spec", "minAvailable"), ("spec", "maxUnavailable")),
+    ("apps", "Deployment"): (
+        ("spec", "strategy", "rollingUpdate", "maxUnavailable"),
+        ("spec", "strategy", "rollingUpdate", "maxSurge"),
+    ),
+    ("apps", "DaemonSet"): (
+        ("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),
+        ("spec", "updateStrategy", "rollingUpdate", "maxSurge"),
+    ),
+    ("apps", "StatefulSet"): (("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),),
+}
+"""Where a kind has a number of pods or a percentage of them."""
+UP_TO_100 = ("minAvailable", "maxUnavailable")
+PERCENT = re.compile(r"[0-9]+%")
+MAPS = frozenset(
+    ("annotations", "binaryData", "data", "hard", "labels", "matchLabels", "nodeLabels", "nodeSelector", "stringData")
+)
+"""Maps whose keys are the author's: a key with nothing behind it is one that somebody meant to be there."""
+_NUMBER = re.compile(r"[0-9]+")
+
+
+@rule("GPU206", "error", over="object")
+def number_in_quotes(resource: Resource) -> Iterator[Hit]:
+    """A number in quotes where the API server takes a number or a text that is none.
+
+    How many pods may be away is a number (1) or a percentage ("25%"): "1" is neither, and the API server refuses it. A
+    text in the place of a port is a port's name, which has a letter. (apimachinery's IsValidPercent and
+    IsValidPortName)
+
+    Bad:
+        extraObjects:
+        - apiVersion: policy/v1
+          kind: PodDisruptionBudget
+          metadata: {name: trainer}
+          spec: {minAvailable: "1", selector: {matchLabels: {app: trainer}}}
+
+    Good:
+        extraObjects:
+        - apiVersion: policy/v1
+          kind: PodDisruptionBudget
+          metadata: {name: trainer}
+          spec: {minAvailable: 1, selector: {matchLabels: {app: trainer}}}
+    """
+    if resource.origin not in FOREIGN:
+        return
+    who = f"{resource.kind} {resource.name}"
+    for path in SHARES.get((resource.group, resource.kind), ()):
+        value = node(resource.body, path)
+        what = _no_share(value, str(path[-1]))
+        if what:
+            remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
+            yield Hit(dotted(path), f"{who}: {path[-1]} is {what}", REFUSED, remedy)
+    for path, value in _texts_of_ports(resource.body, ()) if "." not in resource.group else ():
+        why = f"a text there is the name of a port, which has a letter: {REFUSED}"
+        yield Hit(dotted(path), f'{who}: {path[-1]} is "{value}"', why, f"write {value}, without quotes")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, str) and _NUMBER.fullmatch(value) is not None
+
+
+def _no_share(value: Any, field: str) -> str:
+    """In which way VALUE is no number of pods and no percentage, "" for one that is."""
+    if value is None or isinstance(value, bool):  # what is no text and no number, the schema refuses
+        return ""
+    if isinstance(value, int):
+        return f"{value}" if value < 0 else ""
+    if not isinstance(value, str):
+        return ""
+    if not PERCENT.fullmatch(value):
+        return f'"{value}", neither a number nor a percentage'
+    return f'"{value}", more than all' if field in UP_TO_100 and int(value[:-1][:9]) > 100 else ""
+
+
+def _texts_of_ports(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """Texts of digits in the place of ports."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if key in PORTS and _number(item):
+            yield (*path, key), item
+        elif key not in MAPS:
+            yield from _texts_of_ports(item, (*path, key))
+
+
+@rule("GPU207", "warning", over="origins")
+def null_in_an_object(written: Written) -> Iterator[Hit]:
+    """A key of a ConfigMap, or a label, with nothing behind its colon.
+
+    In a policy null is absence, so the key is not rendered. To kubectl it would be an empty text, and a program that
+    looks for the file or the variable would find it.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: settings}
+          data: {debug: , level: info}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: settings}
+          data: {debug: "", level: info}
+    """
+    merged = written.merged.spec.get("extraObjects")
+    positions = {identity(item, ("extraObjects",)): at for at, item in enumerate(merged or ())}
+    for part in written.merged.parts:
+        if part.kind not in {"layer", "policy"} or part.clean is part.data:
+            continue
+        listed = part.data.get("extraObjects")
+        for index, body in enumerate(listed if isinstance(listed, list) else ()):
+            at = positions.get(identity(body, ("extraObjects",)), index)
+            for path in _nulls(body, ()):
+                steps: Path = ("extraObjects", at, *path)
+                if written.merged.writer(steps) is not None:  # a lower layer's value stays, as null promises
+                    continue
+                where = part.locate(("extraObjects", index, *path), key=True)
+                yield Hit(
+                    dotted(("spec", *steps)),
+                    f"{dotted(path)} of the {body.get('kind')} is null, and not rendered "
+                    f"({where.file}, line {where.line})",
+                    "null is absence in a policy; kubectl would make an empty text of it",
+                    f'write {path[-1]}: "" where an empty text is meant, else delete the line',
+                )
+
+
+def _nulls(value: Any, path: Path, *, named: bool = False) -> Iterator[Path]:
+    """The places of nulls in maps whose keys are the author's. NAMED: VALUE is such a map."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if item is None and named:
+                yield (*path, key)
+            else:
+                yield from _nulls(item, (*path, key), named=key in MAPS)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _nulls(item, (*path, index))

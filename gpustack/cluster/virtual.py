@@ -1,0 +1,49 @@
+"""Which devices KubeVirt is told to permit, as virtual machines ask for them.
+
+KubeVirt permits by PCI id or by the name of a vGPU type. Both follow from the GPU of a pool; what the policy lists
+under `kubevirt` comes on top.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..catalog import kubevirt, vgpu
+from ..policy.language.cluster import on_openshift
+
+if TYPE_CHECKING:
+    from ..catalog.gpus import Product
+    from .pool import Pool
+    from .resolve import Cluster
+
+
+def pci_devices(product: Product) -> list[tuple[str, str]]:
+    """(PCI id, resource) of the boards of PRODUCT, passed through."""
+    return [(kubevirt.pci_selector(device), kubevirt.pci_resource(device)) for device in product.pci_ids]
+
+
+def mediated_devices(pool: Pool) -> list[tuple[str, str]]:
+    """(name, resource) of the vGPU types of nodes of POOL; none where they aren't known."""
+    section, elements = pool.spec.kubevirt, (pool.cluster.vgpu_sets or {}).get(pool.vgpu_set, ())
+    names = [
+        kubevirt.vgpu_name(vgpu_type, pool.product, section.vgpuNames if section else {})
+        for vgpu_type in vgpu.types(elements, pool.product)
+    ]
+    return [(name, kubevirt.vgpu_resource(name)) for name in names]
+
+
+def permitted(cluster: Cluster) -> frozenset[str] | None:
+    """The resources of all devices that KubeVirt is told to permit; None where that isn't the whole list: the policy
+    doesn't write it, or the HyperConverged operator adds those of others.
+    """
+    spec = cluster.spec
+    section = spec.kubevirt
+    if section is None or (section.target == "hyperconverged" if section.target else on_openshift(spec.cluster)):
+        return None
+    found = [device.resourceName for device in (*section.pciDevices, *section.mediatedDevices)]
+    for pool in () if cluster.kata else cluster.pools:
+        if pool.workload == "vm-passthrough" and pool.product is not None:
+            found += [resource for _, resource in pci_devices(pool.product)]
+        elif pool.workload == "vm-vgpu":
+            found += [resource for _, resource in mediated_devices(pool)]
+    return frozenset(found)

@@ -1,0 +1,145 @@
+"""Rules about what shares out resources without asking for them: quotas, limits, Kueue's queues and flavors.
+
+None of it is refused: a quota over a resource that no node offers counts nothing, a default of a LimitRange keeps every
+pod pending, and a queue that doesn't cover the right resource admits no job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..checks.objects.pods import amount_of
+from ..checks.rule import Hit, rule
+from ..model import Path, dotted
+from ..policy.loading.place import node
+from .tenants import NVIDIA, QUOTAS
+from .workload_nodes import never
+from .workloads import not_offered
+
+if TYPE_CHECKING:
+    from .tenants import TenantObject
+
+KUEUE = "kueue.x-k8s.io"
+BY_PREFIX = {("", "ResourceQuota"), ("quota.openshift.io", "ClusterResourceQuota")}
+"""Kinds that name a resource with requests. before it."""
+PREFIX = "requests."
+OTHER_COUNTS = ("count/", "services.")
+CLASS = ".deviceclass.resource.k8s.io/devices"
+"""How a quota names the devices of a class of dynamic resource allocation."""
+
+
+@rule("GPU720", "warning", over="manifest")
+def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
+    """A quota, limit or queue over a resource that no node offers.
+
+    A ResourceQuota over it counts nothing, and what pods do ask for is not bounded; a default of a LimitRange keeps all
+    pods of the namespace pending; a ClusterQueue of Kueue that covers it, and not what jobs ask for, admits none. What
+    nodes offer follows from the policy: `gpustack capacity` prints it. A ResourceQuota counts extended resources as
+    requests.<name> alone. (kubernetes.io/docs/concepts/policy/resource-quotas)
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: team-a}
+          spec: {hard: {requests.nvidia.com/gpu.shared: "8"}}
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: ResourceQuota
+          metadata: {name: team-a}
+          spec: {hard: {requests.nvidia.com/gpu: "8"}}
+    """
+    kind = (given.group, str(given.body["kind"]))
+    found = node(given.body, QUOTAS[kind]) if kind in QUOTAS else None
+    told = set()
+    for path, name, amount in _named(found, QUOTAS.get(kind, ())):
+        if name in told or (amount is not None and amount_of(amount) == 0):
+            continue
+        resource = name.removeprefix(PREFIX) if kind in BY_PREFIX else name
+        if kind in BY_PREFIX and resource == name:
+            told.add(name)
+            right = f"{PREFIX}{name.removeprefix('limits.')}"
+            why = f"of extended resources, quotas count requests: {name} bounds nothing, and nobody says so"
+            yield Hit(dotted(path), f"{given.who} counts {name}, which bounds nothing", why, f"write {right}", key=True)
+            continue
+        reason = not_offered(given.offer, resource)
+        if reason is not None:
+            told.add(name)
+            why, remedy = reason
+            if kind in BY_PREFIX:
+                remedy = remedy.replace("write nvidia.com/", f"write {PREFIX}nvidia.com/")
+            what = f"{given.who} is about {resource}, which no node offers"
+            yield Hit(dotted(path), what, f"{why}; {EFFECTS.get(kind[1], 'it bounds nothing')}", remedy)
+
+
+EFFECTS = {
+    "LimitRange": "pods that get it as a default stay pending",
+    "ClusterQueue": "jobs that ask for what nodes do offer are not admitted",
+    "Cohort": "jobs that ask for what nodes do offer are not admitted",
+}
+
+
+def _named(value: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
+    """The resources of NVIDIA that VALUE, which stands at PATH, names as keys, in lists or under `name`; and how many,
+    where that is said.
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if _resource(key) and not isinstance(item, dict | list):
+                yield (*path, key), key, item
+            elif key == "name" and _resource(item):
+                yield (*path, key), item, value.get("nominalQuota")
+            else:
+                yield from _named(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if _resource(item):
+                yield (*path, index), item, None
+            else:
+                yield from _named(item, (*path, index))
+
+
+def _resource(value: Any) -> bool:
+    """Whether VALUE names a resource of NVIDIA."""
+    if not isinstance(value, str) or "/" not in value or value.endswith(CLASS) or value.startswith(OTHER_COUNTS):
+        return False
+    return NVIDIA in value.lower()
+
+
+@rule("GPU721", "warning", over="manifest")
+def flavor_of_no_nodes(given: TenantObject) -> Iterator[Hit]:
+    """A ResourceFlavor of Kueue for nodes that there aren't.
+
+    Kueue writes the flavor's nodeLabels into the pods of jobs that it admits: where no node has them, jobs are admitted
+    and stay pending, and hold their quota. (kueue.sigs.k8s.io/docs/concepts/resource_flavor)
+
+    Bad:
+        extraObjects:
+        - apiVersion: kueue.x-k8s.io/v1beta1
+          kind: ResourceFlavor
+          metadata: {name: h100}
+          spec: {nodeLabels: {nvidia.com/gpu.product: NVIDIA-H100}}
+
+    Good:
+        extraObjects:
+        - apiVersion: kueue.x-k8s.io/v1beta1
+          kind: ResourceFlavor
+          metadata: {name: h100}
+          spec: {nodeLabels: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}}
+    """
+    if given.group != KUEUE or given.body["kind"] != "ResourceFlavor" or not given.offer.pools:
+        return
+    labels = node(given.body, ("spec", "nodeLabels"))
+    for key, value in labels.items() if isinstance(labels, dict) else ():
+        reason = never(given.offer, str(key), (str(value),))
+        if reason is not None:
+            what, why, remedy = reason
+            yield Hit(
+                dotted(("spec", "nodeLabels", key)),
+                f"{given.who} is for nodes with {what}",
+                f"{why}; jobs of the flavor are admitted and stay pending",
+                remedy,
+            )

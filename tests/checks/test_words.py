@@ -1,0 +1,88 @@
+"""Values of extraObjects that are taken for something else: numbers in quotes, nulls under keys of the author's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpustack.checks.objects.words import number_in_quotes
+from gpustack.checks.rule import rules_over
+from gpustack.checks.subjects import Written
+from gpustack.model import Resource
+from gpustack.policy.loading.load import load
+
+POLICY = """\
+apiVersion: gpustack.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: a}
+spec:
+  extends: [base]
+  release: v26.7.0
+  cluster: {kubernetesVersion: "1.34"}
+  nodePools: [{name: a, os: ubuntu22.04}]
+  extraObjects:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: , annotations: {x: }}, data: {a: , b: "", c: }}
+"""
+LAYER = """\
+apiVersion: gpustack.dev/v1alpha1
+kind: PolicyLayer
+spec:
+  extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {c: kept}}]
+"""
+
+
+def told(api: str, kind: str, content: dict[str, Any]) -> list[tuple[str, str]]:
+    """Places and remedies of what is said about an object."""
+    body = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": content}
+    return [(hit.path, hit.remedy) for hit in number_in_quotes(Resource(body, "operands", "ExtraWorkloads"))]
+
+
+@pytest.mark.parametrize("value", ["1", "", "some", "1.5%", "-1", -1, "101%"])
+def test_no_numbers_of_pods(value: Any) -> None:
+    """The API server takes a number from 0 on or a percentage of digits (IsValidPercent), up to 100%."""
+    assert [path for path, _ in told("policy/v1", "PodDisruptionBudget", {"minAvailable": value})] == [
+        "spec.minAvailable"
+    ]
+    rolling = {"rollingUpdate": {"maxUnavailable": value}}
+    assert told("apps/v1", "Deployment", {"strategy": rolling})
+    assert told("apps/v1", "DaemonSet", {"updateStrategy": rolling})
+    assert told("apps/v1", "StatefulSet", {"updateStrategy": rolling})
+
+
+@pytest.mark.parametrize("value", [0, 1, 100, "0%", "100%", "25%"])
+def test_numbers_of_pods(value: Any) -> None:
+    """Numbers and percentages pass; a surge may be more than all."""
+    assert told("policy/v1", "PodDisruptionBudget", {"maxUnavailable": value}) == []
+    assert told("apps/v1", "Deployment", {"strategy": {"rollingUpdate": {"maxSurge": "150%"}}}) == []
+
+
+def test_remedies_pass() -> None:
+    """What the remedy says is taken."""
+    ((_, remedy),) = told("policy/v1", "PodDisruptionBudget", {"minAvailable": "1"})
+    assert remedy == "write 1, without quotes"
+    assert told("policy/v1", "PodDisruptionBudget", {"minAvailable": 1}) == []
+
+
+def test_ports_in_quotes() -> None:
+    """A text in the place of a port is a name, and has a letter (IsValidPortName)."""
+    assert told("v1", "Service", {"ports": [{"port": 80, "targetPort": "9400"}]}) == [
+        ("spec.ports[0].targetPort", "write 9400, without quotes")
+    ]
+    assert told("v1", "Service", {"ports": [{"port": 80, "targetPort": "metrics"}]}) == []
+    assert told("monitoring.coreos.com/v1", "ServiceMonitor", {"endpoints": [{"port": "9400"}]}) == []
+
+
+def test_nulls_of_maps_are_told(tmp_path: Path) -> None:
+    """Keys of the author's with nothing behind them are told; not an empty text, a map that is null as a whole, or a
+    key that has a layer's value."""
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "layers" / "base.yaml").write_text(LAYER, encoding="utf-8")
+    path = tmp_path / "a.yaml"
+    path.write_text(POLICY, encoding="utf-8")
+    policy = load(path, root=tmp_path)
+    written = Written(policy.spec, policy.merged)
+    found = [one for rule in rules_over("origins") for one in rule.findings(written) if one.rule == "GPU207"]
+    assert [one.path for one in found] == ["spec.extraObjects[0].metadata.annotations.x", "spec.extraObjects[0].data.a"]
+    assert all("line 10" in one.what for one in found)
