@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog.kinds import FOLDER
 from ..gitops import engines, place
-from ..policy.loading.constructs import NAME as CONSTRUCTS
+from ..policy.loading.brought import LIST
 from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
@@ -56,7 +56,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     folder = git.named(where) if where else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     merged = git.entries(commit, ".")
-    brought = (f"{FOLDER}/", CONSTRUCTS)
+    brought = (f"{FOLDER}/", LIST)
     added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(brought) and mode[:3] == "100"}
     git.extract(added, there)
     elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")

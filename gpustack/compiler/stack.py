@@ -20,7 +20,6 @@ from ..catalog import kubernetes
 from ..checks import NEVER_KEPT
 from ..checks.rule import rules_over
 from ..components.registry import REGISTRY, Entry
-from ..components.team_inputs import TeamEntry, placed, team_entries
 from ..gitops.marks import marked, marks_of
 from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
@@ -30,6 +29,7 @@ from .engine import engine_findings, planned
 
 if TYPE_CHECKING:
     from ..components.parts.common_inputs import Inputs
+    from ..components.team_inputs import TeamEntry
     from ..policy.language.spec import ClusterPolicySpec
 
 
@@ -188,8 +188,7 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     errors: list[Finding] = []
     marks = marks_of(spec)
     marked_as = (marks.key,) if marks else ()
-    entries: list[Entry | TeamEntry] = [*REGISTRY, *team_entries(spec)]
-    for entry in entries:
+    for entry in entries_of(spec):
         try:
             inputs = entry.inputs(spec)
         except FindingsError as error:
@@ -205,8 +204,8 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:
             resources = synthesised[entry.id]
-            if isinstance(entry, TeamEntry):
-                resources = [placed(resource, spec.kinds, spec.cluster.namespace) for resource in resources]
+            if not isinstance(entry, Entry):
+                resources = [entry.placed(resource, spec) for resource in resources]
             if marks:
                 resources = [marked(resource, marks, guarded=entry.guarded) for resource in resources]
             try:
@@ -219,6 +218,15 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
                     store.put("component", key, results[key])
     refuse(errors)
     return results
+
+
+def entries_of(spec: ClusterPolicySpec) -> Iterator[Entry | TeamEntry]:
+    """The components that there are, then the constructs of a team's own that SPEC asks for."""
+    yield from REGISTRY
+    if spec.constructs:
+        from ..components.team_inputs import team_entries
+
+        yield from team_entries(spec)
 
 
 def synthesiser() -> Callable[[Sequence[tuple[Entry | TeamEntry, Inputs]]], dict[str, list[Resource]]]:

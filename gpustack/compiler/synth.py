@@ -7,13 +7,16 @@ one name and knows who depends on whom; bodies are taken from the Python side of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import cdk8s
 
 from ..components.parts.common_inputs import Inputs
 from ..components.registry import Entry
-from ..components.team_inputs import TeamEntry
 from ..model import Resource
+
+if TYPE_CHECKING:
+    from ..components.team_inputs import TeamEntry
 
 
 def synthesise(planned: Sequence[tuple[Entry | TeamEntry, Inputs]]) -> dict[str, list[Resource]]:

@@ -12,7 +12,6 @@ from ..policy.loading.constructs import Construct, RefusedError
 from .parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
-    from ..catalog.kinds import Kinds
     from ..policy.language.spec import ClusterPolicySpec
 
 
@@ -54,6 +53,15 @@ class TeamEntry:
         except Exception as error:  # its code, whatever that does
             raise FindingsError(failed(self.known, error)) from error
 
+    def placed(self, resource: Resource, spec: ClusterPolicySpec) -> Resource:
+        """RESOURCE, in the namespace of SPEC's stack where it says none and its kind has one."""
+        body: Body = resource.body
+        meta = body["metadata"]
+        if meta.get("namespace") or not spec.kinds.namespaced(body["apiVersion"], body["kind"]):
+            return resource
+        placed = {**body, "metadata": {**meta, "namespace": spec.cluster.namespace}}
+        return Resource(placed, resource.stage, resource.origin)
+
     def type(self) -> Any:
         """What makes the construct; importing it starts Node."""
         from .team import TeamConstruct
@@ -79,12 +87,3 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
             remedy = "run gpustack where constructs.allow.yaml is"
             raise FindingsError(Finding("GPU912", "error", what, path=path, remedy=remedy))
         yield TeamEntry(known[name])
-
-
-def placed(resource: Resource, kinds: Kinds, namespace: str) -> Resource:
-    """RESOURCE of a team's, in NAMESPACE where it says none and its kind, perhaps of KINDS, has one."""
-    body: Body = resource.body
-    meta = body["metadata"]
-    if meta.get("namespace") or not kinds.namespaced(body["apiVersion"], body["kind"]):
-        return resource
-    return Resource({**body, "metadata": {**meta, "namespace": namespace}}, resource.stage, resource.origin)

@@ -270,3 +270,13 @@ def test_reviews_judge_its_objects_as_foreign(project: Project, install: Install
     assert {each["tier"] for each in objects} == {1}
     assert any(each["tier"] == 1 and "constructs" in json.dumps(each) for each in found)
     assert steers(NAME)
+
+
+def test_a_repository_without_them_pays_nothing(project: Project) -> None:
+    """A warm render asks what the repository brings along, and imports nothing for it where that is nothing."""
+    code = (
+        "import sys, pathlib; from gpustack.policy.loading.brought import brought_by; "
+        "print(repr(brought_by(pathlib.Path.cwd()).digest), "
+        "[name for name in ('pydantic', 'importlib.metadata') if name in sys.modules])"
+    )
+    assert project.python(code).out == "'' []\n"

@@ -2,42 +2,52 @@
 (schemas/crds/), and constructs of the team's own (constructs.allow.yaml).
 
 Both are read once for a run, and both count wherever something is kept: `Brought.digest` is part of the store's salt.
+Most repositories have neither, and a warm render asks each time: so nothing is imported here for what isn't there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog import kinds as catalog_kinds
-from gpustack.catalog.kinds import Kinds, kinds_of
-from gpustack.policy.loading import constructs as own_constructs
-from gpustack.policy.loading.constructs import Constructs, constructs_of
+from gpustack.catalog.kinds import NONE, Kinds, kinds_of
 
 if TYPE_CHECKING:
     import pathlib
 
+    from gpustack.policy.loading.constructs import Constructs
+
+LIST = "constructs.allow.yaml"
+"""The file at the project's root that lists the distributions with constructs."""
+
 
 @dataclass(frozen=True)
 class Brought:
-    """KINDS and CONSTRUCTS of a repository."""
+    """KINDS and CONSTRUCTS of a repository; None where it has no list of them."""
 
-    kinds: Kinds = catalog_kinds.NONE
-    constructs: Constructs = own_constructs.NONE
+    kinds: Kinds = NONE
+    constructs: Constructs | None = None
 
     @property
     def digest(self) -> str:
         """Names both by their content, "" for nothing."""
-        parts = [self.kinds.digest, self.constructs.digest]
+        parts = [self.kinds.digest, self.constructs.digest if self.constructs else ""]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest() if any(parts) else ""
 
     @property
     def context(self) -> dict[str, Any]:
         """What a policy is validated with, so that it knows them."""
-        return {"kinds": self.kinds, "constructs": self.constructs}
+        from gpustack.policy.loading import constructs
+
+        return {"kinds": self.kinds, "constructs": self.constructs or constructs.NONE}
 
 
 def brought_by(root: pathlib.Path) -> Brought:
     """What the repository ROOT brings along. Raises InputError for what can't be used."""
+    if not os.path.lexists(root / LIST):
+        return Brought(kinds_of(root))
+    from gpustack.policy.loading.constructs import constructs_of
+
     return Brought(kinds_of(root), constructs_of(root))

@@ -30,6 +30,7 @@ from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form, refuse
 from gpustack.policy.loading.allowed import SHA256
+from gpustack.policy.loading.brought import LIST
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.positions import locate
@@ -39,8 +40,7 @@ from gpustack.text.source import decode, load_bytes
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-NAME = "constructs.allow.yaml"
-"""The file at the project's root."""
+NAME = LIST
 GROUP = "gpustack.constructs"
 """The group of entry points."""
 NAMED = re.compile(r"[a-z][A-Za-z0-9]{0,62}")
