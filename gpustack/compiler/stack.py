@@ -263,7 +263,7 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     from ..checks.objects.references import needed, provided
     from ..text.emit import emit
 
-    found = ((resource, rule.findings(resource)) for resource in resources for rule in rules_over("object"))
+    found = ((resource, rule.findings(_looked_at(resource))) for resource in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
@@ -272,6 +272,16 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
         "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in found for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }
+
+
+def _looked_at(resource: Resource) -> Resource:
+    """RESOURCE as rules over objects look at it: they know kinds by their names, and other software has Jobs and Roles
+    too. Those are called as kubectl calls them, Job.batch.volcano.sh.
+    """
+    body = resource.body
+    if kubernetes.having(body["apiVersion"], body["kind"]):
+        return resource
+    return Resource({**body, "kind": f"{body['kind']}.{resource.group}"}, resource.stage, resource.origin)
 
 
 def file_name(resource: Resource, namespace: str) -> str:

@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 import yaml
 
+from gpustack.compiler.validate import _known_kinds
 from gpustack.model import Body
 from gpustack.review.steering import steers
 from tests.cli.test_diff import commit, git
@@ -330,3 +331,25 @@ def test_a_pattern_that_backtracks_is_answered_at_once(project: Project) -> None
         ran = project.run("render")
     assert ran.code == 2
     assert "it must match ^(a+)+$" in ran.err
+
+
+def test_kinds_of_other_software_may_have_the_names_of_kubernetes(project: Project) -> None:
+    """Volcano has Jobs and a cloud has Roles: what rules and references know of Kubernetes' kinds isn't held against
+    them, whatever is in them."""
+    kinds = sorted({name.split()[1] for name in _known_kinds("1.34")} - {"NodeFeatureDiscovery"})
+    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    bodies = [definition("other.example", kind, "Namespaced", {}) for kind in kinds]
+    for body in bodies:
+        body["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = loose
+    add(project, *bodies)
+    template = {"spec": {"containers": [{"name": "a", "image": "registry.example/a:1"}], "volumes": "x"}}
+    inside = {"selector": {"a": 1}, "ports": [1], "template": template, "groups": [{"rules": "x"}], "jobTemplate": 1}
+    odd = {"rules": [1, "x", {"verbs": 1}], "subjects": [{"a": 1}], "roleRef": "x", "data": "x", "spec": inside}
+    objects = [
+        {"apiVersion": "other.example/v1", "kind": kind, "metadata": {"name": f"{kind.lower()}-{number}"}, **content}
+        for kind in kinds
+        for number, content in enumerate(({}, odd))
+    ]
+    project.policy("a", extraObjects=objects, gitops=ARGOCD)
+    ran = project.run("render")
+    assert (ran.code, [line for line in ran.err.splitlines() if "error" in line]) == (0, [])
