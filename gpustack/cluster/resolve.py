@@ -23,6 +23,7 @@ from .pool import EVERYWHERE, Pool
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ..policy.language.gpu_cluster import GpuCluster
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .budgets import Fleet
@@ -64,6 +65,15 @@ class Cluster:
     def listed(self) -> bool:
         """Whether `drivers` describe the drivers, and the section `driver` doesn't count."""
         return self.drivers_by == "list"
+
+    @property
+    def stack(self) -> ClusterPolicySpec | GpuCluster:
+        """Who describes what is there with and without DRA: `daemonsets`, `dcgm`, `dcgmExporter` and `hostPaths`."""
+        return self.spec.gpuCluster or self.spec
+
+    def at(self, section: str) -> str:
+        """Where SECTION of `stack` stands in the policy."""
+        return f"gpuCluster.{section}" if self.dra else section
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:

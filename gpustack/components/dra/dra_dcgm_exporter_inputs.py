@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
 from ..monitoring import dcgm_exporter_inputs as dcgm_exporter
-from .dra_inputs import as_policy, common_of
+from .dra_inputs import common_of
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -19,7 +18,7 @@ class DraDcgmExporterInputs(dcgm_exporter.DcgmExporterInputs):
 def from_cluster(cluster: Cluster) -> DraDcgmExporterInputs | None:
     """None without a `gpuCluster`, and where its exporter is off."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
-    found = dcgm_exporter.from_cluster(resolve(as_policy(spec))) if section is not None else None
+    found = dcgm_exporter.from_cluster(cluster) if section is not None else None
     if section is None or found is None:
         return None
     return DraDcgmExporterInputs(**{**dict(found), "common": common_of(spec, section), "rules": False})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
 from ..monitoring import dcgm_inputs as dcgm
-from .dra_inputs import as_policy, common_of
+from .dra_inputs import common_of
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -19,7 +18,7 @@ class DraDcgmInputs(dcgm.DcgmInputs):
 def from_cluster(cluster: Cluster) -> DraDcgmInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
-    found = dcgm.from_cluster(resolve(as_policy(spec))) if section is not None else None
+    found = dcgm.from_cluster(cluster) if section is not None else None
     if section is None or found is None:
         return None
     return DraDcgmInputs(**{**dict(found), "common": common_of(spec, section)})

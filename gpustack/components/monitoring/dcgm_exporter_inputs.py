@@ -63,13 +63,13 @@ class DcgmExporterInputs(OperandInputs):
 def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
     """None where the exporter is off."""
     spec = cluster.spec
-    section = spec.dcgmExporter
+    section = cluster.stack.dcgmExporter
     if not section.enabled:
         return None
-    counters, jobs, service = metrics_map(spec), section.hpcJobMapping, section.service
+    counters, jobs, service = metrics_map(cluster), section.hpcJobMapping, section.service
     return DcgmExporterInputs(
-        **operand(spec, section, "dcgmExporter"),
-        host_engine=bool(spec.dcgm.enabled),
+        **operand(spec, section, cluster.at("dcgmExporter")),
+        host_engine=bool(cluster.stack.dcgm.enabled),
         host_pid=bool(section.hostPID),
         annotations=section.annotations,
         metrics_config=counters.name,
@@ -78,10 +78,10 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
         pod_labels=bool(section.enablePodLabels),
         pod_uid=bool(section.enablePodUID),
         pod_label_allowlist=tuple(section.podLabelAllowlistRegex),
-        kubelet_dir=spec.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        kubelet_dir=cluster.stack.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
         service_type=service.type or "",
         service_traffic=service.internalTrafficPolicy or "",
-        monitor=monitor(spec),
+        monitor=monitor(cluster),
         rules=prometheus_rules(spec),
         relabelling=relabelling(spec),
     )
@@ -99,10 +99,10 @@ def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
     )
 
 
-def monitor(spec: ClusterPolicySpec) -> Monitor | None:
+def monitor(cluster: Cluster) -> Monitor | None:
     """The ServiceMonitor's options; None without its switch or the Prometheus operator's CRDs (operator.md 1.4)."""
-    options = spec.dcgmExporter.serviceMonitor
-    if not spec.cluster.monitoring or not options.enabled:
+    options = cluster.stack.dcgmExporter.serviceMonitor
+    if not cluster.spec.cluster.monitoring or not options.enabled:
         return None
     return Monitor(
         interval=options.interval or "",

@@ -16,8 +16,7 @@ class DcgmInputs(OperandInputs):
 
 def from_cluster(cluster: Cluster) -> DcgmInputs | None:
     """None where each exporter runs an engine of its own."""
-    spec = cluster.spec
-    section = spec.dcgm
+    section = cluster.stack.dcgm
     if not section.enabled:
         return None
-    return DcgmInputs(**operand(spec, section, "dcgm"))
+    return DcgmInputs(**operand(cluster.spec, section, cluster.at("dcgm")))

@@ -14,7 +14,6 @@ from ...catalog import releases
 from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
-from ..dra.dra_inputs import as_policy
 from ..parts.common_inputs import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
 
 if TYPE_CHECKING:
@@ -159,7 +158,9 @@ def installation(spec: ClusterPolicySpec) -> Installation:
         label_namespaces=tuple(sorted({*LABEL_NAMESPACES, *section.labelNamespaces, *namespaces_of_rules(spec)})),
         pci_classes=tuple(dict.fromkeys((*PCI_CLASSES, *section.pciClasses))),
         master=serving_all(part(section.master, "master", [CONTROL_PLANE]), section),
-        worker=part(section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(as_policy(spec).daemonsets.tolerations)]),
+        worker=part(
+            section.worker, "worker", [CONTROL_PLANE, GPU, *dumped(resolve(spec).stack.daemonsets.tolerations)]
+        ),
         gc=serving_all(part(section.gc, "gc", [CONTROL_PLANE]), section),
     )
 

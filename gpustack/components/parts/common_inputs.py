@@ -18,6 +18,7 @@ from ...policy.language.carried import Carried
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
+    from ...policy.language.daemonsets import DaemonSets
     from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]
@@ -86,8 +87,13 @@ class Common(Inputs):
 
     @classmethod
     def from_cluster(cls, cluster: Cluster) -> Self:
-        spec = cluster.spec
-        sets, paths, validator = spec.daemonsets, spec.hostPaths, spec.validator
+        paths = cluster.spec.hostPaths
+        return cls.of(cluster, cluster.spec.daemonsets, paths.driverInstallDir, paths.rootFS)
+
+    @classmethod
+    def of(cls, cluster: Cluster, sets: DaemonSets, driver_dir: str | None, root_fs: str | None) -> Self:
+        """What steers the DaemonSets of CLUSTER that SETS are about, where the driver and the node's root are there."""
+        spec, validator = cluster.spec, cluster.spec.validator
         rolling = sets.rollingUpdate.maxUnavailable if sets.rollingUpdate else None
         return cls(
             namespace=spec.cluster.namespace,
@@ -98,8 +104,8 @@ class Common(Inputs):
             security_context=dump(sets.podSecurityContext),
             on_delete=sets.updateStrategy == "OnDelete",
             max_unavailable=rolling if rolling and rolling.endswith("%") else int(rolling or 1),
-            root_fs=paths.rootFS or "/",
-            driver_dir=paths.driverInstallDir or DEFAULT_DRIVER_DIR,
+            root_fs=root_fs or "/",
+            driver_dir=driver_dir or DEFAULT_DRIVER_DIR,
             install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
             runtime=runtime(spec),
             runtime_class=spec.operator.runtimeClass or "nvidia",

@@ -20,7 +20,6 @@ from ...cluster import mig_layouts
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...text.emit import emit_value
-from ..dra.dra_inputs import as_policy
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
@@ -71,18 +70,17 @@ class InEffect(NamedTuple):
 def from_cluster(cluster: Cluster) -> ConfigsInputs | None:
     """The ConfigMaps that gpustack writes for CLUSTER, or None."""
     spec = cluster.spec
-    spec = as_policy(spec)
-    every = {
-        plugin_config_map: "devicePlugin.config",
-        mig_config_map: "migManager.config",
-        gpu_clients_map: "migManager.gpuClientsConfig",
-        metrics_map: "dcgmExporter.config",
-        vgpu_config_map: "vgpuDeviceManager.config",
-    }
+    every = {f"{cluster.at('dcgmExporter')}.config": metrics_map(cluster)}
+    if not cluster.dra:
+        every |= {
+            "devicePlugin.config": plugin_config_map(spec),
+            "migManager.config": mig_config_map(spec),
+            "migManager.gpuClientsConfig": gpu_clients_map(spec),
+        }
+    every["vgpuDeviceManager.config"] = vgpu_config_map(spec)
     brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
     maps = {}
-    for of, section in every.items():
-        found = of(spec)
+    for section, found in every.items():
         if found.data is not None and found.name not in brought:
             refuse_large(found.data, found.name, f"spec.{section}.data")
             maps[found.name] = found.data
@@ -212,9 +210,10 @@ def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
     return inline(spec, spec.migManager.gpuClientsConfig, CLIENTS) if spec.migManager.enabled else InEffect("")
 
 
-def metrics_map(spec: ClusterPolicySpec) -> InEffect:
+def metrics_map(cluster: Cluster) -> InEffect:
     """Counters of the DCGM exporter."""
-    return inline(spec, spec.dcgmExporter.config, METRICS) if spec.dcgmExporter.enabled else InEffect("")
+    section = cluster.stack.dcgmExporter
+    return inline(cluster.spec, section.config, METRICS) if section.enabled else InEffect("")
 
 
 def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:
