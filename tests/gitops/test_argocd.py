@@ -14,8 +14,10 @@ from gpustack.catalog.rendered_kinds import rendered_kinds
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.validate import validate
 from gpustack.components.registry import REGISTRY
+from gpustack.gitops.engines.argocd import ENGINE
 from gpustack.gitops.plan import Plan, objects, roots
 from gpustack.model import Body
+from gpustack.policy.language.gitops import GitOps
 from tests.gitops.common import ARGOCD, URL, compiled, named, plan, policy
 from tests.project import ROOT
 
@@ -181,3 +183,20 @@ def test_all_of_them_are_valid(store: Store) -> None:
 def test_dist_has_one() -> None:
     """The example fleet shows an Application."""
     assert Path(ROOT / "dist/.gitops/argocd/lab-a100/application-gpustack-lab-a100.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("destination", "inside"),
+    [
+        ({"server": HERE}, True),
+        ({"server": "https://kubernetes.default/"}, True),
+        ({"name": "in-cluster"}, True),
+        ({"server": "https://kubernetes.default.svc.example.com"}, False),
+        ({"name": "prod-eu-1"}, False),
+    ],
+)
+def test_its_own_cluster(destination: dict[str, str], inside: bool) -> None:
+    """Whatever Argo CD calls the cluster that it runs in, it serves that one alone, as an account of its namespace."""
+    given = GitOps.model_validate({"engine": "argocd", "argocd": {"destination": destination}})
+    assert (ENGINE.destination(given) == ()) == inside
+    assert (ENGINE.accounts(given) is not None) == inside
