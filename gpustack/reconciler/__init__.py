@@ -6,18 +6,20 @@ the last step, a crash between two writes is only another snapshot, and the mode
 
 ::
 
-    cluster.py    the five requests that the program makes, as a protocol; client.py is the real one, testing/ the fake
-    wire.py       what the API server's bytes mean: objects, lines of a watch, errors
-    watch.py      one list-and-watch loop, for every kind
-    gather.py     what a pass needs to know, read in a bounded number of requests
-    refusals.py   evictions that were refused, and when to ask again
-    engine.py     snapshot -> decision: membership, labeller, due, budget, phases, status, each a module
-    perform.py    decision -> requests
-    lease.py      who may write, and the fence that keeps a late write of a former leader out
-    runner.py     the loop around all of it; __main__.py starts it, access.py sees first that it may do its work
-    uninstall.py  gives every node back
-    events.py, metrics.py, report.py, log.py, health.py: what people see
+    core/engine.py      snapshot -> decision: membership, labeller, due, budget, phases, status, each a module beside it;
+                        phases.py empties a node, pods.py says which pods go, evictions.py when it is given up
+    shell/cluster.py    the five requests that the program makes, as a protocol; client.py is the real one
+    shell/wire.py       what the API server's bytes mean: objects, lines of a watch, errors
+    shell/watch.py      one list-and-watch loop, for every kind
+    shell/gather.py     what a pass needs to know, read in a bounded number of requests
+    shell/refusals.py   evictions that were refused, and when to ask again
+    shell/perform.py    decision -> requests
+    shell/lease.py      who may write, and the fence that keeps a late write of a former leader out
+    shell/runner.py     the loop around all of it; __main__.py starts it, access.py sees that it may do its work
+    shell/uninstall.py  gives every node back
+    shell/              events.py, metrics.py, report.py, log.py, health.py: what people see
+    memory/             a cluster in memory with faults: fake.py speaks the protocol, world.py is what happens
 
-State is on the Node alone (record.py), so nothing in memory is needed to resume. Nothing here imports cdk8s, the policy
+State is on the Node alone (core/record.py), so nothing in memory is needed to resume. Nothing here imports cdk8s, the policy
 language or the compiler: the image holds a dozen small packages.
 """

@@ -1,6 +1,6 @@
 """The seam to the API server: five requests, as a protocol, and the errors that they end in.
 
-client.py is the real one, testing/fake.py one in memory; nothing else in the program knows how a request is made.
+client.py is the real one, memory/fake.py one in memory; nothing else in the program knows how a request is made.
 Errors form one tree::
 
     ApiError             the request failed; `status` is the HTTP status, 0 where none came
