@@ -6,7 +6,7 @@ the last step, a crash between two writes is only another snapshot, and the mode
 
 ::
 
-    core/engine.py      snapshot -> decision: membership, labeller, due, budget, phases, status, each a module beside it;
+    core/engine.py      snapshot -> decision: membership, labeller, due, budget, phases, status, each a module;
                         phases.py empties a node, pods.py says which pods go, evictions.py when it is given up
     shell/cluster.py    the five requests that the program makes, as a protocol; client.py is the real one
     shell/wire.py       what the API server's bytes mean: objects, lines of a watch, errors
@@ -20,6 +20,6 @@ the last step, a crash between two writes is only another snapshot, and the mode
     shell/              events.py, metrics.py, report.py, log.py, health.py: what people see
     memory/             a cluster in memory with faults: fake.py speaks the protocol, world.py is what happens
 
-State is on the Node alone (core/record.py), so nothing in memory is needed to resume. Nothing here imports cdk8s, the policy
-language or the compiler: the image holds a dozen small packages.
+State is on the Node alone (core/record.py), so nothing in memory is needed to resume. Nothing here imports cdk8s, the
+policy language or the compiler: the image holds a dozen small packages.
 """
