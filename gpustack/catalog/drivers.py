@@ -37,11 +37,13 @@ __all__ = [
     "UnknownOS",
     "branch",
     "branches",
+    "built",
     "cuda_range",
     "first_branch_on",
     "image_tag",
     "kernel_flavors",
     "kernel_module_types",
+    "last_images_for",
     "listed_versions",
     "minimum",
     "operating_system",
@@ -167,8 +169,26 @@ def first_branch_on(os: str) -> Branch | None:
     """The first branch with images of NVIDIA's for OS ("ubuntu24.04"), None where every branch has some, or nothing is
     known.
     """
-    name = _facts()["images"].get(os)
+    name = _of_system("images", os)
     return branch(name) if name else None
+
+
+def last_images_for(os: str) -> tuple[str, ...]:
+    """The last version of each branch with an image of NVIDIA's for OS, oldest first; empty where images go on."""
+    return tuple(_of_system("last_images", os) or ())
+
+
+def built(number: int) -> tuple[str, ...]:
+    """The versions of branch NUMBER that had driver containers, oldest first; empty where nothing is known."""
+    listed = [name for names in _facts()["listed"].values() for name in names]
+    known = {*(name for names in _facts()["built"] for name in names), *listed}
+    return tuple(sorted((name for name in known if name.startswith(f"{number}.")), key=_versions.key))
+
+
+def _of_system(table: str, os: str) -> Any:
+    """The entry of TABLE for OS, or for its ID and major version (rhel10 for rhel10.1)."""
+    facts = _facts()[table]
+    return facts.get(os) or facts.get(os.partition(".")[0])
 
 
 def kernel_module_types() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ becomes the rule's page in docs/rules/ (pages.py).
 
 RULE_MODULES = (
     "checks.language.policy",
+    "checks.language.field_env",
     "checks.language.release_fields",
     "checks.language.in_vain",
     "checks.platforms.mirrors",

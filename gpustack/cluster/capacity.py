@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.mig import IllegalProfile, resource_name
+from ..policy.language import images
 from .mig_layouts import Group, groups
 from .plugin_sharing import PoolSharing, UnknownSharing, strategy
 from .workloads import kata, offered_to_kubevirt, vgpu_sets
@@ -163,7 +164,7 @@ def _instances(spec: ClusterPolicySpec, group: Group) -> dict[str, int]:
     found: dict[str, int] = {}
     for profile, count in (group.layout or {}).items():
         try:
-            name = resource_name(profile, spec.devicePlugin.version or "")
+            name = resource_name(profile, images.version(spec.devicePlugin))
         except IllegalProfile:
             raise _Unknown(f"the device plugin has no name for {profile}, a part of an instance") from None
         found[name] = found.get(name, 0) + count

@@ -19,7 +19,10 @@ from .ownership import claims, default_driver
 from .workloads import workload
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..policy.language.node_pools import NodePool
+    from ..policy.language.operand import EnvVar
     from ..policy.language.spec import ClusterPolicySpec
 
 Source = Literal["section", "list", "host"]
@@ -137,6 +140,7 @@ def older(have: Version, least: str) -> bool:
     return bool(have) and have < want[: len(have)]
 
 
+MODULES = "KERNEL_MODULE_TYPE"
 FIELDS = ("repository", "image", "version", "kernelModuleType", "usePrecompiled")
 
 
@@ -162,7 +166,9 @@ def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -
         selects = f"its nodeSelector matches the labels of pool {pool.name}"
         path = f"spec.drivers[{number}]" + (".nodeSelector" if driver.nodeSelector else "")
         why = selects if driver.nodeSelector else "it has no nodeSelector, so it takes all nodes"
-    return NodeDriver(spec, index, pool, {**values, **defaults(spec, values)}, paths, number, path, why)
+    values |= defaults(spec, values)
+    by_variable(driver.env, f"spec.drivers[{number}].env", values, paths)
+    return NodeDriver(spec, index, pool, values, paths, number, path, why)
 
 
 def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDriver:
@@ -180,10 +186,20 @@ def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDrive
                 paths[name] = f"spec.nodePools[{index}].driver.{name}"
     if not values["repository"] and not values["version"] and ":" in (values["image"] or ""):
         values["version"] = values["image"].rpartition(":")[2]
+    by_variable(spec.driver.env, "spec.driver.env", values, paths)
     if pool.driver is not None:
         why = f"pool {pool.name} overrides the cluster's driver"
         return NodeDriver(spec, index, pool, values, paths, None, f"spec.nodePools[{index}].driver", why)
     return NodeDriver(spec, index, pool, values, paths, None, "spec.driver", "the section driver is for all nodes")
+
+
+def by_variable(env: Sequence[EnvVar] | None, path: str, values: dict[str, Any], paths: dict[str, str]) -> None:
+    """Put into VALUES and PATHS what variables of the driver's container, ENV at PATH, say over its fields: they
+    are set after those (operator.md 5.2).
+    """
+    for index, entry in enumerate(env or ()):
+        if entry.name == MODULES and entry.value:
+            values["kernelModuleType"], paths["kernelModuleType"] = entry.value, f"{path}[{index}].value"
 
 
 def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str | None]:

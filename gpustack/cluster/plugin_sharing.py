@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog import plugin_config
 from ..policy.configurations.plugin_configs import PluginConfig, Shared, read_plugin_config
+from ..policy.language import images
 from .mig_layouts import texts_of
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _said(spec: ClusterPolicySpec, name: str) -> Iterator[tuple[str, str]]:
 
 def fails_always(spec: ClusterPolicySpec) -> bool:
     """Whether the device plugin refuses requests for more than one share of MPS whatever its configuration says."""
-    return plugin_config.before(spec.devicePlugin.version or "", plugin_config.MPS_FAILS_SETTABLE)
+    return plugin_config.before(images.version(spec.devicePlugin), plugin_config.MPS_FAILS_SETTABLE)
 
 
 def _named(spec: ClusterPolicySpec, config: DevicePluginConfig, name: str) -> PluginConfig:
@@ -172,4 +173,4 @@ def _named(spec: ClusterPolicySpec, config: DevicePluginConfig, name: str) -> Pl
         raise UnknownSharing(f"the device plugin has no configuration {config.default}, its default, and waits for one")
     if name not in texts:
         raise UnknownSharing(f"the device plugin has no configuration {name}: its config manager fails on such a node")
-    return read_plugin_config(texts[name], spec.devicePlugin.version or "")
+    return read_plugin_config(texts[name], images.version(spec.devicePlugin))

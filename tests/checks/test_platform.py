@@ -134,7 +134,8 @@ def test_paths_of_the_kubelet_that_stay(store: Store) -> None:
     ("platform", "name", "value", "refused"),
     [
         ("k3s", "CONTAINERD_SOCKET", "/run/containerd/containerd.sock", True),
-        ("k3s", "RUNTIME_CONFIG", "/etc/containerd/config.toml", True),
+        ("k3s", "RUNTIME_CONFIG", "/etc/containerd/config.toml", False),  # its default too: GPU463
+        ("k3s", "RUNTIME_CONFIG", "/etc/k0s/containerd.toml", True),
         ("k3s", "RUNTIME_CONFIG_SOURCE", "command,file=/etc/containerd/config.toml", True),
         ("k3s", "RUNTIME_CONFIG_SOURCE", "command", False),
         ("microk8s", "CONTAINERD_SOCKET", "/run/k3s/containerd/containerd.sock", True),

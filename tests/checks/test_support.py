@@ -293,9 +293,10 @@ def test_each_driver_is_looked_at() -> None:
             'gfd: {env: [{name: USE_NODE_FEATURE_API, value: "true"}]}',
             "",
         ),
-        ("GPU415", "release: v26.3.2", "spec.devicePlugin.version"),
-        ("GPU415", "release: v26.3.3", ""),
-        ("GPU415", "release: v26.3.2\ndevicePlugin: {enabled: false}", ""),
+        ("GPU415", "release: v26.3.2\ndcgmExporter: {enabled: false}", "spec.devicePlugin.version"),
+        ("GPU415", "release: v26.3.3\ndcgmExporter: {enabled: false}", ""),
+        ("GPU415", "release: v26.3.3", "spec.dcgmExporter.version"),
+        ("GPU415", "release: v26.3.2\ndevicePlugin: {enabled: false}", "spec.dcgmExporter.version"),
         (
             "GPU415",
             "release: v25.10.1\ndriver: {enabled: false}\ngfd: {enabled: false}\nnodePools: [{name: a, os: rhel8.10}]",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import resolve
+from ...model import numbers
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
@@ -47,6 +48,46 @@ def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
             found.append((driver.pool, _no_image(driver, f"NVIDIA publishes none for {system.name}")))
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
             found.append((driver.pool, _no_image(driver, f"there are images for it from {first.name} on")))
+        elif last := _after_the_last(driver):
+            found.append((driver.pool, _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")))
+    yield from joined(found)
+
+
+def _after_the_last(driver: NodeDriver) -> str:
+    """The last version that NVIDIA built for the system of DRIVER, where that is older; else ""."""
+    versions = drivers.last_images_for(driver.pool.os or "")
+    if not versions or not driver.numbers:
+        return ""
+    same = next((name for name in versions if numbers(name)[0] == driver.numbers[0]), "")
+    if same:
+        return same if driver.numbers > numbers(same) else ""
+    return versions[-1] if driver.numbers[0] > numbers(versions[-1])[0] else ""
+
+
+@rule("GPU482", "warning")
+def no_such_version(cluster: Cluster) -> Iterator[Hit]:
+    """The catalogue knows no driver container of this version.
+
+    The versions of each branch are known as far as they were published when this release of gpustack was made. One that
+    is not among them is a slip of the pen, or newer.
+
+    Bad:
+        driver: {version: 580.999.99}
+
+    Good:
+        driver: {version: 580.126.20}
+    """
+    found = list[tuple["NodePool", Hit]]()
+    for driver in _published(cluster.spec):
+        known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
+        if known and not driver.vgpu and driver.numbers not in {numbers(name) for name in known}:
+            hit = Hit(
+                driver.paths["version"],
+                f"no driver container {driver.version} is known ({POOLS})",
+                "the driver's pods would wait for an image that does not exist",
+                f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
+            )
+            found.append((driver.pool, hit))
     yield from joined(found)
 
 

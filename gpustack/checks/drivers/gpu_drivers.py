@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...catalog import drivers, releases
 from ...cluster.drivers import NodeDriver, older
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ...model import numbers
+from ...policy.language import images
 from ...policy.language.cluster import platform_of
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
+    from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
+HOST = "vgpu-host-manager"
+BRANCH = 3
+"""How many digits the name of a branch has (580)."""
 AUTO_FROM = 570
 """The first branch that knows kernelModuleType auto (support-matrix.yaml kernel_modules)."""
 GDS_OPEN_FROM = (2, 17, 5)
@@ -42,6 +47,36 @@ def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     yield from joined((driver.pool, hit) for driver, need in _needs(spec) for hit in _unsupported(driver, need))
+    yield from joined(hit for pool in cluster.pools for hit in _unsupported_host(cluster, pool))
+
+
+def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[tuple[NodePool, Hit]]:
+    """The vGPU host driver of POOL, where its branch is too old or too new for the GPU."""
+    section: Any = cluster.spec.vgpuManager
+    path = "spec.vgpuManager"
+    if cluster.listed:
+        if pool.driver is None or pool.driver.number is None or pool.driver.values.get("driverType") != HOST:
+            return
+        section, path = cluster.spec.drivers[pool.driver.number], f"spec.drivers[{pool.driver.number}]"
+    elif not section.enabled:
+        return
+    version = images.version(section)
+    branch = version.partition(".")[0]
+    if pool.product is None or pool.workload != "vm-vgpu" or not branch.isdecimal() or len(branch) != BRANCH:
+        return
+    need = drivers.minimum(pool.product)
+    for limit, what, wrong in (
+        (need.last_branch, "last", need.last_branch and int(branch) > int(need.last_branch[1:])),
+        (need.first_branch, "first", need.first_branch and int(branch) < int(need.first_branch[1:])),
+    ):
+        if wrong:
+            hit = Hit(
+                images.version_path(path, section),
+                f"the vGPU host driver {version} has no support for {pool.said.gpuProduct} ({POOLS})",
+                f"{limit} is the {what} driver branch for GPUs of this generation",
+                f"use a vGPU host driver of {limit} for these nodes, or take them out of this cluster's policy",
+            )
+            yield pool.said, hit
 
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
@@ -233,7 +268,7 @@ def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if spec.drivers or not spec.gds.enabled:
         return
-    numbers = _numbers(spec.gds.version or "")
+    numbers = _numbers(images.version(spec.gds))
     for driver in cluster.drivers:
         only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
         if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:

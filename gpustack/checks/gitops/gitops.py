@@ -74,7 +74,7 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
     """A variable that nothing replaces.
 
     gpustack reads a policy as it is, and what it renders is not for Flux to change: objects with a `${` in them are
-    marked so. A value such as `${VERSION:=4}` stays what it is (bug-reports.md B21).
+    marked so. A value such as `${VERSION:=4}` stays what it is, also within a longer one (bug-reports.md B21).
 
     Bad:
         devicePlugin: {env: [{name: LOG_LEVEL, value: "${PLUGIN_LOG_LEVEL:=4}"}]}
@@ -95,8 +95,8 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
 
 def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, str):
-        if VARIABLE.fullmatch(value):
-            yield path, value
+        if found := VARIABLE.search(value):
+            yield path, found[0]
     elif isinstance(value, dict):
         for key, item in value.items():
             if key not in TEXTS:

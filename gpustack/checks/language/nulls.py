@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...model import Path, dotted
+from ...policy.loading.place import node
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def null(written: Written) -> Iterator[Hit]:
             continue
         for own, path in _nulls(part.data, written.merged.spec, (), ()):
             where = part.locate(own, key=True)
+            emptied = isinstance(node(written.merged.spec, path), list)
             stays = written.merged.writer(path) is not None
             yield Hit(
                 dotted(("spec", *path)),
@@ -38,7 +40,7 @@ def null(written: Written) -> Iterator[Hit]:
                 "null is absence: what other layers and the defaults say stays"
                 if stays
                 else "null is absence, so the line says nothing",
-                "delete the line, or write a value" + (f"; an empty list is {path[-1]}: []" if stays else ""),
+                "delete the line, or write a value" + (f"; an empty list is {path[-1]}: []" if emptied else ""),
             )
 
 

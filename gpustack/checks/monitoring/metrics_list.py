@@ -9,6 +9,7 @@ from ...catalog import dcgm
 from ...cluster.mig_layouts import Text, text_of
 from ...cluster.resolve import resolve
 from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
+from ...policy.language import images
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def listed(spec: ClusterPolicySpec) -> Listed | None:
     found = _own(spec) or text_of(spec, spec.dcgmExporter.config, "dcgmExporter.config", KEY)
     if found is None or found.text is None:
         return None
-    return Listed(found, read_metrics(found.text, spec.dcgmExporter.version or ""))
+    return Listed(found, read_metrics(found.text, images.version(spec.dcgmExporter)))
 
 
 def _own(spec: ClusterPolicySpec) -> Text | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...catalog import faults
+from ...catalog import _versions, faults
 from ...cluster.drivers import NodeDriver, system_of
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
+from ...policy.language import images
 from ...policy.language.cluster import on_openshift
 from ..joined import POOLS, joined
 from ..rule import Hit, rule
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
-SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager")
+SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")
 
 
 @rule("GPU414", "error")
@@ -51,7 +52,7 @@ def known_fault(cluster: Cluster) -> Iterator[Hit]:
         release: v26.3.1
 
     Good:
-        release: v26.3.3
+        release: v26.7.0
     """
     spec = cluster.spec
     yield from _found(spec, "warning")
@@ -79,15 +80,15 @@ def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
         part = getattr(spec, section)
         if not part.enabled:
             continue
-        for fault in faults.faults_of(section, part.version or ""):
+        for fault in faults.faults_of(section, images.version(part)):
             told = {entry.name for entry in part.env or ()}
             if fault.severity == severity and not (fault.unless_env and told >= set(fault.unless_env)):
-                yield from _of_component(spec, fault, f"spec.{section}.version")
+                yield from _of_component(spec, fault, images.version_path(f"spec.{section}", part))
     yield from joined(
         (driver.pool, _hit(fault, driver.paths["version"], f" ({POOLS})"))
         for driver in resolve(spec).drivers
         for fault in faults.faults_of("driver", driver.version)
-        if fault.severity == severity and _of_driver(spec, driver, fault.where)
+        if fault.severity == severity and _of_driver(spec, driver, fault.where) and not _avoided(spec, driver, fault)
     )
 
 
@@ -131,9 +132,29 @@ def _of_driver(spec: ClusterPolicySpec, driver: NodeDriver, where: Mapping[str, 
         return False
     if where.get("gds") and not spec.gds.enabled:
         return False
+    if where.get("rdma") and not _rdma(spec, driver):
+        return False
+    if "releases" in where and not _versions.satisfies(spec.release, where["releases"]):
+        return False
+    if "kernel" in where and not (driver.pool.kernel or "").endswith(where["kernel"]):
+        return False
     if "mig" not in where:
         return True
     if mig is None or where["mig"] == "any":
         return mig is not None
     cut = sum(len(group.indices) for group in mig.devices if group.layout)
     return bool(mig.devices) and (cut < (driver.pool.gpusPerNode or 0) or any(not one.layout for one in mig.devices))
+
+
+def _rdma(spec: ClusterPolicySpec, driver: NodeDriver) -> bool:
+    """Whether nvidia-peermem is loaded with DRIVER."""
+    if driver.number is not None:
+        return bool(spec.drivers[driver.number].rdma.enabled)
+    own = driver.pool.driver.rdma.enabled if driver.pool.driver is not None else None
+    return bool(spec.driver.rdma.enabled if own is None else own)
+
+
+def _avoided(spec: ClusterPolicySpec, driver: NodeDriver, fault: Fault) -> bool:
+    """Whether variables of DRIVER avoid FAULT."""
+    env = (spec.driver if driver.number is None else spec.drivers[driver.number]).env
+    return bool(fault.unless_env) and {entry.name for entry in env or ()} >= set(fault.unless_env)

@@ -9,6 +9,7 @@ from ...catalog import toolkit
 from ...cluster.drivers import system_of
 from ...cluster.resolve import resolve
 from ...model import Body, dotted
+from ...policy.language import images
 from ..joined import POOLS, joined
 from ..objects.references import pod_template
 from ..rule import Hit, rule
@@ -39,9 +40,10 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
         nodePools: [{name: a, os: amzn2023}]
     """
     spec = cluster.spec
-    version = spec.toolkit.version or ""
+    version = images.version(spec.toolkit)
     if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
         return
+    where = images.version_path("spec.toolkit", spec.toolkit)
     yield from joined(
         (
             pool,
@@ -49,7 +51,7 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
                 f"spec.nodePools[{index}].os",
                 f"container-toolkit {version} can't run on {system.name} ({POOLS})",
                 "its programs need a newer C library than the system has; the last version for it is v1.14",
-                "upgrade the nodes, set spec.toolkit.version: v1.14.6-centos7, or spec.toolkit.enabled: false where "
+                f"upgrade the nodes, use v1.14.6-centos7 in {where}, or set spec.toolkit.enabled: false where "
                 "the nodes bring the toolkit",
             ),
         )
@@ -72,14 +74,15 @@ def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
         toolkit: {version: v1.20.0}
     """
     spec = cluster.spec
-    parts = toolkit.suffix(spec.toolkit.version or "")
+    parts = toolkit.suffix(images.version(spec.toolkit))
     if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
         version, suffix = parts
+        where = images.version_path("spec.toolkit", spec.toolkit)
         yield Hit(
-            "spec.toolkit.version",
+            where,
             f"container-toolkit {version} has no image with the suffix {suffix}",
             "since v1.18 the tag is the version alone; for CentOS 7 there is none since v1.15",
-            f"set spec.toolkit.version: {version}, or leave it out",
+            f"write {version} without the suffix in {where}, or leave {where} out",
         )
 
 

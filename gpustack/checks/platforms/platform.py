@@ -127,11 +127,12 @@ def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
             )
 
 
-@rule("GPU448", "error")
+@rule("GPU448", "warning")
 def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
     """The platform needs a newer release.
 
-    Talos keeps the driver's libraries below /usr/local/glibc, where components look since v26.3.1.
+    Talos keeps the driver's libraries below /usr/local/glibc, where components look since v26.3.1. With
+    older releases it works only where somebody links them to where components look.
 
     Bad:
         release: v26.3.0

@@ -147,13 +147,6 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
                 "with create: false the ConfigMap is somebody else's, and the data is not written",
                 "leave out create, or the data",
             )
-        elif config.create and not config.data:
-            yield Hit(
-                f"{path}.create",
-                f"{path}.create: true, and no data",
-                "there is nothing to write into the ConfigMap",
-                f"add {path}.data, or leave out create and set {path}.name to a ConfigMap that exists",
-            )
         if config.data and config.create is not False and _brought(spec, config.name or ""):
             yield Hit(
                 f"{path}.data",
@@ -170,6 +163,29 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
             "effect",
             f"set spec.devicePlugin.config.name too; if {config.default} is the ConfigMap, it goes there",
         )
+
+
+@rule("GPU532", "warning")
+def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
+    """A ConfigMap that is to be written, and no data for it.
+
+    NVIDIA's chart has the field and writes an empty ConfigMap then. Here nothing is written, and the component does
+    what it does without a configuration.
+
+    Bad:
+        devicePlugin: {config: {create: true}}
+
+    Good:
+        devicePlugin: {config: {create: true, default: t4, data: {t4: "version: v1"}}}
+    """
+    for path, config in named_configs(cluster.spec):
+        if config.create and not config.data:
+            yield Hit(
+                f"{path}.create",
+                f"{path}.create: true, and no data",
+                "there is nothing to write into the ConfigMap",
+                f"leave out create; or add {path}.data",
+            )
 
 
 def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:

@@ -15,6 +15,7 @@ from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strat
 from ...cluster.resolve import resolve
 from ...policy.configurations.plugin_configs import PluginConfig, read_plugin_config
 from ...policy.configurations.plugin_keys import PREFIX
+from ...policy.language import images
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def configs(spec: ClusterPolicySpec) -> list[Named]:
     if resolve(spec).dra or (spec.devicePlugin.enabled is False and spec.gfd.enabled is False):
         return []
     texts = texts_of(spec, spec.devicePlugin.config, "devicePlugin.config")
-    version = spec.devicePlugin.version or ""
+    version = images.version(spec.devicePlugin)
     return [Named(one.path, one.key, read_plugin_config(one.text or "", version)) for one in texts]
 
 
@@ -157,7 +158,7 @@ def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
                     resources: [{name: nvidia.com/gpu, replicas: 4}]
     """
     spec = cluster.spec
-    version = spec.devicePlugin.version or ""
+    version = images.version(spec.devicePlugin)
     for found in configs(spec):
         for shared in found.config.sharing.values():
             for entry in shared.entries:

@@ -82,6 +82,18 @@ def registry(image: str) -> str:
     return first if slash and ("." in first or ":" in first or first == "localhost") else ""
 
 
+def version(section: Any) -> str:
+    """The version of the image that SECTION, a component of an effective spec, names: its own, or the tag of an image
+    that is named whole. "" where neither says it, as with a digest.
+    """
+    return section.version or tag_of(section.image or "")
+
+
+def version_path(path: str, section: Any) -> str:
+    """Where SECTION, which stands at PATH, says its version."""
+    return f"{path}.version" if section.version or not tag_of(section.image or "") else f"{path}.image"
+
+
 def stands_alone(section: Mapping[str, Any]) -> bool:
     """Whether SECTION, as somebody wrote it, names its image whole and says nothing else of it."""
     image = section.get("image")

@@ -135,7 +135,7 @@ ROWS = [
     ),
     Row(
         "B35",
-        "GPU507",
+        "GPU532",
         "devicePlugin: {config: {create: true, name: ts, default: a}}",
         "devicePlugin: {config: {create: true, name: ts, default: a, data: {a: 'version: v1'}}}",
     ),

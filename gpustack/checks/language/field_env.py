@@ -1,0 +1,76 @@
+"""Rules about variables and arguments of a component that a field of the policy, or its own script, is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+OWNED = {
+    "KERNEL_MODULE_TYPE": "kernelModuleType",
+    "OPEN_KERNEL_MODULES_ENABLED": "kernelModuleType",
+    "GPU_DIRECT_RDMA_ENABLED": "rdma.enabled",
+    "USE_HOST_MOFED": "rdma.useHostMofed",
+}
+"""Variables of the driver's container, and the field that sets them (operator.md 7.1)."""
+SCRIPTS = ("devicePlugin", "migManager", "toolkit")
+"""Components whose container is a shell that runs /bin/entrypoint.sh (operator.md 5.2)."""
+
+
+@rule("GPU190", "warning")
+def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
+    """A variable of the driver that a field of the policy sets.
+
+    What `env` says wins in the driver's container, and everything else goes by the field: checks, the containers
+    beside it, the next reader (bug-reports.md B45).
+
+    Bad:
+        driver: {env: [{name: KERNEL_MODULE_TYPE, value: open}]}
+
+    Good:
+        driver: {kernelModuleType: open}
+    """
+    spec = cluster.spec
+    sections: list[tuple[str, Any]] = (
+        [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)] if cluster.listed else []
+    )
+    if not cluster.listed and spec.driver.enabled:
+        sections = [("driver", spec.driver)]
+    for path, section in sections:
+        for index, entry in enumerate(section.env or ()):
+            if entry.name in OWNED:
+                field = f"spec.{path}.{OWNED[entry.name]}"
+                yield Hit(
+                    f"spec.{path}.env[{index}]",
+                    f"{path}.env sets {entry.name}, which {field} is for",
+                    "the variable wins in the driver's container, and what else depends on the field doesn't know it",
+                    f"leave out the variable, and set {field}",
+                )
+
+
+@rule("GPU191", "warning")
+def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
+    """Arguments for a component whose container is a shell.
+
+    `args` takes the place of the container's arguments, and its command is `/bin/sh -c`: the script that starts the
+    component is gone, and the shell takes the first argument for a script (operator.md 5.2).
+
+    Bad:
+        devicePlugin: {args: ["--fail-on-init-error=false"]}
+
+    Good:
+        devicePlugin: {env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]}
+    """
+    for name in SCRIPTS[:2]:
+        section = getattr(cluster.spec, name)
+        if section.enabled and section.args and "entrypoint.sh" not in section.args[0]:
+            yield Hit(
+                f"spec.{name}.args",
+                f"{name}.args replaces /bin/entrypoint.sh, which starts the component",
+                f"the container's command is a shell, which would run {section.args[0]!r} instead",
+                f"leave out spec.{name}.args, and set what it is to say in spec.{name}.env",
+            )
