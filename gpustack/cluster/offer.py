@@ -14,6 +14,7 @@ from ..catalog.gpus import Product
 from ..policy.language.cluster import platform_of
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
+from .mig_layouts import groups
 from .plugin_sharing import PoolSharing, UnknownSharing
 from .scheduling import labels_of
 from .virtual import permitted
@@ -142,6 +143,7 @@ def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, 
     found["nvidia.com/gpu.present"] = frozenset(["true"])
     if pool.spec.gfd.enabled is not False and pool.workload == "container" and not pool.cluster.kata:
         found |= _discovered(pool.said, pool.product, sharing, cut=cut)
+        found["nvidia.com/gpu.product"] = _product(pool, sharing, cut=cut)
     if cut and MIG_LABEL not in found:
         found[MIG_LABEL] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
     return found
@@ -152,18 +154,14 @@ def _discovered(
 ) -> dict[str, Values]:
     """What GPU feature discovery says about nodes of POOL, as far as the policy tells (device-plugin-config.yaml).
 
-    SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone, and the
-    product's ends with -SHARED where that is shared and keeps its name (seen on a GPU, tests/hardware).
+    SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone.
     """
-    found: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None, "nvidia.com/gpu.product": None}
+    found: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None}
     if sharing is not None and not cut:
         shared = sharing.replicas(GPU) > 1
         strategy = {"mps": "mps", "timeSlicing": "time-slicing"}[sharing.kind] if shared else "none"
         found["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
         found["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(GPU))])
-        if pool.gpuProduct:
-            ending = "-SHARED" if shared and not sharing.renamed else ""
-            found["nvidia.com/gpu.product"] = frozenset([pool.gpuProduct + ending])
     if product is not None:
         major, _, minor = product.compute_capability.partition(".")
         found["nvidia.com/gpu.family"] = frozenset([product.family])
@@ -173,3 +171,21 @@ def _discovered(
     if pool.gpusPerNode is not None and not cut:
         found["nvidia.com/gpu.count"] = frozenset([str(pool.gpusPerNode)])
     return found
+
+
+def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:
+    """The label nvidia.com/gpu.product of nodes of POOL, None where it isn't known. It ends with -SHARED where
+    nvidia.com/gpu is shared and keeps its name (seen on a GPU, tests/hardware), and with strategy single it has the
+    profile, a plus in it as a dot (mig-profiles.yaml names.gfd_single_product_label).
+    """
+    name = pool.said.gpuProduct
+    if not name or sharing is None:
+        return None
+    if cut and pool.spec.mig.strategy == "single":
+        made = groups(pool.layout.elements, pool.said) if pool.layout and pool.layout.elements else None
+        profiles = {profile for group in made or () for profile in group.layout or {"": 0}}
+        if len(profiles) != 1 or "" in profiles:
+            return None
+        name = f"{name}-MIG-{profiles.pop().replace('+', '.')}"
+    shared = sharing.replicas(GPU) > 1 and not sharing.renamed
+    return frozenset([f"{name}-SHARED" if shared else name])

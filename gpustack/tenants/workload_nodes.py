@@ -94,7 +94,7 @@ def never(offer: Offer, key: str, values: tuple[str, ...]) -> tuple[str, str, st
     if any(value in everything for value in values):
         return None
     near = nearest(values[0], everything, 1)
-    remedy = f"write {near[0]}" if near else f"write one of {', '.join(everything)}"
+    remedy = f"write {near[0]}" if near else f"write {' or '.join(everything)}"
     return f"{key}: {' or '.join(values)}", f"nodes have {key}: {', '.join(everything)}", remedy
 
 

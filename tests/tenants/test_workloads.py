@@ -15,7 +15,7 @@ from gpustack.checks.rule import rules_over
 from gpustack.cluster.offer import Offer
 from gpustack.cluster.resolve import resolve
 from gpustack.model import Finding
-from gpustack.tenants.tenants import pods_in, tenants_of
+from gpustack.tenants.tenants import findings, pods_in, tenants_of
 from tests.components.common import spec
 
 H100 = "NVIDIA-H100-80GB-HBM3"
@@ -396,3 +396,26 @@ def test_any_manifest_is_answered(data: st.DataObject) -> None:
         target[path[-1]] = data.draw(JUNK)
     for name in ("mixed", "tainted"):
         told(yaml.safe_load(yaml.safe_dump(body)), name)
+
+
+@pytest.mark.parametrize(
+    ("sections", "label"),
+    [
+        ({"sharing": {"timeSlicing": {"replicas": 4}}}, f"{H100}-SHARED"),
+        ({"sharing": {"timeSlicing": {"replicas": 4, "renameByDefault": True}}}, H100),
+        ({"sharing": {"mps": {"replicas": 4}}}, f"{H100}-SHARED"),
+        ({"sharing": CUT, "mig": "single"}, f"{H100}-MIG-1g.10gb"),
+        ({"sharing": {"mig": {"layout": {"1g.10gb+me": 1}}}, "mig": "single"}, f"{H100}-MIG-1g.10gb.me"),
+        ({"sharing": {**CUT, "timeSlicing": {"replicas": 2}}, "mig": "single"}, f"{H100}-MIG-1g.10gb-SHARED"),
+        ({"sharing": CUT, "mig": "mixed"}, H100),
+    ],
+)
+def test_products_of_shared_and_cut_gpus(sections: dict[str, Any], label: str) -> None:
+    """GPU feature discovery's product has -SHARED where a shared GPU keeps its name (device-plugin-config.yaml) and,
+    with strategy single, the profile (mig-profiles.yaml). Another value is told with the right one, which passes."""
+    mig: dict[str, Any] = {"mig": {"strategy": sections["mig"]}} if "mig" in sections else {}
+    offer = resolve(spec(**mig, nodePools=[{**TRAINING, "sharing": sections["sharing"]}])).offer
+    for value in (H100, f"{H100}-SHARED", f"{H100}-MIG-1g.10gb", "NVIDIA-T4"):
+        body = pod(next(iter(offer.resources)), nodeSelector={"nvidia.com/gpu.product": value})
+        found = [one for one in findings(body, pods_in(body), offer) if one.rule == "GPU706"]
+        assert [one.remedy for one in found] == ([] if value == label else [f"write {label}"])
