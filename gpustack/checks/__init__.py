@@ -45,6 +45,8 @@ RULE_MODULES = (
     "checks.sandbox.vgpu_config",
     "checks.nfd.nfd_rules",
     "checks.monitoring.monitoring",
+    "checks.monitoring.relabelings",
+    "checks.sandbox.providers",
     "checks.monitoring.alert_rules",
     "checks.monitoring.rule_objects",
     "checks.gitops.gitops",

@@ -13,6 +13,7 @@ from ...model import dotted
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ..rule import Hit, rule
 from .metrics_list import listed, served
+from .monitoring import monitored, telemetry
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -166,8 +167,8 @@ def _type(name: str) -> str:
 def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a metric of another exporter.
 
-    `nvidia_gpu_*` and `nvidia_smi_*` are metrics of exporters that this stack doesn't have. Here they are called by the
-    names of DCGM.
+    `nvidia_gpu_*` and `nvidia_smi_*` are metrics of exporters that this stack doesn't have, and other names that begin
+    with nvidia_ are often invented. Here they are called by the names of DCGM.
 
     Bad:
         extraObjects:
@@ -227,8 +228,8 @@ def pod_labels(cluster: Cluster) -> Iterator[Hit]:
             groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
     """
     spec = cluster.spec
-    monitor = spec.dcgmExporter.serviceMonitor
-    if spec.dcgmExporter.enabled is False or not spec.cluster.monitoring or not monitor.enabled:
+    monitor = telemetry(spec).exporter.serviceMonitor
+    if not monitored(spec):
         return
     for one in expressions(spec):
         for label in one.found.labels if one.about_gpus else ():

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
 from ...cluster.mig_layouts import Text, text_of
-from ...cluster.resolve import resolve
 from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
 from ...policy.language import images
 from ..rule import Hit, rule
+from .monitoring import telemetry
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -33,17 +33,19 @@ class Listed(NamedTuple):
 
 def listed(spec: ClusterPolicySpec) -> Listed | None:
     """The list that the exporter reads, None where it is the image's, or not in the policy."""
-    if resolve(spec).dra or spec.dcgmExporter.enabled is False:
+    path, exporter, _ = telemetry(spec)
+    if exporter.enabled is False:
         return None
-    found = _own(spec) or text_of(spec, spec.dcgmExporter.config, "dcgmExporter.config", KEY)
+    section = f"{path.removeprefix('spec.')}dcgmExporter.config"
+    found = _own(spec) or text_of(spec, exporter.config, section, KEY)
     if found is None or found.text is None:
         return None
-    return Listed(found, read_metrics(found.text, images.version(spec.dcgmExporter)))
+    return Listed(found, read_metrics(found.text, images.version(exporter)))
 
 
 def _own(spec: ClusterPolicySpec) -> Text | None:
     """The list that the exporter fetches by itself."""
-    given = [entry.value or "" for entry in spec.dcgmExporter.env or () if entry.name == OWN_ENV]
+    given = [entry.value or "" for entry in telemetry(spec).exporter.env or () if entry.name == OWN_ENV]
     _, _, name = given[-1].partition(":") if given else ("", "", "")
     for index, body in enumerate(spec.extraObjects):
         if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
@@ -59,9 +61,10 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
     found = listed(spec)
     if found is not None:
         return {row.name: row.type for row in found.metrics.rows}
-    config = spec.dcgmExporter.config
-    by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in spec.dcgmExporter.env or ())
-    if resolve(spec).dra or spec.dcgmExporter.enabled is False or by_itself or config.name or config.data:
+    exporter = telemetry(spec).exporter
+    config = exporter.config
+    by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in exporter.env or ())
+    if exporter.enabled is False or by_itself or config.name or config.data:
         return None
     return {field.name: field.type for field in dcgm.default_counters()}
 

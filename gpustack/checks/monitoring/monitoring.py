@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
-from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language.cluster import on_openshift
 from ...text.quantities import milliseconds, size
@@ -15,22 +14,42 @@ from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
+    from ...policy.language.dcgm import Dcgm, DcgmExporter
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Written
 
 HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
-SERVICE = "nvidia-dcgm"
+SERVICES = {False: "nvidia-dcgm", True: "nvidia-dcgm-dra"}
+"""The Service of the stand-alone engine, by whether GPUs are allocated by claims."""
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
+class Telemetry(NamedTuple):
+    """The sections that count, and where they stand: those of a `gpuCluster`, which has them whole, or those beside."""
+
+    path: str
+    exporter: DcgmExporter
+    dcgm: Dcgm
+
+
+def telemetry(spec: ClusterPolicySpec) -> Telemetry:
+    """The sections of the exporter and of the engine that count in SPEC. Those that a `gpuCluster` takes over as they
+    are can be changed where they stand.
+    """
+    whole = spec.gpuCluster
+    if whole is not None and (whole.dcgmExporter, whole.dcgm) != (spec.dcgmExporter, spec.dcgm):
+        return Telemetry("spec.gpuCluster.", whole.dcgmExporter, whole.dcgm)
+    return Telemetry("spec.", spec.dcgmExporter, spec.dcgm)
+
+
 def exporting(spec: ClusterPolicySpec) -> bool:
-    """Whether the exporter of the device plugin's stack is rendered."""
-    return not resolve(spec).dra and spec.dcgmExporter.enabled is not False
+    """Whether an exporter is rendered."""
+    return telemetry(spec).exporter.enabled is not False
 
 
 def monitored(spec: ClusterPolicySpec) -> bool:
     """Whether the exporter's ServiceMonitor is rendered."""
-    return exporting(spec) and bool(spec.cluster.monitoring) and bool(spec.dcgmExporter.serviceMonitor.enabled)
+    return exporting(spec) and bool(spec.cluster.monitoring) and bool(telemetry(spec).exporter.serviceMonitor.enabled)
 
 
 @rule("GPU601", "warning")
@@ -47,20 +66,25 @@ def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
         dcgmExporter: {resources: {limits: {memory: 1Gi}}}
     """
     spec = cluster.spec
-    limits = (spec.dcgmExporter.resources and spec.dcgmExporter.resources.limits) or {}
-    if not exporting(spec) or "memory" not in limits:
-        return
+    path, exporter, engine = telemetry(spec)
     facts = dcgm.exporter()
     largest = max((pool.gpusPerNode or 0 for pool in spec.nodePools), default=0)
     least = facts["least_memory_of_many"] if largest >= facts["many_gpus"] else facts["least_memory"]
-    if size(limits["memory"]) < size(least):
-        whose = f" on nodes with {largest} GPUs" if largest >= facts["many_gpus"] else ""
-        yield Hit(
-            "spec.dcgmExporter.resources.limits.memory",
-            f"the exporter will be killed for its memory: its limit is {limits['memory']}",
-            f"it uses 400 to 500 MiB, and more in peaks{whose}; then metrics have gaps",
-            f"write {least} or more, or leave out the limit",
-        )
+    of: list[tuple[str, str, Dcgm | DcgmExporter]] = []
+    if exporting(spec):
+        of.append((f"{path}dcgmExporter", "the exporter", exporter))
+    if engine.enabled:
+        of.append((f"{path}dcgm", "the DCGM engine", engine))
+    for where, who, section in of:
+        limits = (section.resources and section.resources.limits) or {}
+        if "memory" in limits and size(limits["memory"]) < size(least):
+            whose = f" on nodes with {largest} GPUs" if largest >= facts["many_gpus"] else ""
+            yield Hit(
+                f"{where}.resources.limits.memory",
+                f"{who} will be killed for its memory: its limit is {limits['memory']}",
+                f"it uses 400 to 500 MiB, and more in peaks{whose}; then metrics have gaps",
+                f"write {least} or more, or leave out the limit",
+            )
 
 
 @rule("GPU602", "note")
@@ -79,13 +103,14 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
         dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: kube-prometheus-stack}}}
     """
     spec = cluster.spec
-    if monitored(spec) and not on_openshift(spec.cluster) and not spec.dcgmExporter.serviceMonitor.additionalLabels:
+    path, exporter, _ = telemetry(spec)
+    if monitored(spec) and not on_openshift(spec.cluster) and not exporter.serviceMonitor.additionalLabels:
         yield Hit(
-            "spec.dcgmExporter.serviceMonitor",
+            f"{path}dcgmExporter.serviceMonitor",
             "the ServiceMonitor has no label by which Prometheus could select it",
             "kube-prometheus-stack selects by the label release, unless it was told otherwise, and passes over all "
             "others without a word",
-            "set spec.dcgmExporter.serviceMonitor.additionalLabels to what serviceMonitorSelector of your Prometheus "
+            f"set {path}dcgmExporter.serviceMonitor.additionalLabels to what serviceMonitorSelector of your Prometheus "
             "asks for; nothing is to do where that is empty",
         )
 
@@ -104,8 +129,11 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
         cluster: {monitoring: true}
         dcgmExporter: {serviceMonitor: {enabled: true}}
     """
-    spec, path = written.spec, "spec.dcgmExporter.serviceMonitor.enabled"
-    asked = exporting(spec) and spec.dcgmExporter.serviceMonitor.enabled and written.by_user(path)
+    spec = written.spec
+    whose, exporter, _ = telemetry(spec)
+    path = f"{whose}dcgmExporter.serviceMonitor.enabled"
+    by_user = written.by_user(path) or written.by_user("spec.dcgmExporter.serviceMonitor.enabled")
+    asked = exporting(spec) and exporter.serviceMonitor.enabled and by_user
     if asked and spec.cluster.monitoring is None:
         yield Hit(
             path,
@@ -131,24 +159,26 @@ def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
         dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "nvidia-dcgm:5555"}]}
     """
     spec = cluster.spec
-    for index, entry in enumerate(spec.dcgmExporter.env or ()) if exporting(spec) else ():
+    whose, exporter, engine = telemetry(spec)
+    name = SERVICES[cluster.dra]
+    for index, entry in enumerate(exporter.env or ()) if exporting(spec) else ():
         host = re.sub(r":[0-9]+$", "", (entry.value or "").strip())
         if entry.name != HOST_ENGINE or not host:
             continue
-        path = f"spec.dcgmExporter.env[{index}]"
-        service = host.split(".", maxsplit=1)[0] == SERVICE
-        if service and not spec.dcgm.enabled:
-            what, why = f"there is no engine at {entry.value}", "spec.dcgm.enabled is not true, so nothing serves it"
+        path = f"{whose}dcgmExporter.env[{index}]"
+        service = host.split(".", maxsplit=1)[0] == name
+        if service and not engine.enabled:
+            what, why = f"there is no engine at {entry.value}", f"{whose}dcgm.enabled is not true, so nothing serves it"
             yield Hit(
-                path, what, f"{why}; the exporter fails", "set spec.dcgm.enabled: true, or leave the variable out"
+                path, what, f"{why}; the exporter fails", f"set {whose}dcgm.enabled: true, or leave the variable out"
             )
-        elif host in LOCAL and not spec.dcgmExporter.hostNetwork:
+        elif host in LOCAL and not exporter.hostNetwork:
             why = "that is the exporter's own pod, where no engine listens; the exporter fails"
             remedy = "leave the variable out: the exporter then brings its own engine, or uses that of spec.dcgm"
             yield Hit(path, f"there is no engine at {entry.value}", why, remedy)
-        elif spec.dcgm.enabled and not service:
+        elif engine.enabled and not service:
             why = f"it asks {entry.value}; two engines on one node disturb each other"
-            remedy = "leave the variable out, or set spec.dcgm.enabled: false"
+            remedy = f"leave the variable out, or set {whose}dcgm.enabled: false"
             yield Hit(path, "the exporter doesn't use the engine of spec.dcgm", why, remedy)
 
 
@@ -167,12 +197,13 @@ def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
         dcgmExporter: {serviceMonitor: {enabled: true, interval: 30s, scrapeTimeout: 15s}}
     """
     spec = cluster.spec
-    monitor = spec.dcgmExporter.serviceMonitor
+    path, exporter, _ = telemetry(spec)
+    monitor = exporter.serviceMonitor
     if monitored(spec) and monitor.interval and monitor.scrapeTimeout:
         interval, timeout = milliseconds(monitor.interval), milliseconds(monitor.scrapeTimeout)
         if timeout > interval:
             yield Hit(
-                "spec.dcgmExporter.serviceMonitor.scrapeTimeout",
+                f"{path}dcgmExporter.serviceMonitor.scrapeTimeout",
                 f"scrapeTimeout {monitor.scrapeTimeout} is longer than the interval {monitor.interval}",
                 "the Prometheus operator refuses the ServiceMonitor, and nothing is scraped",
                 f"write {monitor.interval} or less",
@@ -207,7 +238,7 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
             groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
     """
     spec = cluster.spec
-    wanted = spec.dcgmExporter.serviceMonitor.additionalLabels if monitored(spec) else {}
+    wanted = telemetry(spec).exporter.serviceMonitor.additionalLabels if monitored(spec) else {}
     for index, body in enumerate(spec.extraObjects):
         if wanted and body["kind"] in {"PrometheusRule", "ServiceMonitor", "PodMonitor"}:
             lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}

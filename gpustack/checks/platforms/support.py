@@ -236,6 +236,7 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     """The NRI plugin is on, and the release or the runtime is older than it was made for.
 
     The plugin came with v26.3.0. It needs containerd 1.7.30 or 2.1 and newer, or CRI-O 1.34, or GPUs are not injected.
+    A CRI-O whose version isn't said is taken for that of the cluster's Kubernetes: OpenShift 4.20 has 1.33.
 
     Bad:
         cluster: {containerRuntime: "containerd://1.7.27"}
@@ -255,7 +256,8 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
             "the plugin came with v26.3.0; pods would get no GPU from it",
             "set spec.release: v26.3.0 or newer, or leave out spec.cdi.nriPluginEnabled",
         )
-    for path, (name, version) in runtimes(spec).items():
+    for path, (name, said) in (runtimes(spec) or _of_openshift(spec)).items():
+        version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())
         if (name == "containerd" and version and not _has_nri(version)) or (
             name == "cri-o" and () < version < NRI_CRIO
         ):
@@ -265,6 +267,11 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
                 "with the plugin nothing else tells the runtime about GPUs, so pods might get none",
                 "upgrade the runtime, or set spec.cdi.nriPluginEnabled: false",
             )
+
+
+def _of_openshift(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
+    """The runtime of an OpenShift cluster that says none: CRI-O."""
+    return {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if on_openshift(spec.cluster) else {}
 
 
 def _has_nri(version: Numbers) -> bool:

@@ -15,6 +15,7 @@ from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import texts_of
 from ...cluster.resolve import resolve
 from ...policy.language.types import LABEL_VALUE
+from ..monitoring.monitoring import telemetry
 from ..nfd.nfd_labels import labels_of_rules
 from ..rule import Hit, rule
 
@@ -191,6 +192,9 @@ def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
 def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:
     """The sections that name a ConfigMap or write one, of components that are on, with their paths."""
     if resolve(spec).dra:
+        path, exporter, _ = telemetry(spec)
+        if exporter.enabled is not False:
+            yield f"{path}dcgmExporter.config", exporter.config
         return
     if spec.devicePlugin.enabled is not False:
         yield "spec.devicePlugin.config", spec.devicePlugin.config

@@ -25,13 +25,21 @@ Model = type[BaseModel]
 _INDEX = re.compile(r"\[[0-9]+\]")
 
 
+ELSEWHERE = {
+    "metricRelabelings": "the operator's ServiceMonitor has none; to keep the exporter's labels pod, namespace and "
+    "container, set honorLabels: true; for other rules set enabled: false and bring a ServiceMonitor of your own in "
+    "spec.extraObjects",
+}
+"""What to do about keys that people know from the objects that are rendered, and that no field stands for."""
+
+
 def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",)) -> str:
     """Return what to do about the unknown key at PATH of a document of MODEL; VALUE is what it holds.
 
     AT is where MODEL's data stands in a policy.
     """
     section, key = path[:-1], str(path[-1])
-    known = by_chart(path)
+    known = by_chart(path) or ELSEWHERE.get(key, "")
     if known:
         return known
     keys = list(keys_at(model, section))

@@ -1,0 +1,132 @@
+"""The rule about what the Prometheus operator refuses in a monitor: relabelings that can't be, and times.
+
+It drops such a ServiceMonitor whole, with an event that nobody reads, and nothing is scraped. What is held here is its
+own validator (prometheus-operator, pkg/prometheus: validateRelabelConfig, validateScrapeIntervalAndTimeout).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...model import Path, dotted
+from ...policy.configurations.promql import wrong
+from ...text.quantities import milliseconds
+from ..rule import Hit, rule
+from .monitoring import monitored, telemetry
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+KINDS = ("ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig")
+LISTS = ("relabelings", "metricRelabelings", "metricRelabelConfigs", "relabelConfigs")
+WITH_TARGET = ("replace", "hashmod", "lowercase", "uppercase", "keepequal", "dropequal")
+EQUAL = ("sourceLabels", "targetLabel")
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_GROUP = re.compile(r"\$(?:\{\w+\}|\w+)", re.ASCII)
+"""A group of the regular expression, in a text that makes a label's name."""
+DEFAULTS = {"regex": "(.*)", "separator": ";", "replacement": "$1"}
+REFUSED = "the Prometheus operator refuses the monitor whole, and nothing of it is scraped"
+FIELDS = ("sourceLabels", "separator", "regex", "targetLabel", "replacement", "modulus")
+
+
+@rule("GPU620", "error")
+def refused_relabeling(cluster: Cluster) -> Iterator[Hit]:
+    """A relabeling, or a time, for which the Prometheus operator refuses a monitor.
+
+    It holds each rule to what Prometheus takes: a regular expression that can be read, a targetLabel for replace and
+    hashmod and their like, a modulus for hashmod, names of labels, no fields that an action has no use for. One rule
+    that fails, and nothing of the monitor is scraped.
+
+    Bad:
+        cluster: {monitoring: true}
+        dcgmExporter:
+          serviceMonitor: {enabled: true, relabelings: [{action: hashmod, sourceLabels: [pod], targetLabel: shard}]}
+
+    Good:
+        cluster: {monitoring: true}
+        dcgmExporter:
+          serviceMonitor:
+            enabled: true
+            relabelings: [{action: hashmod, sourceLabels: [pod], targetLabel: shard, modulus: 4}]
+    """
+    spec = cluster.spec
+    where, exporter, _ = telemetry(spec)
+    if monitored(spec):
+        for index, one in enumerate(exporter.serviceMonitor.relabelings):
+            at = f"{where}dcgmExporter.serviceMonitor.relabelings[{index}]"
+            yield from _refused(at, one.model_dump(exclude_none=True))
+    for index, body in enumerate(spec.extraObjects):
+        if body["kind"] in KINDS and str(body["apiVersion"]).startswith("monitoring.coreos.com/"):
+            yield from _monitor(body.get("spec"), ("spec", "extraObjects", index, "spec"))
+
+
+def _monitor(value: Any, path: Path) -> Iterator[Hit]:
+    """What is refused in the endpoints below VALUE."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if key in LISTS and isinstance(item, list):
+            for index, one in enumerate(item):
+                yield from _refused(dotted((*path, key, index)), one) if isinstance(one, dict) else ()
+        else:
+            yield from _monitor(item, (*path, key))
+    if isinstance(value, dict):
+        yield from _times(value.get("interval"), value.get("scrapeTimeout"), path)
+
+
+def _times(interval: Any, timeout: Any, path: Path) -> Iterator[Hit]:
+    """A hit where a scrape may take longer than the time between two."""
+    said = isinstance(interval, str) and isinstance(timeout, str) and bool(interval and timeout)
+    if said and milliseconds(timeout) > milliseconds(interval):
+        what = f"scrapeTimeout {timeout} is longer than the interval {interval}"
+        yield Hit(dotted((*path, "scrapeTimeout")), what, REFUSED, f"write {interval} or less")
+
+
+def _refused(at: str, one: dict[str, Any]) -> Iterator[Hit]:
+    """What the validator says against the relabeling ONE, which stands at AT."""
+    action = str(one.get("action") or "replace").lower()
+    given = {key: one[key] for key in FIELDS if one.get(key)}
+    text = str(one.get("regex") or "")
+    why = wrong(f"up{{a=~{json.dumps(text)}}}") if text else ""
+    if why:
+        yield Hit(f"{at}.regex", f"the regular expression {text} can't be read", f"{why}; {REFUSED}", "correct it")
+    for position, label in enumerate(given.get("sourceLabels", ())):
+        if not _NAME.fullmatch(str(label)):
+            what, remedy = f"{label!r} is not the name of a label", "write letters, digits and '_', no digit first"
+            yield Hit(f"{at}.sourceLabels[{position}]", what, REFUSED, remedy)
+    yield from _target(at, action, given)
+    if action == "labelmap" and not _named(str(one.get("replacement") or "$1")):
+        what = f"{one.get('replacement')!r} makes no name of a label"
+        yield Hit(f"{at}.replacement", what, REFUSED, "write letters, digits, '_' and groups such as $1")
+    for key in _idle(action, given):
+        yield Hit(f"{at}.{key}", f"{action} has no use for {key}", REFUSED, f"leave out {key}")
+
+
+def _target(at: str, action: str, given: dict[str, Any]) -> Iterator[Hit]:
+    """What is wrong with where ACTION writes."""
+    target = str(given.get("targetLabel", ""))
+    if action == "hashmod" and not given.get("modulus"):
+        yield Hit(at, "hashmod without a modulus", REFUSED, "add modulus: 1 or more, by which the hash is divided")
+    if action in WITH_TARGET and not target:
+        yield Hit(at, f"{action} without a targetLabel", REFUSED, "add targetLabel, the label that it writes")
+    elif target and action in WITH_TARGET and not (_named if action == "replace" else _NAME.fullmatch)(target):
+        yield Hit(
+            f"{at}.targetLabel", f"{target!r} is not the name of a label", REFUSED, "write letters, digits and '_'"
+        )
+
+
+def _named(text: str) -> bool:
+    """Whether TEXT makes the name of a label, whatever its groups are."""
+    return _NAME.fullmatch(_GROUP.sub("x", text)) is not None
+
+
+def _idle(action: str, given: dict[str, Any]) -> list[str]:
+    """The fields of GIVEN for which the validator refuses ACTION. Defaults pass, but not where a name is dropped."""
+    if action in {"labeldrop", "labelkeep"}:
+        return [key for key in given if key != "regex"]
+    if action in {"keepequal", "dropequal"}:
+        return [key for key, value in given.items() if key not in EQUAL and value != DEFAULTS.get(key)]
+    if action in {"lowercase", "uppercase"} and given.get("replacement", "$1") != "$1":
+        return ["replacement"]
+    return []

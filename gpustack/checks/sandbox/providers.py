@@ -1,0 +1,96 @@
+"""Rules about who serves virtual machines: what is off although a pool needs it, and a provider that isn't there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import gpus
+from ..rule import Hit, rule
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+    from ...policy.language.operand import Operand
+
+PLUGIN = "device-plugin"
+
+
+@rule("GPU210", "warning")
+def no_provider(cluster: Cluster) -> Iterator[Hit]:
+    """A device that somebody else is said to offer to KubeVirt, and nobody does.
+
+    With externalResourceProvider, KubeVirt's own plugin leaves the device alone. The device plugin of this stack is
+    off, or serves no virtual machines, so virtual machines that ask for the device stay pending (bug-reports.md B57).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        sandboxDevicePlugin: {enabled: false}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        sandboxDevicePlugin: {enabled: false}
+        kubevirt:
+          target: kubevirt
+          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: false}]
+    """
+    spec, section = cluster.spec, cluster.spec.kubevirt
+    others = any(one.kind == "DaemonSet" and PLUGIN in one.name for one in spec.references)
+    if section is None or cluster.offered_to_kubevirt or others:
+        return
+    listed = [(f"pciDevices[{at}]", one, one.selector) for at, one in enumerate(section.pciDevices)]
+    mediated = [(f"mediatedDevices[{at}]", one, f"{gpus.VENDOR}:") for at, one in enumerate(section.mediatedDevices)]
+    for place, one, selector in [*listed, *mediated]:
+        if one.externalResourceProvider and selector.startswith(f"{gpus.VENDOR}:"):
+            off = "spec.sandboxDevicePlugin is off" if cluster.sandbox else "spec.sandboxWorkloads is off"
+            yield Hit(
+                f"spec.kubevirt.{place}.externalResourceProvider",
+                f"nobody offers {one.resourceName}: KubeVirt is told to leave it to another device plugin",
+                f"{off}, so this stack has none; virtual machines that ask for it stay pending",
+                "set it to false, so that KubeVirt offers the device, or set spec.sandboxWorkloads.enabled and "
+                "spec.sandboxDevicePlugin.enabled: true; another plugin's DaemonSet goes into spec.references",
+            )
+
+
+@rule("GPU211", "warning")
+def part_is_off(cluster: Cluster) -> Iterator[Hit]:
+    """A component that is off, and nodes for virtual machines need it.
+
+    For passthrough the VFIO manager binds GPUs to vfio-pci, for vGPUs the vGPU manager is the driver and the vGPU
+    device manager makes the devices; Kata containers get GPUs from their own plugin. The sandbox validator waits on
+    each node for what is missing, and no GPU is offered (operator.md 7.12, 7.13).
+
+    Bad:
+        sandboxWorkloads: {enabled: true}
+        vfioManager: {enabled: false}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+
+    Good:
+        sandboxWorkloads: {enabled: true}
+        vfioManager: {enabled: true}
+        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
+    """
+    spec = cluster.spec
+    told = set[str]()
+    for pool in cluster.pools:
+        needed: list[tuple[str, Operand, str]] = []
+        if pool.workload == "vm-passthrough":
+            needed.append(("vfioManager", spec.vfioManager, "nothing binds their GPUs to vfio-pci"))
+            if cluster.kata:
+                effect = "nothing offers their GPUs to Kata containers"
+                needed.append(("kataSandboxDevicePlugin", spec.kataSandboxDevicePlugin, effect))
+        elif pool.workload == "vm-vgpu":
+            if not cluster.listed:
+                needed.append(("vgpuManager", spec.vgpuManager, "nothing brings the vGPU host driver"))
+            needed.append(("vgpuDeviceManager", spec.vgpuDeviceManager, "nothing makes vGPU devices"))
+        for name, part, effect in needed:
+            if not part.enabled and name not in told:
+                told.add(name)
+                yield Hit(
+                    f"spec.{name}.enabled",
+                    f"{name} is off, and nodes of pool {pool.name} serve {pool.workload}",
+                    f"{effect}, unless the nodes' own image does; the sandbox validator waits for it",
+                    f"set spec.{name}.enabled: true",
+                )
