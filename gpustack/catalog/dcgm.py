@@ -183,3 +183,13 @@ def _names() -> dict[str, Any]:
 def _facts() -> dict[str, Any]:
     facts: dict[str, Any] = _data.load("dcgm")
     return facts
+
+
+def left_out_while_blank(tag: str) -> frozenset[str]:
+    """The metrics that the exporter of TAG has no series of while their value is blank."""
+    if not _versions.numbers(tag):
+        return frozenset()
+    table = _data.load("dcgm")["left_out_while_blank"]
+    return frozenset(
+        name for condition, names in table.items() if _versions.satisfies(tag, condition) for name in names
+    )

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from gpustack.catalog import _data
+from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
 
 
@@ -55,6 +55,24 @@ def gate_default(name: str) -> bool:
     if name not in gates:
         raise UnknownGate(name, nearest(name, gates))
     return bool(gates[name]["default"])
+
+
+def gates_of_kubernetes(kubernetes: str) -> dict[str, tuple[str, str]]:
+    """The features that need a gate which KUBERNETES ("1.34") doesn't have on by default: the gate, and the first
+    version that has, "" where none does yet.
+    """
+    found = {}
+    for name, facts in _facts()["feature_gates"]["gates"].items():
+        need = facts.get("kubernetes")
+        first = need.get("default_from", "") if need else ""
+        if need and (not first or _versions.numbers(kubernetes)[:2] < _versions.numbers(first)):
+            found[name] = need["gate"], first
+    return found
+
+
+def needs_nvswitch(name: str) -> bool:
+    """Whether the feature NAME is for boards with NVSwitch alone."""
+    return bool(_facts()["feature_gates"]["gates"].get(name, {}).get("board") == "nvswitch")
 
 
 def contradictions(switches: Mapping[str, bool]) -> Iterator[Contradiction]:

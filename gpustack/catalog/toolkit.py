@@ -28,6 +28,12 @@ def runs_on_ancient(tag: str) -> bool | None:
     return _versions.satisfies(found[1], _facts()["ancient_systems"]) if found else None
 
 
+def writes_etc_nvidia(tag: str) -> bool:
+    """Whether the toolkit of TAG writes into /etc/nvidia of containers with GPUs."""
+    found = _TAG.match(tag)
+    return found is not None and _versions.satisfies(found[1], _facts()["writes_etc_nvidia"])
+
+
 def _facts() -> dict[str, Any]:
     facts: dict[str, Any] = _data.load("toolkit")
     return facts

@@ -21,6 +21,8 @@ RULE_MODULES = (
     "checks.sandbox.sandbox",
     "checks.sandbox.kubevirt",
     "checks.dra.dra",
+    "checks.dra.dra_hosts",
+    "checks.platforms.own_stack",
     "checks.dra.dra_exclusions",
     "checks.objects.gaps",
     "checks.mig.mig",

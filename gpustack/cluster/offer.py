@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..catalog import toolkit
 from ..catalog.gpus import Product
+from ..policy.language import images
 from ..policy.language.cluster import platform_of
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
@@ -65,7 +67,8 @@ class Offer:
 
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
     `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too. `permitted` are the
-    devices that KubeVirt is told to permit, None where others may permit more.
+    devices that KubeVirt is told to permit, None where others may permit more. `writes_etc_nvidia`: the
+    container toolkit writes into that folder of containers with GPUs.
     """
 
     pools: tuple[PoolOffer, ...]
@@ -75,6 +78,7 @@ class Offer:
     discovery: bool
     tolerated_by_name: bool
     network_cards: bool = False
+    writes_etc_nvidia: bool = False
     permitted: frozenset[str] | None = None
 
     @property
@@ -99,6 +103,9 @@ def offer(cluster: Cluster) -> Offer:
         discovery=spec.gfd.enabled is not False and not cluster.dra,
         tolerated_by_name=platform_of(spec.cluster).tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
+        writes_etc_nvidia=bool(spec.toolkit.enabled)
+        and not cluster.dra
+        and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
         permitted=permitted(cluster),
     )
 

@@ -164,3 +164,57 @@ def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
             if number > 1 and kinds == {(True, refused)}:
                 where = (key, index) if tenant.whole else ()
                 yield tenant.at(*where, "resources", part, name), name, number
+
+
+@rule("GPU790", "warning", over="workload")
+def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
+    """A container with GPUs mounts something read-only at /etc/nvidia.
+
+    container-toolkit v1.20, which release v26.7 brings, writes a profile into that folder of each container with GPUs.
+    Where it can't, the container doesn't start (awslabs/amazon-eks-ami issue 2790). A ConfigMap and a Secret are
+    read-only, whatever the mount says.
+
+    Bad:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: render}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/render:7
+              resources: {limits: {nvidia.com/gpu: 1}}
+              volumeMounts: [{name: profiles, mountPath: /etc/nvidia, readOnly: true}]
+            volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
+
+    Good:
+        extraObjects:
+        - apiVersion: v1
+          kind: Pod
+          metadata: {name: render}
+          spec:
+            containers:
+            - name: main
+              image: registry.example.com/render:7
+              resources: {limits: {nvidia.com/gpu: 1}}
+              volumeMounts: [{name: profiles, mountPath: /etc/nvidia/p.json, subPath: p.json, readOnly: true}]
+            volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
+    """
+    volumes = tenant.pod.get("volumes")
+    fixed = {
+        one.get("name")
+        for one in (volumes if isinstance(volumes, list) else [])
+        if isinstance(one, dict) and {"configMap", "secret", "projected", "downwardAPI"} & one.keys()
+    }
+    for place, container in tenant.containers if tenant.offer.writes_etc_nvidia else ():
+        mounts = container.get("volumeMounts")
+        for index, mount in enumerate(mounts if isinstance(mounts, list) and asked(container) else []):
+            if not isinstance(mount, dict) or str(mount.get("mountPath", "")).rstrip("/") != "/etc/nvidia":
+                continue
+            if mount.get("readOnly") is True or mount.get("name") in fixed:
+                yield Hit(
+                    tenant.at(*place, "volumeMounts", index, "mountPath"),
+                    f"{tenant.who} mounts something read-only at /etc/nvidia of a container with GPUs",
+                    "the container toolkit of this cluster writes a profile there, and the container doesn't start",
+                    "mount the single file with subPath, or mount it elsewhere",
+                )

@@ -17,6 +17,7 @@ from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import defaults, diagnose, suggest
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.policy.loading.load import load
+from gpustack.policy.loading.suggest import remedy
 from tests.policy.fleet import BODY, HEAD, Fleet
 
 
@@ -420,3 +421,21 @@ def test_random_specs_end_in_a_spec_or_in_findings(spec: dict[str, str], tmp_pat
             assert found.location is not None
             assert found.location.line is not None
             assert path.read_text().split("\n")[found.location.line - 1] == found.location.text
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "wanted", "never"),
+    [
+        (("driver", "nodeSelector"), {"a": "b"}, "spec.nodePools[].nodeSelector", "reconciler"),
+        (("operator", "nodeSelector"), {"a": "b"}, "operator's own pod", "reconciler"),
+        (("manager",), {"enabled": True}, "spec.driver.manager", "ccManager?"),
+        (("cert-manager",), {"enabled": True}, "spec has", "ccManager?"),
+        (("platform",), {"openshift": False}, "delete it", "cluster.openshift"),
+        (("platform",), {"openshift": True}, "spec.cluster.platform: openshift", "cluster.openshift"),
+    ],
+)
+def test_remedies_that_are_not_refused(path: tuple[str, ...], value: object, wanted: str, never: str) -> None:
+    """A suggestion is about the same thing, and what it says can be written."""
+    text = remedy(ClusterPolicySpec, path, value)
+    assert wanted in text
+    assert never not in text

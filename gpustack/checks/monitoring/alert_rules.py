@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...catalog import dcgm
 from ...model import dotted
 from ...policy.configurations.promql import Label, Metric, Named, named
+from ...policy.language import images
 from ..rule import Hit, rule
 from .metrics_list import listed, served
 from .monitoring import monitored, telemetry
@@ -161,6 +162,47 @@ def _type(name: str) -> str:
         return dcgm.field(name).type
     except dcgm.UnknownField:
         return "gauge"
+
+
+@rule("GPU533", "warning")
+def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
+    """A rule for Prometheus over a series that this exporter leaves out while its value is blank.
+
+    dcgm-exporter 4.5.3-4.8.2, of releases v26.3.2 and v26.3.3, has no series of XID errors, of NVLink errors and of
+    throttling until there is one. Changes of it can't be seen, and an alert on its absence always fires
+    (NVIDIA/dcgm-exporter issue 700).
+
+    Bad:
+        release: v26.3.3
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
+
+    Good:
+        release: v26.7.0
+        extraObjects:
+        - apiVersion: monitoring.coreos.com/v1
+          kind: PrometheusRule
+          metadata: {name: gpus}
+          spec:
+            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
+    """
+    spec = cluster.spec
+    version = images.version(spec.dcgmExporter)
+    path = images.version_path("spec.dcgmExporter", spec.dcgmExporter)
+    blank = dcgm.left_out_while_blank(version)
+    for one, metric in metrics(spec) if blank and not cluster.dra and spec.dcgmExporter.enabled is not False else ():
+        if metric.name in blank:
+            yield Hit(
+                one.path,
+                f"{one.rule}: dcgm-exporter {version} has no series {metric.name} while its value is blank",
+                "the alert stays silent at the first error, for there is nothing that could change",
+                f"use the exporter of release v26.7.0: it is {path} that names this one",
+                metric.place,
+            )
 
 
 @rule("GPU606", "warning")

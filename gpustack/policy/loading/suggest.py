@@ -39,11 +39,13 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     AT is where MODEL's data stands in a policy.
     """
     section, key = path[:-1], str(path[-1])
-    known = by_chart(path) or ELSEWHERE.get(key, "")
+    known = _where_nodes_are(path, value) or by_chart(path) or ELSEWHERE.get(key, "")
     if known:
         return known
     keys = list(keys_at(model, section))
-    match = _respelled(key, keys) or _below(model, section, key) or _close(key, keys, 0.75)
+    match = _respelled(key, keys) or _below(model, section, key)
+    if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is no migManager
+        match = _close(key, keys, 0.8)
     if match:
         return f"did you mean {dotted((*at, *section))}.{match}?"
     elsewhere = _elsewhere(model, section, key, value)
@@ -53,6 +55,16 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
         return f"delete {key}"
     listed = ", ".join(sorted(keys)[:12]) + (", ..." if len(keys) > 12 else "")
     return f"{dotted((*at, *section))} has {listed}"
+
+
+def _where_nodes_are(path: Path, value: object) -> str:
+    """Return what to do about a key that is said of nodes or of the cluster here, and of components elsewhere."""
+    if len(path) == 2 and path[1] == "nodeSelector" and path[0] != "operator":
+        return "write it where nodes are described: spec.nodePools[].nodeSelector, or spec.drivers[].nodeSelector"
+    if path == ("platform",) and isinstance(value, dict) and isinstance(value.get("openshift"), bool):
+        what = "write spec.cluster.platform: openshift instead" if value["openshift"] else "delete it"
+        return f"{what}: spec.cluster.platform says what the cluster is"
+    return ""
 
 
 def by_chart(path: Path) -> str:

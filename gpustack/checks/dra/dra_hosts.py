@@ -1,0 +1,93 @@
+"""Rules about what the DRA driver asks of Kubernetes, of the GPUs, and of the nodes' own services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import dra
+from ..joined import POOLS, joined
+from ..rule import Hit, rule
+from .dra import gated
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+
+@rule("GPU483", "warning")
+def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
+    """A feature of the DRA driver that Kubernetes or the GPUs don't carry.
+
+    Dynamic MIG publishes devices that share counters, and the API server and the scheduler take these from Kubernetes
+    1.36 on, before that with the gate DRAPartitionableDevices alone. Partitions of Fabric Manager are for boards with
+    NVSwitch. (Documentation of the DRA driver.)
+
+    Bad:
+        cluster: {kubernetesVersion: "1.34"}
+        gpuCluster: {draDriver: {featureGates: {DynamicMIG: true}}}
+        drivers: [{name: default, default: true}]
+
+    Good:
+        cluster: {kubernetesVersion: "1.36"}
+        gpuCluster: {draDriver: {featureGates: {DynamicMIG: true}}}
+        drivers: [{name: default, default: true}]
+    """
+    kubernetes = cluster.spec.cluster.kubernetesVersion
+    lacking = dra.gates_of_kubernetes(kubernetes)
+    boards = [pool.product for pool in cluster.pools]
+    switched = not boards or any(board is None or board.nvswitch for board in boards)
+    for path, gates, _ in gated(cluster.spec):
+        for gate in (name for name, on in gates.items() if on):
+            if gate in lacking:
+                theirs, first = lacking[gate]
+                yield Hit(
+                    f"spec.{path}.{gate}",
+                    f"the feature {gate} needs Kubernetes' gate {theirs}, which is off by default in {kubernetes}",
+                    "API server and scheduler refuse or ignore what the DRA driver publishes without it",
+                    f"set spec.{path}.{gate}: false, "
+                    + (f"upgrade the cluster to {first}, " if first else "")
+                    + "or switch the gate on in API server and scheduler, and waive this",
+                )
+            if dra.needs_nvswitch(gate) and not switched:
+                yield Hit(
+                    f"spec.{path}.{gate}",
+                    f"the feature {gate} is for GPUs with NVSwitch on their board, and no pool has any",
+                    "there is no Fabric Manager whose partitions could be used, so claims can't be prepared",
+                    f"set spec.{path}.{gate}: false",
+                )
+
+
+@rule("GPU485", "note")
+def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
+    """Compute domains on nodes that bring their driver, and perhaps an IMEX service of their own.
+
+    The DRA driver starts the IMEX daemons of a compute domain itself. Packages of the driver, and node images with
+    them, bring the unit nvidia-imex.service, which must be disabled and masked then. The feature HostManagedIMEXDaemon
+    only permits another mode and changes nothing by itself. (Documentation of the DRA driver, prerequisites.)
+
+    Bad:
+        driver: {enabled: false}
+        computeDomains: {enabled: true}
+        nodePools: [{name: rack, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
+
+    Good:
+        computeDomains: {enabled: true}
+        nodePools: [{name: rack, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
+    """
+    spec = cluster.spec
+    domains = spec.computeDomains.enabled
+    if spec.gpuCluster is not None:
+        domains = spec.gpuCluster.draDriver.computeDomains.enabled is not False
+    yield from joined(
+        (
+            pool.said,
+            Hit(
+                "spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled",
+                f"nodes that bring their driver may run an IMEX service of their own ({POOLS})",
+                "the DRA driver starts the IMEX daemons of a compute domain, and a second one is in their way",
+                "on these nodes: systemctl disable --now nvidia-imex.service; systemctl mask nvidia-imex.service",
+            ),
+        )
+        for pool in cluster.pools
+        if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack
+    )

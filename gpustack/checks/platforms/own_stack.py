@@ -1,0 +1,86 @@
+"""Rules about pools whose operating system brings a stack of its own, beside pools that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import platforms
+from ...policy.language.cluster import platform_of
+from ..rule import Hit, rule
+from .platform import SECTIONS
+
+if TYPE_CHECKING:
+    from ...cluster.pool import Pool
+    from ...cluster.resolve import Cluster
+
+DEPLOYED = {
+    "driver": "driver",
+    "toolkit": "container-toolkit",
+    "devicePlugin": "device-plugin",
+    "migManager": "mig-manager",
+}
+"""The ends of the labels nvidia.com/gpu.deploy.*, by section of the policy."""
+
+
+@rule("GPU484", "warning")
+def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
+    """A node pool's system brings components that this cluster installs too.
+
+    GPU445 looks at the platform of the cluster; a pool may be of another one. Bottlerocket in a cluster whose other
+    nodes run Amazon Linux has a device plugin of its own, and there are two on these nodes
+    (bottlerocket-os/bottlerocket issue 4309). A node whose label nvidia.com/gpu.deploy.<component> is "false" runs none
+    of ours.
+
+    Bad:
+        cluster: {platform: eks-al2023}
+        nodePools:
+        - {name: al, os: amzn2023, gpuProduct: NVIDIA-A10G}
+        - {name: br, os: bottlerocket1.50, gpuProduct: NVIDIA-A10G}
+
+    Good:
+        cluster: {platform: eks-al2023}
+        nodePools:
+        - {name: al, os: amzn2023, gpuProduct: NVIDIA-A10G}
+        - name: br
+          os: bottlerocket1.50
+          gpuProduct: NVIDIA-A10G
+          nodeSelector: {nvidia.com/gpu.deploy.device-plugin: "false", nvidia.com/gpu.deploy.mig-manager: "false"}
+    """
+    own = platform_of(cluster.spec.cluster)
+    for pool in cluster.pools:
+        if pool.system is None or pool.system.driver_image != "none" or pool.system.id in own.systems:
+            continue
+        for section, what in sorted(_brought(pool.system.id).items()):
+            label = f"nvidia.com/gpu.deploy.{DEPLOYED[section]}"
+            if _runs(cluster, pool, section) and pool.said.nodeSelector.get(label) != "false":
+                title, harm = SECTIONS[section]
+                yield Hit(
+                    f"{pool.path}.os",
+                    f"{title} is installed on {pool.system.title}, which has it already (node pool {pool.name})",
+                    f"{what}; {harm}",
+                    f'label these nodes {label}=false, and write {label}: "false" into {pool.path}.nodeSelector',
+                )
+
+
+def _brought(system: str) -> dict[str, str]:
+    """What every platform that has the system with the os-release ID SYSTEM is sure to bring, by section, in words."""
+    known = [platform for name in platforms.names() if system in (platform := platforms.platform(name)).systems]
+    found = [{section: one.what for section, one in each.brings.items() if one.sure} for each in known]
+    common = set.intersection(*map(set, found)) if found else set()
+    return {section: found[0][section] for section in common & SECTIONS.keys()}
+
+
+def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:
+    if section == "driver":
+        return pool.driver is not None
+    if pool.workload != "container" or (cluster.dra and section != "driver"):
+        return False
+    if section == "migManager":
+        return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and _cuts(pool)
+    return bool(getattr(cluster.spec, section).enabled)
+
+
+def _cuts(pool: Pool) -> bool:
+    """Whether GPUs of POOL know MIG, or may."""
+    return pool.product is None or pool.product.mig is not None
