@@ -100,6 +100,7 @@ class Platform:
     template beside it replaces what the platform would write. `machines` says what its nodes are, "" where they may be
     either. With `tolerates_by_name` a pod tolerates taints that are called like a resource it asks for.
     `kubernetes_max` is the newest minor version by release line, where the platform is documented for less than others.
+    `runtime_classes` are the RuntimeClasses that the platform makes itself.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Platform:
     kubelet_root: str = DEFAULT_KUBELET_ROOT
     kubelet_root_certain: bool = True
     psa_required: bool = False
+    runtime_classes: tuple[str, ...] = ()
     resource_quota: Quota | None = None
     node_pool_labels: Mapping[str, str] = field(default_factory=dict)
     node_pool_options: tuple[str, ...] = ()
@@ -170,6 +172,7 @@ def platform(name: str) -> Platform:
         kubelet_root=root["path"],
         kubelet_root_certain=root["certain"],
         psa_required=data.get("psa_required", False),
+        runtime_classes=tuple(data.get("runtime_classes", ())),
         resource_quota=Quota(quota["pods"], tuple(quota["priority_classes"])) if quota else None,
         node_pool_labels=pool.get("labels", {}),
         node_pool_options=tuple(pool.get("options", ())),

@@ -86,3 +86,16 @@ def test_nulls_of_maps_are_told(tmp_path: Path) -> None:
     found = [one for rule in rules_over("origins") for one in rule.findings(written) if one.rule == "GPU207"]
     assert [one.path for one in found] == ["spec.extraObjects[0].metadata.annotations.x", "spec.extraObjects[0].data.a"]
     assert all("line 10" in one.what for one in found)
+
+
+def test_runtime_classes_of_the_platform() -> None:
+    """k3s ships the RuntimeClass nvidia (its manifest runtimes.yaml); one under references is left to it."""
+    from gpustack.cluster.resolve import resolve
+    from gpustack.components.toolkit.runtime_classes import RuntimeClasses
+    from gpustack.components.toolkit.runtime_classes_inputs import from_cluster
+    from tests.components.common import render, spec
+
+    theirs = spec(references=[{"kind": "RuntimeClass", "name": "nvidia"}])
+    inputs = from_cluster(resolve(theirs))
+    assert inputs is not None
+    assert set(render(RuntimeClasses, inputs)) == {"RuntimeClass/nvidia-cdi", "RuntimeClass/nvidia-legacy"}

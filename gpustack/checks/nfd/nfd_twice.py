@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog._versions import numbers
+from ...policy.language import images
 from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
@@ -57,12 +58,7 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
         nfd: {enabled: true, version: v0.18.3}
     """
     spec = cluster.spec
-    version = spec.nfd.version or ""
-    whole = spec.nfd.image or ""
-    path = "spec.nfd.version"
-    if "/" in whole and ":" in whole.rpartition("/")[2]:
-        path, version = "spec.nfd.image", whole.rpartition("/")[2].partition(":")[2]
-    version = version.partition("@")[0]
+    version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
     if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
         yield Hit(
             path,

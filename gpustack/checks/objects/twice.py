@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...model import Body
+from ...policy.language.cluster import on_openshift, platform_of
 from ..rule import Hit, rule
 from .references import pod_template
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 NFD_PARTS = ("nfd-worker", "nfd-master", "nfd-gc", "nfd-topology-updater", "nfd-controller-manager")
 ENFORCE = "pod-security.kubernetes.io/enforce"
+CLUSTERS_OWN = ("kube-", "openshift-")
 STRICT = ("baseline", "restricted")
 INSTALLING = {"HelmRelease", "Application", "HelmChart"}
 """Kinds whose objects make an engine install a chart."""
@@ -146,3 +148,58 @@ def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
                 "refuses their pods, and DaemonSets stay at 0",
                 "leave the Namespace out of spec.extraObjects, and set spec.psa.enabled: true",
             )
+
+
+@rule("GPU213", "note")
+def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
+    """A RuntimeClass that the platform makes as well.
+
+    k3s ships the RuntimeClass nvidia, with the same handler. Two owners of one object fight over it: an engine shows it
+    as changed, and removing the one removes it for the other. A class under spec.references is left to whoever makes it
+    (bug-reports.md B09).
+
+    Bad:
+        cluster: {platform: k3s}
+
+    Good:
+        cluster: {platform: k3s}
+        references: [{kind: RuntimeClass, name: nvidia}]
+    """
+    spec = cluster.spec
+    name = spec.operator.runtimeClass or "nvidia"
+    ours = not cluster.dra and not spec.cdi.nriPluginEnabled
+    referred = any(one.kind == "RuntimeClass" and one.name == name for one in spec.references)
+    if ours and not referred and name in platform_of(spec.cluster).runtime_classes:
+        yield Hit(
+            "spec.cluster.platform",
+            f"the platform makes a RuntimeClass {name} itself, and it is rendered here too",
+            "two owners of one object fight over it, and removing the one removes it for the other",
+            f"leave it to the platform: spec.references: [{{kind: RuntimeClass, name: {name}}}]",
+        )
+
+
+@rule("GPU214", "warning")
+def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
+    """A namespace that needs the label of Pod Security, and doesn't get it from here.
+
+    The stack's pods are privileged. Where Pod Security holds namespaces to less, the namespace has to say privileged;
+    one that belongs to the cluster (default, kube-*, openshift-*) is not rendered, so nobody labels it (bug-reports.md
+    B23).
+
+    Bad:
+        cluster: {namespace: default}
+        psa: {enabled: true}
+
+    Good:
+        cluster: {namespace: gpu-operator}
+        psa: {enabled: true}
+    """
+    spec, name = cluster.spec, cluster.spec.cluster.namespace
+    wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
+    if wanted and not on_openshift(spec.cluster) and (name == "default" or name.startswith(CLUSTERS_OWN)):
+        yield Hit(
+            "spec.cluster.namespace",
+            f"the namespace {name} has to allow privileged pods, and is not rendered here",
+            "it belongs to the cluster, so its label isn't set; without it the API server refuses driver and toolkit",
+            "use a namespace of the stack's own, such as gpu-operator",
+        )

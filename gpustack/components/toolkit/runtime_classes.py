@@ -20,6 +20,8 @@ class RuntimeClasses(Component[RuntimeClassesInputs]):
 
     def manifests(self, inputs: RuntimeClassesInputs) -> Iterator[Body]:
         for name in dict.fromkeys((inputs.name, *(CDI_CLASSES if inputs.cdi else ()))):
+            if name in inputs.brought:
+                continue
             labels = {"app.kubernetes.io/component": "gpu-operator"}
             yield {
                 "apiVersion": "node.k8s.io/v1",

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 
 
 class RuntimeClassesInputs(Inputs):
-    """`name` is the default class; with `cdi` there are two more, one for each way of injecting a GPU."""
+    """`name` is the default class; with `cdi` there are two more, one for each way of injecting a GPU. Those in
+    `brought` are somebody else's.
+    """
 
     name: str = "nvidia"
     cdi: bool = True
+    brought: tuple[str, ...] = ()
 
 
 def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
@@ -22,4 +25,6 @@ def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
     spec = cluster.spec
     if spec.cdi.nriPluginEnabled:
         return None
-    return RuntimeClassesInputs(name=spec.operator.runtimeClass or "nvidia", cdi=bool(spec.cdi.enabled))
+    brought = tuple(sorted({one.name for one in spec.references if one.kind == "RuntimeClass"}))
+    name = spec.operator.runtimeClass or "nvidia"
+    return RuntimeClassesInputs(name=name, cdi=bool(spec.cdi.enabled), brought=brought)
