@@ -91,7 +91,9 @@ class Cluster:
         read = dict.fromkeys((*wanted.pods, *wanted.candidates), ())
         known = replace(known, pods=read, prechecks=dict.fromkeys(wanted.candidates, Precheck()))
         changed = False
-        for action in engine.decide(known).actions:
+        decision = engine.decide(known)
+        self.seen = decision.seen
+        for action in decision.actions:
             if isinstance(action, PatchNode):
                 self._patch(action)
                 changed = True
