@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.catalog import _versions, faults, gpus, life_cycle, oses, platforms, releases, toolkit
 
-WHERE = {"platforms", "systems", "selinux", "host_driver", "runtime", "mig", "products", "gds"}
+WHERE = {"platforms", "systems", "selinux", "host_driver", "runtime", "mig", "products", "gds", "rdma", "releases", "kernel"}
 
 
 @pytest.mark.parametrize("fault", faults.faults(), ids=lambda fault: fault.name)
@@ -33,9 +33,9 @@ def test_faults_are_sound(fault: faults.Fault) -> None:
         ("toolkit", "v1.20.0", []),
         ("devicePlugin", "v0.19.0", ["plugin-0.19-features"]),
         ("devicePlugin", "v0.19.3", []),
-        ("driver", "570.124.06", ["driver-570-mixed-mig"]),
-        ("driver", "570.158.01", ["driver-570-mixed-mig"]),
-        ("driver", "570.172.08", []),
+        ("driver", "570.124.06", ["driver-570-mixed-mig", "driver-peermem-64k"]),
+        ("driver", "570.158.01", ["driver-570-mixed-mig", "driver-peermem-64k"]),
+        ("driver", "570.172.08", ["driver-peermem-64k"]),
         ("driver", "580", []),
         ("driver", "latest", []),
         ("toolkit", "sha256:1" + "0" * 63, []),

@@ -111,14 +111,14 @@ def test_labels_of_engines(policy: str, expected: list[str]) -> None:
     [
         ("daemonsets: {annotations: {note: '${CLUSTER}'}}", ["spec.daemonsets.annotations.note"]),
         ("driver: {env: [{name: A, value: '${A:-b}'}]}", ["spec.driver.env[0].value"]),
-        ("driver: {env: [{name: A, value: 'x-${A}'}]}", []),
+        ("driver: {env: [{name: A, value: 'x-${A}'}]}", ["spec.driver.env[0].value"]),
         ("driver: {env: [{name: A, value: '$(NODE_NAME)'}]}", []),
         ("extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '${A}'}}]", []),
         ("devicePlugin: {args: ['${A}']}", []),
     ],
 )
 def test_variables(policy: str, expected: list[str]) -> None:
-    """A value that is a variable as a whole; what is meant for a shell, or stands in a text, is left alone (B21)."""
+    """A variable anywhere in a value; what is meant for a shell, or stands in a text, is left alone (B21)."""
     assert paths("GPU802", policy) == expected
 
 
