@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ..policy.language.cluster import on_openshift
 from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling, workloads
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class Pool:
     @property
     def engine(self) -> Engine:
         """Which container runtime that is. Who says nothing has containerd, and CRI-O on OpenShift."""
+        from ..policy.language.cluster import on_openshift  # the language is pydantic, which a warm render never loads
+
         if on_openshift(self.spec.cluster):
             return "cri-o"
         return ENGINES.get(self.runtime.partition(":")[0].lower(), "containerd")
