@@ -95,7 +95,7 @@ def test_messages_say_whose_docs() -> None:
     found = []
     for path in sorted((ROOT / "gpustack").rglob("*.py")):
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
-            found += [(path.name, each) for each in re.findall(r"(?<!gpustack's )\bdocs/[a-z][\w./-]*", text)]
+            found += [(path.name, each) for each in re.findall(r"(?<!gpustack's )(?<!/)\bdocs/[a-z][\w./-]*", text)]
     assert found == []
     for path in sorted((ROOT / "gpustack").rglob("*.py")):
         for named in re.findall(r"\bdocs\([\"\']([\w.-]+)", path.read_text(encoding="utf-8")):

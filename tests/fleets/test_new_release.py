@@ -36,13 +36,15 @@ def test_a_release_is_added_by_a_file_alone(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "gpustack", tmp_path / "gpustack", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "schemas").symlink_to(ROOT / "schemas")
     (tmp_path / "gpustack/catalog/data/releases/v27.1.0.yaml").write_text(RELEASE, encoding="utf-8")
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
     for name, release in (("old", "v26.7.0"), ("new", "v27.1.0")):
-        (tmp_path / f"{name}.yaml").write_text(POLICY % release, encoding="utf-8")
+        (fleet / f"{name}.yaml").write_text(POLICY % release, encoding="utf-8")
         command = [sys.executable, "-m", "gpustack", "render", f"./{name}.yaml", "--out", name]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "GPUSTACK_CACHE": str(tmp_path / "cache")}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=fleet, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    old, new = tmp_path / "old/next", tmp_path / "new/next"
+    old, new = fleet / "old/next", fleet / "new/next"
     plugin = "operands/daemonset-nvidia-device-plugin-daemonset.yaml"
     assert "k8s-device-plugin:v0.20.0" in (old / plugin).read_text()
     assert "k8s-device-plugin:v0.21.0" in (new / plugin).read_text()
