@@ -840,7 +840,9 @@ OUTAGES: dict[str, Request] = {
     ),
     "labels never taken back": request("lab-a100", {"reconciler": {"labelGraceSeconds": 999999999}}),
     "drain that never ends": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 999999999})),
-    "runtime of a pool": request("lab-a100", pool("training", containerRuntime="cri-o")),
+    "runtime of all pools": request(
+        "lab-a100", {"nodePools": [{"name": name, "containerRuntime": "cri-o"} for name in ("training", "notebooks")]}
+    ),
     "product of a pool": request("lab-a100", pool("training", gpuProduct="NVIDIA-H100-80GB-HBM3")),
     "layout of nodes without one": request("lab-a100", {"migManager": {"config": {"default": ""}}}),
     "vGPUs of nodes without any said": request(
