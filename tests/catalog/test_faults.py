@@ -8,7 +8,19 @@ import pytest
 
 from gpustack.catalog import _versions, faults, gpus, life_cycle, oses, platforms, releases, toolkit
 
-WHERE = {"platforms", "systems", "selinux", "host_driver", "runtime", "mig", "products", "gds", "rdma", "releases", "kernel"}
+WHERE = {
+    "platforms",
+    "systems",
+    "selinux",
+    "host_driver",
+    "runtime",
+    "mig",
+    "products",
+    "gds",
+    "rdma",
+    "releases",
+    "kernel",
+}
 
 
 @pytest.mark.parametrize("fault", faults.faults(), ids=lambda fault: fault.name)
