@@ -10,7 +10,7 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.api.node_policy import NodePolicy, Spec, Upgrade, Window
-from gpustack.api.objects import Pod
+from gpustack.api.pods import Pod
 from gpustack.reconciler.core import evictions
 from gpustack.reconciler.core.pods import longest_first
 from gpustack.reconciler.core.snapshot import Snapshot

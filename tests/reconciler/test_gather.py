@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.api.objects import Claim, Pod
+from gpustack.api.objects import Claim
+from gpustack.api.pods import Pod
 from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.engine import Wanted
 from gpustack.reconciler.core.pods import Uses

@@ -9,7 +9,7 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.api.node_policy import Drain, PodDeletion
-from gpustack.api.objects import Pod
+from gpustack.api.pods import Pod
 from gpustack.reconciler.core.pods import CLIENT, Uses, awaited, obstacle, to_drain
 from gpustack.reconciler.shell.lean import MOST_CLAIMS, TOO_MANY, interest
 

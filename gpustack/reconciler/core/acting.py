@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...api import keys
-from ...api.objects import Pod
+from ...api.pods import Pod
 from . import labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken

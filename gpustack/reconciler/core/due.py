@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from ...api.objects import Pod
+from ...api.pods import Pod
 from . import labeller
 from .actions import WaitKind
 from .record import Act, Target

@@ -15,7 +15,8 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
-from ...api.objects import Node, Pod
+from ...api.objects import Node
+from ...api.pods import Pod
 from . import evictions, labeller, phases, pods, status, takeover, telling
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for, retarget, uncovered

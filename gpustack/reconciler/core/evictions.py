@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from ...api.objects import Pod
+from ...api.pods import Pod
 from . import pods, windows
 from .record import Operation
 from .snapshot import Snapshot

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...api import keys
-from ...api.objects import ContainerStatus, Pod
+from ...api.pods import ContainerStatus, Pod
 from .snapshot import Snapshot
 from .view import outdated_by
 from .words import brief

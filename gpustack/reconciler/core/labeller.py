@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from ...api.objects import Pod
+from ...api.pods import Pod
 from .actions import Why
 from .pods import to_evict
 from .record import Memory, write

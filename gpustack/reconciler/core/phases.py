@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...api.node_policy import NodePolicy
-from ...api.objects import Pod
+from ...api.pods import Pod
 from . import acting, evictions, pods, verify, windows
 from .actions import Action, Evict, Tell
 from .admission import stopped, untolerable

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from ...api import keys
 from ...api.node_policy import Drain, PodDeletion
-from ...api.objects import Pod
+from ...api.pods import Pod
 from . import selectors
 from .record import Finish
 from .spans import span

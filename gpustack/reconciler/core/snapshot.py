@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import NodePolicy
-from ...api.objects import DaemonSet, Node, Pod
+from ...api.objects import Node
+from ...api.pods import Pod
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ...api import keys
-from ...api.objects import Pod
+from ...api.pods import Pod
 from .acting import DISABLED
 from .actions import Evict
 from .record import Operation

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...api import keys
+from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import NodePolicy
-from ...api.objects import DaemonSet, Node, Pod, Taint, count
+from ...api.objects import Node, Taint, count
+from ...api.pods import Pod
 from .pods import RESOURCES, Uses
 from .record import Last, Memory, Operation, Unreadable, read
 from .snapshot import DriverSet, Snapshot

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from ...api import daemon_sets, objects, pods
 from ...api import node_policy as policy
-from ...api import objects
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """The name of a namespace."""
@@ -94,10 +94,10 @@ class Kind(Generic[T]):
 
 
 NODES: Kind[objects.Node] = Kind(objects.Node, "", "v1", "nodes", "Node", namespaced=False)
-PODS: Kind[objects.Pod] = Kind(objects.Pod, "", "v1", "pods", "Pod")
-DAEMONSETS: Kind[objects.DaemonSet] = Kind(objects.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
-REVISIONS: Kind[objects.ControllerRevision] = Kind(
-    objects.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision"
+PODS: Kind[pods.Pod] = Kind(pods.Pod, "", "v1", "pods", "Pod")
+DAEMONSETS: Kind[daemon_sets.DaemonSet] = Kind(daemon_sets.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
+REVISIONS: Kind[daemon_sets.ControllerRevision] = Kind(
+    daemon_sets.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision"
 )
 DEPLOYMENTS: Kind[objects.Deployment] = Kind(objects.Deployment, "apps", "v1", "deployments", "Deployment")
 CLAIMS: Kind[objects.Claim] = Kind(objects.Claim, "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")

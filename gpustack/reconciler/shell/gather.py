@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ...api import keys
+from ...api.daemon_sets import ControllerRevision, DaemonSet
 from ...api.node_policy import NodePolicy
-from ...api.objects import ControllerRevision, DaemonSet, Deployment, Node, Pod
+from ...api.objects import Deployment, Node
+from ...api.pods import Pod
 from ..core import engine
 from ..core.engine import Wanted
 from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot

@@ -11,18 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ...api import keys
-from ...api.objects import (
-    MIRROR,
-    Claim,
-    Container,
-    Metadata,
-    Pod,
-    PodResourceClaim,
-    PodSpec,
-    PodStatus,
-    Requirements,
-    Volume,
-)
+from ...api.objects import Claim, Metadata
+from ...api.pods import MIRROR, Container, Pod, PodResourceClaim, PodSpec, PodStatus, Requirements, Volume
 from ..core import selectors
 from ..core.pods import CLIENT, RESOURCES
 from .cluster import CLAIMS, PODS, Kind

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ...api.objects import Pod
+from ...api.pods import Pod
 from ..core.snapshot import Precheck
 from ..core.spans import span
 from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...api import keys
-from ...api.objects import Pod
+from ...api.pods import Pod
 from ..core.actions import PatchNode
 from ..core.closing import release
 from ..core.engine import Wanted

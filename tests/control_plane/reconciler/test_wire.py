@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gpustack.api.objects import Pod
+from gpustack.api.pods import Pod
 from gpustack.reconciler.shell import refusals
 from gpustack.reconciler.shell.client import Client, Timeouts, configuration
 from gpustack.reconciler.shell.cluster import (
