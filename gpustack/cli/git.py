@@ -8,6 +8,9 @@ switch all of it off, and is never asked to look into files of the work tree: wh
 
 Git's variables are taken out of its environment, all but the index of a hook, where `git commit -a` has put what is
 about to be committed.
+
+It is longer than other files on purpose: all that is ever asked of Git stands here, so that whoever audits it reads one
+file.
 """
 
 from __future__ import annotations
