@@ -55,6 +55,14 @@ RBAC = "rbac.authorization.k8s.io/v1"
         (body("ConfigMap", metadata={"annotations": {"a/b/c": ""}}), ['metadata.annotations["a/b/c"]']),
         (body("ConfigMap", metadata={"annotations": {"a": "x" * (256 * 1024 - 1)}}), []),
         (body("ConfigMap", metadata={"annotations": {"a": "x" * 256 * 1024}}), ["metadata.annotations"]),
+        (body("ConfigMap", data={"a.b-c_D": "", ".profile": "", "x" * 253: ""}), []),
+        (body("ConfigMap", data={"read me": ""}), ['data["read me"]']),
+        (body("ConfigMap", data={"a/b": ""}), ['data["a/b"]']),
+        (body("ConfigMap", data={"..": ""}), ['data[".."]']),
+        (body("ConfigMap", data={"..a": ""}), ['data["..a"]']),
+        (body("ConfigMap", data={"$replace": ""}), ['data["$replace"]']),
+        (body("ConfigMap", data={"x" * 254: ""}), [f"data.{'x' * 254}"]),
+        (body("ConfigMap", data={"a": ""}, binaryData={"a": "", "b c": ""}), ['binaryData["b c"]', "binaryData.a"]),
         (
             body("Deployment", "apps/v1", spec={"template": {"metadata": {"labels": {"a": "b c"}}}}),
             ["spec.template.metadata.labels.a"],
@@ -62,7 +70,8 @@ RBAC = "rbac.authorization.k8s.io/v1"
     ],
 )
 def test_names_and_labels(found: Body, expected: list[str]) -> None:
-    """Names by kind, labels and annotations of the object and of its pods, 256 KiB of annotations."""
+    """Names by kind, labels and annotations of the object and of its pods, 256 KiB of annotations; keys as
+    apimachinery's IsConfigMapKey takes them."""
     assert paths("GPU811", found) == expected
 
 

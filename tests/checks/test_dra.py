@@ -14,7 +14,7 @@ from gpustack.cluster.resolve import resolve
 from gpustack.model import Body, Finding
 from tests.components.dra.common import policy
 
-OURS = [f"GPU{number}" for number in range(170, 181)]
+OURS = [f"GPU{number}" for number in range(170, 182)]
 DOMAINS: dict[str, Any] = {"computeDomains": {"enabled": True}, "drivers": []}
 
 
@@ -53,6 +53,24 @@ def test_the_first_patches_of_1_34_are_warned_about() -> None:
     """The operator's documentation asks for 1.34.2."""
     (finding,) = findings(cluster={"kubernetesVersion": "v1.34.1+rke2r1"}, gpuCluster={})
     assert (finding.rule, finding.severity) == ("GPU171", "warning")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "domains", "refused"),
+    [
+        ({"port": 51515}, {}, "gpus"),
+        ({}, {"port": 51516}, "computeDomains"),
+        ({"port": 1}, {"port": 1}, "gpus"),
+        ({}, {}, ""),
+        ({"port": 51515}, {"enabled": False}, ""),
+    ],
+)
+def test_health_checks_of_one_pod(gpus: dict[str, Any], domains: dict[str, Any], refused: str) -> None:
+    """Containers of one pod share its ports: 51516 and 51515 where nothing is said (the chart's defaults)."""
+    parts = {"gpus": gpus, "computeDomains": domains}
+    driver = {name: {"kubeletPlugin": {"healthcheck": check}} for name, check in parts.items()}
+    path = f"spec.gpuCluster.draDriver.{refused}.kubeletPlugin.healthcheck.port"
+    assert found(gpuCluster={"draDriver": driver}) == ([("GPU181", path)] if refused else [])
 
 
 def test_a_release_without_gpu_clusters_is_refused() -> None:

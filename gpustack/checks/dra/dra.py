@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
 from ...cluster.resolve import resolve
+from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -329,6 +330,37 @@ def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
                 "pods that are placed by architecture would start on none of its nodes",
                 f"set spec.nodePools[{index}].arch: {arch}, or correct gpuProduct",
             )
+
+
+@rule("GPU181", "error")
+def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
+    """Two containers of the DRA driver's pod answer health checks on one port.
+
+    Both are in one pod, and so have one network: the second can't listen, and the kubelet restarts it for ever.
+
+    Bad:
+        gpuCluster: {draDriver: {gpus: {kubeletPlugin: {healthcheck: {port: 51515}}}}}
+        drivers: [{name: default, default: true}]
+        nodePools: [{name: training, os: ubuntu24.04}]
+
+    Good:
+        gpuCluster: {draDriver: {gpus: {kubeletPlugin: {healthcheck: {port: 51600}}}}}
+        drivers: [{name: default, default: true}]
+        nodePools: [{name: training, os: ubuntu24.04}]
+    """
+    if cluster.spec.gpuCluster is None:
+        return
+    driver = cluster.spec.gpuCluster.draDriver
+    gpus_, domains = driver.gpus.kubeletPlugin.healthcheck, driver.computeDomains.kubeletPlugin.healthcheck
+    both = driver.computeDomains.enabled is not False and gpus_.enabled is not False and domains.enabled is not False
+    if both and (gpus_.port or GPUS_PORT) == (port := domains.port or COMPUTE_DOMAINS_PORT):
+        section = "gpus" if gpus_.port else "computeDomains"
+        yield Hit(
+            f"spec.gpuCluster.draDriver.{section}.kubeletPlugin.healthcheck.port",
+            f"the containers gpus and compute-domains of one pod both answer health checks on port {port}",
+            "the second can't listen there, and the kubelet restarts it again and again",
+            f"give one of them another port; the defaults are {GPUS_PORT} and {COMPUTE_DOMAINS_PORT}",
+        )
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:

@@ -15,13 +15,15 @@ from pydantic_core import PydanticCustomError
 
 from ...model import ANNOTATIONS_LIMIT, INT32, Body, Path, Resource, annotations_size, dotted, has_credentials, masked
 from ...policy.language.forms import Form
-from ...policy.language.types import DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
+from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
 from ..rule import Hit, rule
 from .pods import containers
 
 RBAC = "rbac.authorization.k8s.io"
 LABELS_AS_NAMES = ("Namespace", "Service")
 """Kinds whose objects have a DNS label as their name."""
+WITH_KEYS = ("ConfigMap", "Secret")
+"""Kinds whose keys are names of files."""
 REFUSED = "the API server refuses the object"
 OWN_NUMBERS = ("CustomResourceDefinition",)
 """Kinds with numbers of somebody else in them: the defaults and bounds of a schema."""
@@ -47,10 +49,11 @@ PORTS_OR_NONE = frozenset(("hostPort", "nodePort", "healthCheckNodePort"))
 
 @rule("GPU811", "error", over="object")
 def names_and_labels(resource: Resource) -> Iterator[Hit]:
-    """A name, label or annotation that the API server refuses.
+    """A name, label, annotation or key that the API server refuses.
 
     Names are lower-case DNS names (those of RBAC may be more), labels have 63 characters at most, and all annotations
-    of an object have 256 KiB together. Schemas only say that these are texts.
+    of an object have 256 KiB together. A key of a ConfigMap or Secret is the name of a file: letters, digits, `-`, `_`
+    and `.`; what stands below `data` doesn't stand below `binaryData` too. Schemas only say that these are texts.
 
     Bad:
         extraObjects:
@@ -71,6 +74,18 @@ def names_and_labels(resource: Resource) -> Iterator[Hit]:
     for path, meta in _metadata(resource.body, ()):
         yield from _labels(resource, (*path, "labels"), meta.get("labels"))
         yield from _annotations(resource, (*path, "annotations"), meta.get("annotations"))
+    if group == "" and resource.kind in WITH_KEYS:
+        yield from _keys(resource)
+
+
+def _keys(resource: Resource) -> Iterator[Hit]:
+    data, binary = ({**(resource.body.get(name) or {})} for name in ("data", "binaryData"))
+    for name in ("data", "binaryData", "stringData"):
+        for key in resource.body.get(name) or ():
+            yield from _held(resource, (name, key), key, CONFIG_KEY)
+    for key in data.keys() & binary.keys():
+        what = f"{_who(resource)} has the key {key} below data and below binaryData"
+        yield Hit(dotted(("binaryData", key)), what, REFUSED, "leave out one of the two")
 
 
 def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:

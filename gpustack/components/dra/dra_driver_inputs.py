@@ -9,6 +9,7 @@ from ...catalog import gpus, releases
 from ...cluster.resolve import resolve
 from ...cluster.scheduling import ARCH, arch_of
 from ...model import Finding, FindingsError
+from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
 from .dra_inputs import DEFAULT_PRIORITY, common_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
-GPUS_PORT, COMPUTE_DOMAINS_PORT = 51516, 51515
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
 IMAGE = "gpuCluster.draDriver"
 """The section whose image the catalogue knows for a release."""

@@ -41,6 +41,10 @@ class Healthcheck(Section):
     """TCP port of the check in the pod. Absent: 51516 for GPUs, 51515 for compute domains."""
 
 
+GPUS_PORT, COMPUTE_DOMAINS_PORT = 51516, 51515
+"""Ports of the health checks, where the policy names none. Source: the DRA driver's chart."""
+
+
 class KubeletPlugin(DraContainer):
     """The part of the DRA driver that runs on every node."""
 

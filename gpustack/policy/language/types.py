@@ -58,7 +58,13 @@ ENV_NAME = Form(
     "letters, digits, '_', '-' and '.', no digit first",
     r"[-._A-Za-z][-._A-Za-z0-9]*",
 )
-CONFIG_KEY = Form("config_key", "ConfigMap key", "letters, digits, '-', '_' and '.'", r"(?!\.\.?$)[-._A-Za-z0-9]+", 253)
+CONFIG_KEY = Form(
+    "config_key",
+    "ConfigMap key",
+    "letters, digits, '-', '_' and '.', not '.' alone and no '..' at the start",
+    r"(?!\.$|\.\.)[-._A-Za-z0-9]+",
+    253,
+)
 KIND = Form("kind", "kind", "a capital letter, then letters and digits", r"[A-Z][A-Za-z0-9]*", 63)
 
 # Images
