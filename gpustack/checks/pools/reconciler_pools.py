@@ -131,10 +131,10 @@ def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
     """
     if labelling(spec) is not None:
         return
-    pools = [(pool.name, pool.selection, _wants(pool)) for pool in resolve(spec).pools]
-    for (_, (one, selects, wants)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
+    pools = [(pool.name, pool.selection, wants(pool)) for pool in resolve(spec).pools]
+    for (_, (one, selects, gets)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
         certain = selects.items() <= selected.items() or selected.items() <= selects.items()
-        if wants != wanted and not certain and not node_labels.apart(selects, selected):
+        if gets != wanted and not certain and not node_labels.apart(selects, selected):
             yield Hit(
                 f"spec.nodePools[{index}].nodeSelector",
                 f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
@@ -144,7 +144,7 @@ def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
             )
 
 
-def _wants(pool: Pool) -> tuple[object, ...]:
+def wants(pool: Pool) -> tuple[object, ...]:
     """What the labels of a node of POOL come to: its driver, what it serves, and how its GPUs are cut and shared."""
     section = pool.cluster.drivers_by == "section"
     driver = pool.said.driver if section else pool.driver and pool.driver.owner

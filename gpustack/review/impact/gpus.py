@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...checks.pools.reconciler_pools import wants
+from ...cluster import node_labels
 from ...cluster.capacity import PoolCapacity
 from ...cluster.plugin_sharing import UnknownSharing
 from ...cluster.resolve import resolve
@@ -18,6 +20,7 @@ from .tiers import OUTAGE, PLANNED, POWER
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
     from ...policy.language.node_pools import NodePool
+    from ...policy.language.spec import ClusterPolicySpec
 
 
 class Pair(NamedTuple):
@@ -145,21 +148,16 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
 
 def same_nodes(subject: Subject) -> Iterator[Pair]:
     """The pools of both sides that may have the same nodes: by their labels, whatever they are called. A pool that
-    stays as it is has its nodes to itself; where a side has none, all nodes are one.
+    stays as it is has the nodes that it had; one that selects others may have those of any. Where a side has none, all
+    nodes are one.
     """
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     before, after = (resolve(side).nodes for side in (subject.before, subject.after))
-    kept = [pool.selection for pool in after]
-    moved = [pool for pool in before if pool.selection not in kept]
     for pool in after:
         same = [each for each in before if each.selection == pool.selection]
-        for each in same or [one for one in moved if _meet(one.selection, pool.selection)]:
+        for each in same or [one for one in before if not node_labels.apart(one.selection, pool.selection)]:
             yield Pair(each, pool)
-
-
-def _meet(one: Mapping[str, str], two: Mapping[str, str]) -> bool:
-    return all(two.get(key, value) == value for key, value in one.items())
 
 
 def effective(pool: Pool) -> Apart:
@@ -177,12 +175,14 @@ def effective(pool: Pool) -> Apart:
 
 @rule("IMP305", 2)
 def pool_changes(subject: Subject) -> Iterator[Hit]:
-    """A node pool goes, or is other nodes than before.
+    """A node pool goes, is other nodes than before, or its nodes may be those of another pool, too.
 
     Nodes that belong to no pool keep their labels, GPUs cut as they are and the driver that they have; nothing manages
-    them any more. Nodes that come into a pool get what it says, which may mean an empty node first.
+    them any more. Nodes that come into a pool get what it says, which may mean an empty node first. A node that two
+    pools select is frozen by the reconciler; without it the node gets what the last of them says.
 
-    Do: check that the nodes of the old selection are meant to be left, or belong to another pool now.
+    Do: check that the nodes of the old selection are meant to be left, or belong to another pool now; give pools that
+    may meet a label in common, with another value in each.
     """
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
@@ -193,6 +193,20 @@ def pool_changes(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {pool.name}", "the pool is in the policy no longer", spread(pool))
         elif pool.selection != now.selection:
             yield Hit(f"pool {pool.name}", "the pool selects nodes by other labels", spread(now))
+    yield from _claimed(subject.before, subject.after)
+
+
+def _claimed(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Iterator[Hit]:
+    """The pools that stay, of whose nodes another pool may be from now on (as GPU825 and GPU826 see it)."""
+    was = [pool.selection for pool in resolve(before).pools]
+    pools = resolve(after).pools
+    for other in (pool for pool in pools if pool.selection not in was):
+        for pool in (each for each in pools if each.selection in was):
+            frozen = reconciler.runs(after)
+            if node_labels.apart(pool.selection, other.selection) or (not frozen and wants(pool) == wants(other)):
+                continue
+            then = "the reconciler freezes those" if frozen else "those get what the last of both says"
+            yield Hit(f"pool {pool.name}", f"its nodes may be of pool {other.name}, too: {then}", spread(pool))
 
 
 @rule("IMP306", 3)

@@ -37,8 +37,11 @@ WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
 """Between the words of a text; QUOTED in arguments, which a shell or a parser of JSON may read."""
 CONTENT = {"ConfigMap", "GrafanaDashboard", "PrometheusRule"}
 """Kinds whose texts name things without reading them."""
+OWN_NAME = ("metadata", "name")
 Name = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
+Fact = tuple[Path, str]
+"""A value of a policy, as text, and its path; () for an object that it brings along."""
 
 
 class Step(NamedTuple):
@@ -51,14 +54,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Fleet:
-    """What other clusters say: VALUES of the base by path, as text, and the OBJECTS that they bring along, as text too;
-    DESTINATIONS, and how many clusters have each; by installation of an engine, how its clusters are SPELLED. PINS are
-    images and digests that images.lock has.
+    """What other clusters say: VALUES of the base by path, as text; by OBJECT that they bring along, as text too, all
+    that each cluster with it says (`facts`). DESTINATIONS, and how many clusters have each; by installation of an
+    engine, how its clusters are SPELLED. PINS are images and digests that images.lock has.
     """
 
     values: Mapping[Path, set[str]] = field(default_factory=dict)
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-    objects: Set[str] = frozenset()
+    objects: Mapping[str, Sequence[Set[Fact]]] = field(default_factory=dict)
     pins: Set[tuple[str, str]] = frozenset()
     spelled: Mapping[tuple[str, ...], Set[str]] = field(default_factory=dict)
 
@@ -71,10 +74,13 @@ class Fleet:
     ) -> Fleet:
         """What the clusters BEFORE and AFTER say, each cluster's spec once, with the PINS of images.lock."""
         values: dict[Path, set[str]] = {}
-        objects: set[str] = set()
+        objects: dict[str, list[Set[Fact]]] = {}
         for spec in {id(spec): spec for spec in before}.values():
-            objects |= {placed(body, spec) for body in spec.extraObjects}
-            for path, value in said(spec).items():
+            values_said = said(spec)
+            known = facts(spec, values_said)
+            for body in spec.extraObjects:
+                objects.setdefault(placed(body, spec), []).append(known)
+            for path, value in values_said.items():
                 if table.asks_for_known(path):
                     values.setdefault(path, set()).add(text(value))
         counted: dict[tuple[str, ...], int] = {}
@@ -90,6 +96,13 @@ class Fleet:
     def knows(self, leaf: Leaf) -> bool:
         """Whether another cluster of the base says at its path what LEAF does."""
         return leaf.new is not None and text(leaf.new) in self.values.get(leaf.path, ())
+
+    def has(self, body: Mapping[str, Any], spec: ClusterPolicySpec) -> bool:
+        """Whether one cluster of the base has BODY, which SPEC brings along, with all that names it there: an object
+        that nothing reads in one cluster is news where something does.
+        """
+        clusters = self.objects.get(placed(body, spec), ())
+        return bool(clusters) and any(naming(body, spec) <= known for known in clusters)
 
     def pinned(self, leaf: Leaf) -> bool:
         """Whether images.lock has the digest that LEAF pins an image to, or another cluster of the base."""
@@ -222,6 +235,28 @@ def placed(body: Mapping[str, Any], spec: ClusterPolicySpec | None) -> str:
     return text([own or (spec.cluster.namespace if spec else ""), body])
 
 
+def facts(spec: ClusterPolicySpec, values: Leaves) -> set[Fact]:
+    """All that SPEC says: its VALUES, and the objects that it brings along."""
+    return {(path, text(value)) for path, value in values.items()} | {
+        ((), placed(body, spec)) for body in spec.extraObjects
+    }
+
+
+def naming(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Fact]:
+    """What of SPEC names BODY, one of its objects: values, whether their component is on, and other objects."""
+    name, values = str(body["metadata"]["name"]), said(spec)
+    found = {path for path, value in values.items() if name in path or name in texts(value, QUOTED)}
+    sections = {path[0] for path in found}
+    found |= {path for path in values if path[0] in sections and path[-1] == "enabled"}
+    others = [
+        each
+        for each in spec.extraObjects
+        if each is not body
+        and name in texts([value for path, value in leaves(each).items() if path != OWN_NAME], QUOTED)
+    ]
+    return {(path, text(values[path])) for path in found} | {((), placed(each, spec)) for each in others}
+
+
 def brought(spec: ClusterPolicySpec | None) -> set[Name]:
     """The objects that SPEC brings along; one without a namespace by that of the cluster as well, where it may be."""
     return set[Name]().union(*(names(body, spec) for body in (spec.extraObjects if spec else ())))
@@ -244,7 +279,7 @@ def words(spec: ClusterPolicySpec | None) -> set[str]:
     found = texts(list(said(spec).values()))
     for body in spec.extraObjects:
         parts = WORDS if body["kind"] in CONTENT else QUOTED
-        found |= texts([value for path, value in leaves(body).items() if path != ("metadata", "name")], parts)
+        found |= texts([value for path, value in leaves(body).items() if path != OWN_NAME], parts)
     return found
 
 

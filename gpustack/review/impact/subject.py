@@ -14,7 +14,7 @@ from ..diff.fields import FieldChange, Item
 from ..diff.objects import ObjectChange
 from ..diff.own import NAMESPACE
 from .leaves import Leaf, text
-from .origin import CONTENT, Fleet, Name, Step, brought, names, placed, said, steps, words
+from .origin import CONTENT, Fleet, Name, Step, brought, names, said, steps, words
 from .selectors import Requirement, picks_otherwise, requirements
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
 
@@ -108,17 +108,15 @@ class Subject:
         if not self.steps or any(at(body, "metadata", "annotations", CONSTRUCT) for body in (change.old, change.new)):
             return True
         both = (change.identity, change.was) if change.was else (change.identity,)
-        found = ((each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in both)
-        return not self._brought.isdisjoint(found) and not (self.whole == "new" and self._is_anothers(change))
+        found = {(each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in both}
+        return not self._brought.isdisjoint(found) and not (self.whole == "new" and found <= self._anothers)
 
-    def _is_anothers(self, change: ObjectChange) -> bool:
-        """Whether another cluster of the base brings along the very object that CHANGE adds."""
-        group, kind, space, name = change.identity[:4]
-        wanted = (group, kind, self.literal(space), self.literal(name))
-        bodies = self.after.extraObjects if self.after else ()
-        return any(
-            names(body, self.after) >= {wanted} and placed(body, self.after) in self.fleet.objects for body in bodies
-        )
+    @cached_property
+    def _anothers(self) -> set[Name]:
+        """The objects of a new cluster that another one of the base brings along as well, and reads alike."""
+        after = self.after
+        bodies = after.extraObjects if after else ()
+        return set[Name]().union(*(names(body, after) for body in bodies if after and self.fleet.has(body, after)))
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
         """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring

@@ -927,6 +927,41 @@ def test_a_new_cluster_may_be_a_copy() -> None:
     assert judged(loaded("lab-a100", {})).tier == POWER
 
 
+REPOS = thing(
+    "v1", "ConfigMap", "driver-repos", data={"a.list": "deb [trusted=yes] https://apt.example.org/ubuntu noble main"}
+)
+TRUSTED = {"driver": {"repoConfig": {"configMapName": "driver-repos"}}}
+OTHERS = {**REPOS, "data": {"a.list": "deb https://apt.example.com/ubuntu noble main"}}
+MOUNTS = workload(pod={"volumes": [{"name": "a", "configMap": {"name": "driver-repos"}}]})
+READS: dict[str, tuple[Values, Values, Values]] = {
+    "a field": (extra(REPOS), {**TRUSTED, **extra(OTHERS)}, {**TRUSTED, **extra(REPOS)}),
+    "a component that is on": (
+        {"driver": {"enabled": False, "repoConfig": {"configMapName": "driver-repos"}}, **extra(REPOS)},
+        {**TRUSTED, **extra(OTHERS)},
+        {**TRUSTED, **extra(REPOS)},
+    ),
+    "an object": (extra(REPOS), extra(OTHERS, MOUNTS), extra(REPOS, MOUNTS)),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_nothing_reads_in_one_cluster_is_news_where_something_does(name: str) -> None:
+    """An object of one cluster of the base and its reader of another aren't known together: IMP901 tells it."""
+    inert, reading, new = READS[name]
+    others = [loaded("lab-a100", each).spec for each in (inert, reading)]
+    here = loaded("lab-a100", {**new, "gitops": {"argocd": {"destination": {"name": "lab-b"}}}})
+    changes = compare({}, rendered(here))
+
+    def judged(*before: Any) -> Any:
+        known = Fleet.of(before, [here.spec])
+        return impact({"c": changes}, {"c": (None, here.spec)}, new={"c"}, fleet=lambda: known)
+
+    found = judged(*others)
+    assert found.tier == POWER
+    assert ("IMP901", "ConfigMap gpu-operator/driver-repos") in {(each.rule, each.where) for each in found.red}
+    assert judged(*others, loaded("lab-a100", new).spec).tier == PLANNED
+
+
 @pytest.mark.parametrize(
     ("over", "rule", "tier"),
     [

@@ -85,18 +85,43 @@ def test_nodes_are_the_same_by_their_labels() -> None:
         assert ("IMP304", POWER) in found
     assert ("IMP304", POWER) in judged_pools([], [{**dev, **shared, "name": "two"}])
     assert ("IMP304", POWER) not in judged_pools(
-        [{**dev, "name": "one"}], [{**dev, "name": "one"}, {**dev, **shared, "name": "two", "nodeSelector": {"a": "b"}}]
+        [{**dev, "name": "one"}],
+        [{**dev, "name": "one"}, {**dev, **shared, "name": "two", "nodeSelector": {"example.com/pool": "b"}}],
     )
 
 
-def judged_pools(before: list[Values], after: list[Values]) -> set[tuple[str, int]]:
+@pytest.mark.parametrize("runs", [True, False])
+def test_nodes_of_a_pool_may_be_of_a_new_one(runs: bool) -> None:
+    """A new pool whose labels exclude no node of another is an outage for those, and power where it shares their GPUs.
+    One with another value of a label that both have isn't, nor one that says the same where nothing freezes nodes.
+    """
+    image = (
+        {"reconciler": {"image": "registry.example.com/gpu/gpustack-reconciler:1"}} if runs else {"reconciler": None}
+    )
+    one: dict[str, Any] = {**NEW_POOL, "name": "one", "nodeSelector": {"example.com/pool": "dev"}}
+    everything: dict[str, Any] = {**NEW_POOL, "name": "all", "nodeSelector": {"kubernetes.io/arch": "amd64"}}
+    apart = {**everything, "nodeSelector": {"example.com/pool": "other"}}
+    shared = {"sharing": {"timeSlicing": {"replicas": 8}}}
+    cut = {"sharing": {"mig": {"layout": {"1g.10gb": 7}}}}
+
+    def told(new: Values, *, order: int = 1) -> set[tuple[str, int]]:
+        return judged_pools([one], [one, new][::order], **image)
+
+    for order in (1, -1):
+        assert {("IMP305", OUTAGE), ("IMP304", POWER)} <= told({**everything, **shared}, order=order)
+        assert ("IMP305", OUTAGE) in told({**everything, **cut}, order=order)
+    assert (("IMP305", OUTAGE) in told(everything)) == runs
+    assert not {("IMP305", OUTAGE), ("IMP304", POWER)} & told({**apart, **shared})
+
+
+def judged_pools(before: list[Values], after: list[Values], **more: Any) -> set[tuple[str, int]]:
     """What is told where the pools AFTER take the place of those BEFORE."""
     from gpustack.policy.language.spec import ClusterPolicySpec
     from gpustack.review.impact.effects import impact
     from tests.review.impact.requests import loaded
 
     said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)
-    one, two = (ClusterPolicySpec.model_validate({**said, "nodePools": pools}) for pools in (before, after))
+    one, two = (ClusterPolicySpec.model_validate({**said, "nodePools": pools, **more}) for pools in (before, after))
     return {(effect.rule, effect.tier) for effect in impact({"c": ()}, {"c": (one, two)}).effects}
 
 
