@@ -46,13 +46,18 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
     with sides(options) as both:
         before, after = both.before, both.after
         found, own = compared.differences(before, after)
-        found = {**found, **both.said_anew(found)}
+        anew = both.said_anew(found)
+        found = {**found, **anew}
         total = before.names() | after.names()
         specs = both.specs(found)
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
         impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
+        told = {name for each in impact.effects for name in each.clusters}
+        silent = {name for name in anew if name not in told and None not in specs[name]}
+        same = {both.new.sources[name].path.as_posix() for name in silent if both.new}
+        same |= {*both.reworded(found.keys() - silent)}
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
-        beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in both.reworded(found.keys())]
+        beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         impact = impact.joined([*beside, *steering.effects(both.touched)])
         unknown = [name for name in found if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))

@@ -431,6 +431,25 @@ def test_a_layer_that_changes(merged: Project) -> None:
     assert "IMP302" in {item["rule"] for item in merged.run("diff", "--format", "json").json["impact"]}
 
 
+EMPTY: list[dict[str, Any]] = [{"guards": {"scrapers": []}}, {"references": []}, {"extraObjects": []}]
+
+
+@pytest.mark.parametrize("said", EMPTY)
+@pytest.mark.parametrize("where", ["policy", "layer"])
+def test_an_empty_list_is_told(merged: Project, where: str, said: dict[str, Any]) -> None:
+    """A policy that says an empty list, by itself or by its layer, is never without a word."""
+    merged.layer("base", cdi={"enabled": True})
+    merged.policy("one", extends=["base"])
+    merged.run("render")
+    commit(merged)
+    if where == "layer":
+        merged.layer("base", cdi={"enabled": True}, **said)
+    else:
+        merged.policy("one", extends=["base"], **said)
+    told = merged.run("diff", "--format", "json").json["impact"]
+    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP906", 5, "policies/one.yaml")]
+
+
 def test_unified(merged: Project) -> None:
     """A unified diff has a file for each group, and what it does as comments before."""
     merged.policy("two", **CHANGED)

@@ -75,7 +75,7 @@ def where(render: Render, resource: Resource) -> str:
     if found is None:
         found = "daemonsets.tolerations"
         return f"spec.gpuCluster.{found}" if render.cluster.dra else f"spec.{found}"
-    if not render.spec.nfd.worker.tolerations:  # then they are those of all DaemonSets, and built-in ones
+    if render.spec.nfd.worker.tolerations is None:  # then they are those of all DaemonSets, and built-in ones
         return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
     return found
 
@@ -94,11 +94,11 @@ def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
 def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:
     """The tolerations that SPEC gives pods, with their places."""
     yield "spec.daemonsets.tolerations", spec.daemonsets.tolerations
-    yield "spec.nfd.worker.tolerations", spec.nfd.worker.tolerations
+    yield "spec.nfd.worker.tolerations", spec.nfd.worker.tolerations or ()
     if spec.gpuCluster and spec.gpuCluster.daemonsets.tolerations != spec.daemonsets.tolerations:
         yield "spec.gpuCluster.daemonsets.tolerations", spec.gpuCluster.daemonsets.tolerations
     if spec.reconciler:
-        yield "spec.reconciler.tolerations", spec.reconciler.tolerations
+        yield "spec.reconciler.tolerations", spec.reconciler.tolerations or ()
     for index, driver in enumerate(spec.drivers):
         yield f"spec.drivers[{index}].tolerations", driver.tolerations
     for index, body in enumerate(spec.extraObjects):

@@ -178,7 +178,7 @@ def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part
     built_in = [item for position, item in enumerate(tolerations) if item not in tolerations[:position]]
     return Part(
         resources=dump(section.resources) or RESOURCES[name],
-        tolerations=dumped(section.tolerations) or tuple(built_in),
+        tolerations=tuple(built_in) if section.tolerations is None else dumped(section.tolerations),
         node_selector=section.nodeSelector,
         priority_class=section.priorityClassName or "system-node-critical",
     )

@@ -55,7 +55,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         resources=dump(section.resources) or RESOURCES,
         priority_class=section.priorityClassName or PRIORITY,
         node_selector=section.nodeSelector,
-        tolerations=dumped(section.tolerations) or (CONTROL_PLANE, GPU),
+        tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
         guard="Off" if section.admissionPolicy is False else guards.mode(spec),
         flow_schema=section.flowSchema,

@@ -141,6 +141,19 @@ def wrong(text: str) -> str:
     return f"{reader.opened[-1][0]} has no end" if reader.opened else ""
 
 
+def called(text: str) -> set[str]:
+    """The names of the functions and keywords in the actions of TEXT; those in front of what can't be read."""
+    found: set[str] = set()
+    position = 0
+    try:
+        while (start := text.find("{{", position)) >= 0:
+            tokens, position = _tokens(text, start + 2)
+            found |= {word for kind, word in tokens or () if kind == "name"}
+    except _Wrong:
+        return found
+    return found
+
+
 def _tokens(text: str, position: int) -> tuple[Tokens | None, int]:
     """What stands in TEXT from POSITION to the end of the braces, None for a comment; and the position behind them."""
     if comment := _COMMENT.match(text, position):

@@ -48,9 +48,9 @@ class NfdPart(Section):
 
     resources: ResourceRequirements | None = None
     """CPU and memory of the container. Absent: the built-in ones."""
-    tolerations: list[Toleration] = items()
-    """Tolerations of the pods, instead of the built-in ones. Absent: the built-in ones; the worker's are those for the
-    control plane and `nvidia.com/gpu`, and what `daemonsets.tolerations` says."""
+    tolerations: list[Toleration] | None = None
+    """Tolerations of the pods, instead of the built-in ones; an empty list: no tolerations. Absent: the built-in ones;
+    the worker's are those for the control plane and `nvidia.com/gpu`, and what `daemonsets.tolerations` says."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that the pods may run on. Absent: any."""
     priorityClassName: ObjectName | None = None

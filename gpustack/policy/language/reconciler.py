@@ -68,9 +68,9 @@ class Reconciler(ImageSource):
     """PriorityClass of its pods. Absent or empty: system-cluster-critical."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that it may run on. Absent: any node, those without GPUs first."""
-    tolerations: list[Toleration] = items()
-    """Tolerations of its pods, instead of the built-in ones for control planes and the taint `nvidia.com/gpu`. Absent:
-    the built-in ones."""
+    tolerations: list[Toleration] | None = None
+    """Tolerations of its pods, instead of the built-in ones for control planes and the taint `nvidia.com/gpu`; an empty
+    list: no tolerations. Absent: the built-in ones."""
     labelling: Labelling = own("reconciler.labelling")
     """Who sets the labels of nodes: the program, rules of node feature discovery without any program
     (`nodeFeatureRule`, for clusters whose nodes bring their driver and have no MIG manager), or your own tooling

@@ -30,6 +30,8 @@ SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage"
 LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
 """Sections whose containers build modules of the kernel, for which a low limit is too low."""
+INTERVAL = "10m"
+"""How often Flux looks where a policy doesn't say it."""
 PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
 """What Kubernetes takes for what a probe doesn't say."""
 
@@ -68,6 +70,15 @@ def reconciled(leaf: Leaf) -> bool:
     """Whether an engine looks often enough for what is merged and for drift, from 10 seconds to an hour."""
     found = seconds(leaf.new)
     return leaf.new is None or (found is not None and 10 <= found <= 3600)
+
+
+def synced(leaf: Leaf) -> bool:
+    """Whether an engine looks often enough, and not less than a quarter as often as it did: every 10 minutes where
+    nothing is said. One that is new has nothing to be held against.
+    """
+    old, new = (seconds(INTERVAL if value is None else value) for value in (leaf.old, leaf.new))
+    first = not any(path[0] == "gitops" for path in leaf.olds)
+    return reconciled(leaf) and new is not None and (first or old is None or new <= old * MOST)
 
 
 def variable_paced(leaf: Leaf) -> bool:
@@ -172,6 +183,7 @@ AMOUNTS = (
     pace,
     evaluated,
     reconciled,
+    synced,
     variable_paced,
     amount,
     probe,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...catalog import plugin_config
+
 if TYPE_CHECKING:
     from ...policy.configurations.plugin_configs import PluginConfig, Shared
 
@@ -18,12 +20,14 @@ DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
 
 class Apart(NamedTuple):
     """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; the numbers
-    are in what nodes advertise. `why` says why it isn't known.
+    are in what nodes advertise. `single`: a container that asks for several shares is refused. `why` says why it isn't
+    known.
     """
 
     kind: str = ""
     names: frozenset[str] | None = frozenset()
     renamed: bool = False
+    single: bool = False
     why: str = ""
 
     @property
@@ -32,7 +36,8 @@ class Apart(NamedTuple):
         if self.why:
             return f"not known ({self.why})"
         of = f" of {', '.join(sorted(self.names))}" if self.names else ""
-        return f"{WORDS[self.kind]}{of}{', called .shared' if self.renamed else ''}"
+        single = ", one for a container" if self.single else ""
+        return f"{WORDS[self.kind]}{of}{', called .shared' if self.renamed else ''}{single}"
 
     def distance(self, name: str) -> int:
         """How far pods with the resource NAME are kept apart."""
@@ -46,18 +51,22 @@ class Apart(NamedTuple):
             return bool(self.kind)
         names = {GPU, *(was.names or ()), *(self.names or ())}
         return any(self.distance(name) < was.distance(name) for name in names) or (
-            was.renamed and not self.renamed and bool(self.kind)
+            bool(self.kind) and ((was.renamed and not self.renamed) or (was.single and not self.single))
         )
 
 
-def of_entries(kind: str, shared: Shared) -> Apart:
-    """What the entries of a text say."""
+def of_entries(kind: str, shared: Shared, *, single: bool) -> Apart:
+    """What the entries of a text say. SINGLE: a container that asks for several shares is refused."""
     names = frozenset(entry.name for entry in shared.entries if entry.replicas > 1)
-    return Apart(kind, names, shared.renamed) if names else Apart()
+    return Apart(kind, names, shared.renamed, single) if names else Apart()
 
 
 def of_config(found: PluginConfig) -> Apart:
     """What a whole text says."""
     if found.refused or found.lacking or found.ambiguous:
         return Apart(why="the device plugin refuses it")
-    return of_entries(found.kind, found.sharing[found.kind]) if found.kind else Apart()
+    if not found.kind:
+        return Apart()
+    shared = found.sharing[found.kind]
+    built_in = found.kind == "mps" and bool(plugin_config.sharing()["mps_fail_requests_default"])
+    return of_entries(found.kind, shared, single=built_in if shared.fails is None else shared.fails)

@@ -46,6 +46,11 @@ def switched_off(leaf: Leaf) -> bool:
     return leaf.new is False or (leaf.new is None and leaf.old is True)
 
 
+def left_healing(leaf: Leaf) -> bool:
+    """Whether what somebody changes in the cluster is still taken back, as it is by default, or never was."""
+    return leaf.old is False or leaf.new is not False
+
+
 def left_on(leaf: Leaf) -> bool:
     """Whether nothing that was on is off."""
     return leaf.old is not True or leaf.new is True
@@ -262,6 +267,11 @@ def tolerations_by_key(leaf: Leaf) -> bool:
     return all(each in new for each in old) and all(bounded(each) for each in new if each not in old)
 
 
+def not_emptied(leaf: Leaf) -> bool:
+    """Whether a list doesn't become empty: then not even what is built in is tolerated."""
+    return not isinstance(leaf.new, list) or bool(leaf.new)
+
+
 def bounded(toleration: Any) -> bool:
     """Whether TOLERATION is about one taint that isn't the control plane's or the kubelet's own."""
     key = str(toleration.get("key") or "") if isinstance(toleration, Mapping) else ""
@@ -296,6 +306,11 @@ def of_what_is_new(leaf: Leaf) -> bool:
     return not any(path[:5] == leaf.path[:5] for path in leaf.olds)
 
 
+def of_a_new_object(leaf: Leaf) -> bool:
+    """Whether the object that the value is in is new."""
+    return not leaf.olds
+
+
 BOUNDS: dict[str, Bound] = {
     each.__name__: each
     for each in (
@@ -306,6 +321,9 @@ BOUNDS: dict[str, Bound] = {
             number,
             operators_text,
             left_on,
+            left_healing,
+            not_emptied,
+            of_a_new_object,
             held,
             nothing_less,
             nothing_more,

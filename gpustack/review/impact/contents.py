@@ -133,6 +133,11 @@ def template(leaf: Leaf) -> bool:
     )
 
 
+def asks_nothing(leaf: Leaf) -> bool:
+    """Whether a template runs no query: Prometheus runs it for each alert, at each evaluation."""
+    return leaf.new is None or "query" not in go_template.called(str(leaf.new))
+
+
 def dashboard_read(leaf: Leaf) -> bool:
     """Whether Grafana can read a dashboard, where it is one."""
     if leaf.new is None or not (
@@ -209,5 +214,5 @@ TEXTS = (
         dashboards_file,
         dashboards_files,
     ),
-    *(folder, no_milder_twin, bounded_query, parsed, template, dashboard_read),
+    *(folder, no_milder_twin, bounded_query, parsed, template, asks_nothing, dashboard_read),
 )

@@ -129,7 +129,8 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
 
     Time slicing lets pods share a GPU without limits of memory between them; MPS has such limits, and one daemon whose
     end is the end of all of a GPU's clients; without either a pod has its GPU alone. What counts is what a node does in
-    the end, whether the pool says it or a configuration of the device plugin. A change restarts the device plugin, and
+    the end, whether the pool says it or a configuration of the device plugin. Where containers with several shares were
+    refused and aren't any more, one may take a GPU's shares from all others. A change restarts the device plugin, and
     pods that run keep what they had.
 
     Do: tell the tenants; pods that trusted to be alone on a GPU aren't any more, or wait for one.
@@ -169,8 +170,8 @@ def effective(pool: Pool) -> Apart:
     except UnknownSharing as error:
         return Apart(why=str(error))
     if found.text is not None:
-        return of_entries(found.kind, found.text)
-    return Apart(found.kind, None, found.renamed) if found.kind else Apart()
+        return of_entries(found.kind, found.text, single=found.refuses_more)
+    return Apart(found.kind, None, found.renamed, found.refuses_more) if found.kind else Apart()
 
 
 @rule("IMP305", 2)

@@ -127,8 +127,11 @@ def said(spec: ClusterPolicySpec) -> Leaves:
     """All values of SPEC, but for the objects that it brings along: those are judged themselves."""
     found = spec.model_dump(mode="json", exclude_none=True)
     found.pop("extraObjects", None)
-    emptied: Leaves = {("carried", each.name, "tolerations"): [] for each in spec.carried if each.tolerations == []}
-    return {**leaves(found), **emptied}  # an empty list takes the place of what the policy gives
+    places: dict[Path, Any] = {("carried", each.name): each for each in spec.carried}
+    places |= {("nfd", name): getattr(spec.nfd, name) for name in ("master", "worker", "gc")}
+    places |= {("reconciler",): spec.reconciler} if spec.reconciler else {}
+    emptied: Leaves = {(*path, "tolerations"): [] for path, each in places.items() if each.tolerations == []}
+    return {**leaves(found), **emptied}  # an empty list takes the place of what is there without one
 
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:

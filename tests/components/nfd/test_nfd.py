@@ -153,7 +153,7 @@ def test_image_is_the_releases(release: str, version: str) -> None:
 
 def test_tolerations() -> None:
     """The worker reaches GPU nodes whatever the taint's value, control planes, and what `daemonsets` tolerates; a list
-    of the worker's own replaces all of it (bug-reports.md B25, B26; platforms.yaml)."""
+    of the worker's own replaces all of it, an empty one too (bug-reports.md B25, B26; platforms.yaml)."""
     control = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     sku = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
@@ -161,6 +161,10 @@ def test_tolerations() -> None:
     assert pod(rendered(daemonsets={"tolerations": [sku]}), "worker")["tolerations"] == [control, gpu, sku]
     own = rendered({"worker": {"tolerations": [sku]}}, daemonsets={"tolerations": [gpu]})
     assert pod(own, "worker")["tolerations"] == [sku]
+    none = rendered(
+        {role: {"tolerations": []} for role in ("master", "worker", "gc")}, daemonsets={"tolerations": [sku]}
+    )
+    assert all("tolerations" not in pod(none, role) for role in ("master", "worker", "gc"))
     assert pod(rendered(), "master")["tolerations"] == pod(rendered(), "gc")["tolerations"] == [control]
 
 

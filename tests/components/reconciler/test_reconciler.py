@@ -98,6 +98,7 @@ def test_what_the_policy_says() -> None:
     assert found["tolerations"] == [{"key": "infra", "operator": "Exists"}]
     assert program(said)[f"Deployment/{NAME}"]["spec"]["replicas"] == 3
     assert program({**said, "replicas": 0})[f"Deployment/{NAME}"]["spec"]["replicas"] == 0
+    assert "tolerations" not in pod({"tolerations": []})
     assert {taint["key"] for taint in pod()["tolerations"]} == {
         "node-role.kubernetes.io/control-plane",
         "nvidia.com/gpu",

@@ -58,6 +58,12 @@ def dashboard(text: str = "{}", **labels: str) -> Any:
     )
 
 
+def waved(number: str) -> Any:
+    """A ConfigMap that Grafana reads, and Argo CD applies in wave NUMBER."""
+    body = dashboard()
+    return {**body, "metadata": {**body["metadata"], "annotations": {"argocd.argoproj.io/sync-wave": number}}}
+
+
 def alert(*rules: Any, name: str = "gpu-alerts") -> Any:
     """A PrometheusRule."""
     return thing(
@@ -203,6 +209,12 @@ NORMAL: dict[str, Request] = {
     "fewer at once": request("train-dgx", upgrade(maxParallelUpgrades=2, maxUnavailable=2)),
     "longer wait for jobs": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 28800})),
     "dashboard": request("lab-a100", extra(dashboard())),
+    "dashboard of another wave": request("lab-a100", extra(waved("1"))),
+    "Flux looks a bit less often": request("train-dgx", {"gitops": {"flux": {"interval": "30m"}}}),
+    "query named in an alert's text": request(
+        "lab-a100", extra(alert({**HOT, "annotations": {"a": "a query of {{ $labels.query }}"}})), extra(alert(HOT))
+    ),
+    "tolerations of the reconciler as by default": Request("lab-a100", {}, {"reconciler": {"tolerations": []}}),
     "dashboard changed": request("lab-a100", extra(dashboard('{"a": 1}')), extra(dashboard())),
     "alert": request("lab-a100", extra(alert(HOT))),
     "one alert more": request("lab-a100", extra(alert(HOT, {**HOT, "alert": "Hotter"})), extra(alert(HOT))),
@@ -777,6 +789,26 @@ OUTAGES: dict[str, Request] = {
     "alert silenced": request("lab-a100", extra(alert({**HOT, "for": "999h"})), extra(alert(HOT))),
     "alerts less": request("lab-a100", extra(alert(HOT)), extra(alert(HOT, {**HOT, "alert": "Hotter"}))),
     "Flux looks once a year": request("train-dgx", {"gitops": {"flux": {"interval": "8760h"}}}),
+    "Flux looks six times as seldom": request("train-dgx", {"gitops": {"flux": {"interval": "1h"}}}),
+    "Flux looks as by default again": Request("train-dgx", {}, {"gitops": {"flux": {"interval": "1m"}}}),
+    "drift left alone": request("lab-a100", {"gitops": {"argocd": {"selfHeal": False}}}),
+    "another wave": request("lab-a100", extra(waved("-99")), extra(waved("1"))),
+    "a wave where there was none": request("lab-a100", extra(waved("-99")), extra(dashboard())),
+    "query in an alert's text": request(
+        "lab-a100",
+        extra(alert({**HOT, "annotations": {"a": "{{ range query `up` }}{{ . }}{{ end }}"}})),
+        extra(alert(HOT)),
+    ),
+    "query in the parentheses of an alert's text": request(
+        "lab-a100",
+        extra(alert({**HOT, "annotations": {"a": "{{ $labels.a }}{{ (query `up` | first).Value }}"}})),
+        extra(alert({**HOT, "annotations": {"a": "{{ $labels.a }}"}})),
+    ),
+    "reconciler that tolerates nothing": request("lab-a100", {"reconciler": {"tolerations": []}}),
+    **{
+        f"{part} that tolerates nothing": request("lab-a100", {"nfd": {part: {"tolerations": []}}})
+        for part in ("master", "worker", "gc")
+    },
     "rules once a year": request("lab-a100", extra(group(HOT, interval="8760h")), extra(group(HOT))),
     "rules without a pause": request("lab-a100", extra(group(HOT, interval="1s")), extra(group(HOT))),
     "ConfigMap for ever": request(
