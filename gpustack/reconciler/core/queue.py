@@ -5,8 +5,9 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from ...api.node_policy import Breaker
 from .actions import Action, Tell, Wait, Why
@@ -76,9 +77,10 @@ def queue(found: Pass, trials: int = 0) -> Queue:
     waits: list[Wait] = []
     candidates = [looked.candidate for looked in found.looked if looked.candidate is not None]
     order = sorted(candidates, key=lambda each: _order(known, budget, each))
+    trouble = cache(partial(image_trouble, known))  # looks at every driver pod: once for each revision, not each node
     for candidate in order:
         view = candidate.view
-        why = _gates(found, candidate)
+        why = _gates(found, candidate, trouble)
         if why is None and view.node.uid in known.admitting and view.operation is None:
             why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
         if why is None and candidate.due.install:
@@ -105,19 +107,15 @@ def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
     return ("first", text) if text else None
 
 
-def _gates(found: Pass, candidate: Candidate) -> Why | None:
-    """Why the operation may not begin now, whatever the budget."""
+def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> Why | None:
+    """Why the operation may not begin now, whatever the budget. TROUBLE says what is wrong with a revision's image."""
     known, what = found.known, candidate.due
     if refused := known.refused.get(candidate.view.node.uid):
         return "refused", refused
     switch = found.breakers[candidate.policy.uid]
     if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
         return why
-    if (
-        not what.install
-        and {"driver", "repair"} & set(what.acts)
-        and (text := image_trouble(known, what.target.revision))
-    ):
+    if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
         return "image", f"the driver's image can't be pulled elsewhere: {text}"
     return None
 
