@@ -79,11 +79,12 @@ def names_and_labels(resource: Resource) -> Iterator[Hit]:
 
 
 def _keys(resource: Resource) -> Iterator[Hit]:
-    data, binary = ({**(resource.body.get(name) or {})} for name in ("data", "binaryData"))
-    for name in ("data", "binaryData", "stringData"):
-        for key in resource.body.get(name) or ():
-            yield from _held(resource, (name, key), key, CONFIG_KEY)
-    for key in data.keys() & binary.keys():
+    fields = {name: resource.body.get(name) for name in ("data", "binaryData", "stringData")}
+    found = {name: value for name, value in fields.items() if isinstance(value, Mapping)}
+    for name, values in found.items():
+        for key in values:
+            yield from _held(resource, (name, key), str(key), CONFIG_KEY)
+    for key in found.get("data", {}).keys() & found.get("binaryData", {}).keys():
         what = f"{_who(resource)} has the key {key} below data and below binaryData"
         yield Hit(dotted(("binaryData", key)), what, REFUSED, "leave out one of the two")
 
