@@ -29,7 +29,7 @@ class DraContainer(Section):
     env: list[EnvVar] = items()
     """Environment variables; they replace built-in ones of the same name. Absent: the built-in ones."""
     resources: ResourceRequirements | None = None
-    """CPU and memory. Absent: the built-in ones; there are none."""
+    """CPU and memory. Absent: none."""
 
 
 class Healthcheck(Section):

@@ -25,10 +25,8 @@ from pydantic import AfterValidator
 from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS, day
-from gpustack.text.positions import locate
-from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
 NAME = "acceptances.yaml"
@@ -66,6 +64,17 @@ class AcceptanceSpec(Section):
         return f"{self.by}, until {self.until}: {' '.join(self.why.split())}"
 
 
+ENTRIES = Entries(
+    "GPU047",
+    lambda: AcceptanceSpec,
+    "acceptances",
+    "acceptances",
+    "an acceptance",
+    "let `gpustack accept` write it, or start each with a dash: `- finding: IMP...`",
+    "finding, before, after, by, until and why",
+)
+
+
 def acceptances(path: pathlib.Path, display: str) -> list[AcceptanceSpec]:
     """What stands in the file PATH, nothing where there is none. Raises InputError with all that is wrong with it."""
     return parsed(decode(load_bytes(path, display), display), display) if os.path.lexists(path) else []
@@ -73,35 +82,8 @@ def acceptances(path: pathlib.Path, display: str) -> list[AcceptanceSpec]:
 
 def parsed(text: str, display: str) -> list[AcceptanceSpec]:
     """What the TEXT of the file called DISPLAY says. Raises InputError with all that is wrong with it."""
-    found = value(text, display)
-    items = found[1] if found is not None else []
-    if not isinstance(items, list):
-        remedy = "let `gpustack accept` write it, or start each with a dash: `- finding: IMP...`"
-        what = f"{display} is not a list of acceptances"
-        raise InputError(Finding("GPU047", "error", what, "", locate(text, display, ()), "", remedy))
     wrong: list[Finding] = []
-    listed = [spec for index, item in enumerate(items) if (spec := _one(index, item, text, display, wrong))]
+    listed = [spec for _, spec in ENTRIES.read(text, display, wrong)]
     if wrong:
         raise InputError(*wrong)
     return listed
-
-
-def _one(index: int, item: object, text: str, display: str, wrong: list[Finding]) -> AcceptanceSpec | None:
-    """The acceptance ITEM at INDEX, or None after adding to WRONG what is wrong with it."""
-    from pydantic import ValidationError
-
-    from gpustack.policy.loading.diagnose import diagnose
-
-    if not isinstance(item, dict):
-        remedy = "write finding, before, after, by, until and why below its dash"
-        where = locate(text, display, (index,))
-        wrong.append(
-            Finding("GPU047", "error", "an acceptance is a mapping", f"acceptances[{index}]", where, "", remedy)
-        )
-        return None
-    merged = merge([Part("policy", display, item, (index,), text)])
-    try:
-        return AcceptanceSpec.model_validate(merged.spec)
-    except ValidationError as error:
-        wrong += diagnose(error, merged, AcceptanceSpec, ("acceptances", index))
-        return None

@@ -18,10 +18,9 @@ from typing import Annotated
 from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.positions import locate
-from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
 NAME = "dist.allow.yaml"
@@ -49,6 +48,17 @@ class AllowedSpec(Section):
     """Why no policy renders to it, for whoever reads it in a year."""
 
 
+ENTRIES = Entries(
+    "GPU977",
+    lambda: AllowedSpec,
+    "allowed",
+    "files",
+    "a file",
+    "start each file with a dash: `- path: dist/...`",
+    "path, sha256 and why",
+)
+
+
 def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:
     """The files that may stay by the project in ROOT, by path; none where it has no such list.
 
@@ -58,40 +68,14 @@ def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:
     if not os.path.lexists(path):
         return {}
     text = decode(load_bytes(path, NAME), NAME)
-    found = value(text, NAME)
-    items = found[1] if found is not None else []
-    if not isinstance(items, list):
-        remedy = "start each file with a dash: `- path: dist/...`"
-        what = f"{NAME} is not a list of files"
-        raise InputError(Finding("GPU977", "error", what, "", locate(text, NAME, ()), "", remedy))
     wrong: list[Finding] = []
     listed: dict[str, AllowedSpec] = {}
-    for index, item in enumerate(items):
-        spec = _one(index, item, text, wrong)
-        if spec and spec.path in listed:
+    for index, spec in ENTRIES.read(text, NAME, wrong):
+        if spec.path in listed:
             where = locate(text, NAME, (index, "path"))
             wrong.append(Finding("GPU977", "error", f"{spec.path} is listed twice", "", where, "", "keep one of them"))
-        elif spec:
+        else:
             listed[spec.path] = spec
     if wrong:
         raise InputError(*wrong)
     return listed
-
-
-def _one(index: int, item: object, text: str, wrong: list[Finding]) -> AllowedSpec | None:
-    """The file ITEM at INDEX, or None after adding to WRONG what is wrong with it."""
-    from pydantic import ValidationError
-
-    from gpustack.policy.loading.diagnose import diagnose
-
-    if not isinstance(item, dict):
-        remedy = "write path, sha256 and why below its dash"
-        where = locate(text, NAME, (index,))
-        wrong.append(Finding("GPU977", "error", "a file is a mapping", f"allowed[{index}]", where, "", remedy))
-        return None
-    merged = merge([Part("policy", NAME, item, (index,), text)])
-    try:
-        return AllowedSpec.model_validate(merged.spec)
-    except ValidationError as error:
-        wrong += diagnose(error, merged, AllowedSpec, ("allowed", index))
-        return None

@@ -31,10 +31,9 @@ from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form, refuse
 from gpustack.policy.loading.allowed import SHA256
 from gpustack.policy.loading.brought import LIST
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.positions import locate
-from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
 if TYPE_CHECKING:
@@ -65,6 +64,17 @@ class AllowedConstruct(Section):
     """The digest of its files: gpustack says it where the list doesn't have it yet."""
     why: Annotated[str, WORDS]
     """What it is for, for whoever reads it in a year."""
+
+
+ENTRIES = Entries(
+    "GPU911",
+    lambda: AllowedConstruct,
+    "constructs",
+    "distributions",
+    "a distribution",
+    "start each distribution with a dash: `- name: ...`",
+    "name, version, sha256 and why",
+)
 
 
 class RefusedError(Exception):
@@ -259,42 +269,14 @@ def _listed(root: pathlib.Path) -> list[AllowedConstruct]:
     if not os.path.lexists(path):
         return []
     text = decode(load_bytes(path, NAME), NAME)
-    found = value(text, NAME)
-    items = found[1] if found is not None else []
-    if not isinstance(items, list):
-        remedy = "start each distribution with a dash: `- name: ...`"
-        what = f"{NAME} is not a list of distributions"
-        raise InputError(Finding("GPU911", "error", what, "", locate(text, NAME, ()), "", remedy))
     wrong: list[Finding] = []
     listed: dict[str, AllowedConstruct] = {}
-    for index, item in enumerate(items):
-        spec = _one(index, item, text, wrong)
-        if spec and normal(spec.name) in listed:
+    for index, spec in ENTRIES.read(text, NAME, wrong):
+        if normal(spec.name) in listed:
             where = locate(text, NAME, (index, "name"))
             wrong.append(Finding("GPU911", "error", f"{spec.name} is listed twice", "", where, "", "keep one of them"))
-        elif spec:
+        else:
             listed[normal(spec.name)] = spec
     if wrong:
         raise InputError(*wrong)
     return list(listed.values())
-
-
-def _one(index: int, item: object, text: str, wrong: list[Finding]) -> AllowedConstruct | None:
-    """The distribution ITEM at INDEX, or None after adding to WRONG what is wrong with it."""
-    from pydantic import ValidationError
-
-    from gpustack.policy.loading.diagnose import diagnose
-
-    if not isinstance(item, dict):
-        where = locate(text, NAME, (index,))
-        remedy = "write name, version, sha256 and why below its dash"
-        wrong.append(
-            Finding("GPU911", "error", "a distribution is a mapping", f"constructs[{index}]", where, "", remedy)
-        )
-        return None
-    merged = merge([Part("policy", NAME, item, (index,), text)])
-    try:
-        return AllowedConstruct.model_validate(merged.spec)
-    except ValidationError as error:
-        wrong += diagnose(error, merged, AllowedConstruct, ("constructs", index))
-        return None

@@ -22,13 +22,17 @@ import pathlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpustack.model import Finding, InputError, Location
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.load import LAYERS, WAIVERS
 from gpustack.text.positions import locate
 from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
+
+if TYPE_CHECKING:
+    from gpustack.policy.loading.waiver import WaiverSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +71,8 @@ def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
     if not path.exists() and not path.is_symlink():
         return ()
     text = decode(load_bytes(path, display), display)
-    found = value(text, display)
-    if found is None:
-        return ()
-    items = found[1]
-    if not isinstance(items, list):
-        where = locate(text, display, ())
-        remedy = "start each waiver with a dash: `- rule: GPU130`"
-        raise InputError(Finding("GPU030", "error", f"{display} is not a list of waivers", "", where, "", remedy))
     findings: list[Finding] = []
-    waivers = [waiver for index, item in enumerate(items) if (waiver := _waiver(index, item, text, display, findings))]
+    waivers = [_waiver(index, spec, text, display) for index, spec in ENTRIES.read(text, display, findings)]
     findings += _twice(waivers)
     if findings:
         raise InputError(*findings)
@@ -95,24 +91,25 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
         raise InputError(Finding("GPU030", "error", what, location=Location(name), why=why, remedy=remedy))
 
 
-def _waiver(index: int, item: object, text: str, display: str, findings: list[Finding]) -> Waiver | None:
-    """The waiver ITEM at INDEX of the file, or None after adding to FINDINGS what is wrong with it."""
-    if not isinstance(item, dict):
-        where = locate(text, display, (index,))
-        remedy = "write rule, clusters, reason, owner and expires below its dash"
-        findings.append(Finding("GPU030", "error", "a waiver is a mapping", f"waivers[{index}]", where, "", remedy))
-        return None
-    from pydantic import ValidationError
-
-    from gpustack.policy.loading.diagnose import diagnose
+def _spec() -> type[WaiverSpec]:
     from gpustack.policy.loading.waiver import WaiverSpec
 
-    merged = merge([Part("policy", display, item, (index,), text)])
-    try:
-        spec = WaiverSpec.model_validate(merged.spec)
-    except ValidationError as error:
-        findings += diagnose(error, merged, WaiverSpec, ("waivers", index))
-        return None
+    return WaiverSpec
+
+
+ENTRIES = Entries(
+    "GPU030",
+    _spec,
+    "waivers",
+    "waivers",
+    "a waiver",
+    "start each waiver with a dash: `- rule: GPU130`",
+    "rule, clusters, reason, owner and expires",
+)
+
+
+def _waiver(index: int, spec: WaiverSpec, text: str, display: str) -> Waiver:
+    """The waiver that SPEC, the item INDEX of the file, says."""
     clusters = (spec.clusters,) if isinstance(spec.clusters, str) else tuple(spec.clusters)
     expires = datetime.date.fromisoformat(spec.expires)
     where = locate(text, display, (index, "rule"), key=True)

@@ -1,0 +1,69 @@
+"""Files that are a list of entries of one model: waivers, acceptances, what may lie in dist/, whose constructs may run.
+
+Solves: each of them says of every entry at once what is wrong with it, at its line, and none that is wrong counts. How
+entries are read is said here once; what tells two of them apart is the file's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gpustack.model import Finding, InputError
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.text.positions import locate
+from gpustack.text.read import value
+
+if TYPE_CHECKING:
+    from gpustack.policy.language.base import Section
+
+E = TypeVar("E", bound="Section")
+
+
+@dataclass(frozen=True, slots=True)
+class Entries(Generic[E]):
+    """A kind of list: the RULE that refuses, what loads the MODEL of an entry (a file without any costs no pydantic),
+    the SECTION that stands in paths, what the list holds in the plural (MANY) and an entry in the singular (ONE), how
+    an entry BEGINS, and the fields below its dash.
+    """
+
+    rule: str
+    model: Callable[[], type[E]]
+    section: str
+    many: str
+    one: str
+    begins: str
+    fields: str
+
+    def read(self, text: str, display: str, wrong: list[Finding]) -> Iterator[tuple[int, E]]:
+        """The entries of TEXT, that of the file DISPLAY, each with its index. What is wrong with one is added to WRONG.
+
+        Raises InputError where it is no YAML, or no list.
+        """
+        found = value(text, display)
+        items = found[1] if found is not None else []
+        if not isinstance(items, list):
+            what = f"{display} is not a list of {self.many}"
+            raise InputError(Finding(self.rule, "error", what, "", locate(text, display, ()), "", self.begins))
+        for index, item in enumerate(items):
+            entry = self._one(index, item, text, display, wrong)
+            if entry is not None:
+                yield index, entry
+
+    def _one(self, index: int, item: object, text: str, display: str, wrong: list[Finding]) -> E | None:
+        if not isinstance(item, dict):
+            where, path = locate(text, display, (index,)), f"{self.section}[{index}]"
+            what, remedy = f"{self.one} is a mapping", f"write {self.fields} below its dash"
+            wrong.append(Finding(self.rule, "error", what, path, where, "", remedy))
+            return None
+        from pydantic import ValidationError
+
+        from gpustack.policy.loading.diagnose import diagnose
+
+        model, merged = self.model(), merge([Part("policy", display, item, (index,), text)])
+        try:
+            return model.model_validate(merged.spec)
+        except ValidationError as error:
+            wrong += diagnose(error, merged, model, (self.section, index))
+            return None
