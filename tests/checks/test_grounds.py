@@ -24,13 +24,15 @@ GATE = (
         ("1.34", "DynamicMIG", True),
         ("1.35", "DynamicMIG", True),
         ("1.36", "DynamicMIG", False),
+        ("1.35", "NVMLDeviceHealthCheck", True),
+        ("1.36", "NVMLDeviceHealthCheck", False),
         ("1.36", "DRAListTypeAttributes", True),
         ("1.34", "TimeSlicingSettings", False),
     ],
 )
 def test_gates_of_kubernetes(kubernetes: str, gate: str, found: bool) -> None:
-    """By the documentation of the DRA driver (guides/gpu-allocation/mig.md) and its pkg/featuregates; a feature that is
-    off asks for nothing."""
+    """By the documentation of the DRA driver (guides/gpu-allocation/mig.md, guides/gpu-health-checking.md) and its
+    pkg/featuregates; a feature that is off asks for nothing."""
     assert bool(paths("GPU483", GATE % (kubernetes, gate, "true"))) == found
     assert not paths("GPU483", GATE % (kubernetes, gate, "false"))
 

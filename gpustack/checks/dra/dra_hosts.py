@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
     """A feature of the DRA driver that Kubernetes or the GPUs don't carry.
 
-    Dynamic MIG publishes devices that share counters, and the API server and the scheduler take these from Kubernetes
-    1.36 on, before that with the gate DRAPartitionableDevices alone. Partitions of Fabric Manager are for boards with
-    NVSwitch. (Documentation of the DRA driver.)
+    Dynamic MIG publishes devices that share counters, and health checks by NVML taint the devices that fail. The API
+    server and the scheduler take the one and the other from Kubernetes 1.36 on, before that with the gates
+    DRAPartitionableDevices and DRADeviceTaints alone. Partitions of Fabric Manager are for boards with NVSwitch.
+    (Documentation of the DRA driver.)
 
     Bad:
         cluster: {kubernetesVersion: "1.34"}
@@ -46,7 +47,7 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
                     "API server and scheduler refuse or ignore what the DRA driver publishes without it",
                     f"set spec.{path}.{gate}: false, "
                     + (f"upgrade the cluster to {first}, " if first else "")
-                    + "or switch the gate on in API server and scheduler, and waive this",
+                    + "or switch the gate on in the programs of the control plane, and waive this",
                 )
             if dra.needs_nvswitch(gate) and not switched:
                 yield Hit(
