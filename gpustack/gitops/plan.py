@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
     from .engine import Engine
 
-DEFAULT_PATH = "dist"
-
 
 class Kind(BaseModel):
     """A kind that is rendered."""
@@ -66,11 +64,11 @@ class Plan(BaseModel):
 
     def path(self, *below: str) -> str:
         """The folder BELOW the render in a Git repository."""
-        return joined(self.settings.repository.path or DEFAULT_PATH, *below)
+        return joined(self.settings.repository.path, *below)
 
     def cluster_path(self, cluster: str, *below: str) -> str:
         """The folder BELOW that of CLUSTER, in the repository or in the cluster's artifact."""
-        return joined(self.settings.repository.path or ".", *below) if self.oci else self.path(cluster, *below)
+        return joined(self.settings.repository.path, *below) if self.oci else self.path(cluster, *below)
 
     def folder(self, cluster: str = "") -> str:
         """Where the objects for CLUSTER are below dist/, for all clusters of the engine without one."""

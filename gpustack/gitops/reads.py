@@ -47,6 +47,5 @@ def artifact(given: GitOps | None) -> str:
     chosen = engines.chosen(given)
     if given is None or not is_oci(given.repository) or (chosen is not None and chosen.brings_source(given)):
         return ""
-    inside = given.repository.path or "."
     where = f"{given.repository.url}{named(revision(given.repository).name)}"
-    return where if inside == "." else f"{where}, folder {inside}"
+    return where if given.repository.path == "." else f"{where}, folder {given.repository.path}"

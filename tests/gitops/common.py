@@ -9,6 +9,7 @@ from gpustack.compiler.stack import Stack, compile_stack
 from gpustack.gitops.plan import Plan
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.loading.defaults import whole_artifact
 from tests.components.common import spec
 
 URL = "https://git.example.com/platform/gpu.git"
@@ -25,6 +26,8 @@ PROGRAM = {"image": "registry.example.com/gpu/gpustack-reconciler:1"}
 def policy(gitops: dict[str, Any] | None = None, **sections: Any) -> ClusterPolicySpec:
     """A spec with drivers, the reconciler, monitoring, and GITOPS."""
     more: dict[str, Any] = {"gitops": gitops} if gitops is not None else {}
+    for derived in whole_artifact(more):
+        more["gitops"] = {**more["gitops"], "repository": {**derived.value, **more["gitops"]["repository"]}}
     cluster = {"monitoring": True, **sections.pop("cluster", {})}
     return spec(nodePools=[POOL], reconciler=PROGRAM, cluster=cluster, **more, **sections)
 

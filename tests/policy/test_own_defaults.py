@@ -43,6 +43,20 @@ def test_they_are_part_of_a_policy() -> None:
     assert origin({}, ("nfd", "onGpuNodes")) == ("never", "gpustack")
 
 
+def test_where_an_engine_looks() -> None:
+    """`explain` says where an engine looks that nobody told (docs/gitops.md): the folder dist of the branch main, every
+    10 minutes; of an OCI artifact, which is one cluster's, its root and the tag latest, because of the address."""
+    git: dict[str, Any] = {"gitops": {"repository": {"url": "https://git.example.com/a.git", "path": None}}}
+    oci: dict[str, Any] = {"gitops": {"repository": {"url": "oci://registry.example.com/a"}}}
+    assert origin(git, ("gitops", "flux", "interval")) == ("10m", "gpustack")
+    assert origin(git, ("gitops", "argocd", "namespace")) == ("argocd", "gpustack")
+    for written, revision, path, kind in ((git, "main", "dist", "gpustack"), (oci, "latest", ".", "derived")):
+        assert origin(written, ("gitops", "repository", "revision")) == (revision, kind)
+        assert origin(written, ("gitops", "repository", "path")) == (path, kind)
+    oci["gitops"]["repository"]["path"] = "dist/prod"
+    assert origin(oci, ("gitops", "repository", "path")) == ("dist/prod", "policy")
+
+
 def test_a_section_that_nobody_wrote_stays_absent() -> None:
     """Presence means something there: a default must not switch a reconciler on."""
     merged, _ = assemble([Part("policy", "policy.yaml", PINS)])

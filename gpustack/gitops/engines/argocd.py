@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from ...catalog import texts
 from ...catalog.rendered_kinds import rendered_kinds
 from ...model import STAGES, Body, Resource
-from ...policy.language.base import Section, section
+from ...policy.language.base import Section, own, section
 from ...policy.language.forms import Form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
@@ -100,19 +100,19 @@ class Destination(Section):
 class ArgoCd(Section):
     """How Argo CD syncs the cluster."""
 
-    namespace: DnsLabel | None = None
+    namespace: DnsLabel = own("gitops.argocd.namespace")
     """Namespace of Argo CD. Absent: argocd."""
     project: DnsSubdomain | None = None
     """AppProject of yours that the Application belongs to. Absent: one of its own is rendered, which permits this
     repository, this cluster and the kinds that gpustack renders."""
     destination: Destination = section()
     """The cluster, as Argo CD knows it. Has no default."""
-    autoSync: bool | None = None
+    autoSync: bool = own("gitops.argocd.autoSync")
     """Whether a commit is applied without anybody's help. Absent: true."""
-    prune: bool | None = None
+    prune: bool = own("gitops.argocd.prune")
     """Whether `autoSync` deletes what is no longer rendered; what would stop drivers waits for somebody who confirms
     it. Absent: true."""
-    selfHeal: bool | None = None
+    selfHeal: bool = own("gitops.argocd.selfHeal")
     """Whether `autoSync` takes back what somebody changed in the cluster. Absent: true."""
 
 
@@ -176,7 +176,7 @@ class ArgoCdEngine(Engine[ArgoCd]):
     def idle(self, given: GitOps) -> Iterator[tuple[str, str]]:
         settings = self.of(given)
         for name in ("prune", "selfHeal"):
-            if settings.autoSync is False and getattr(settings, name):
+            if not settings.autoSync and getattr(settings, name):
                 yield f"argocd.{name}", "with autoSync: false Argo CD applies and deletes nothing by itself"
 
     def accounts(self, given: GitOps) -> Accounts | None:
@@ -191,15 +191,10 @@ class ArgoCdEngine(Engine[ArgoCd]):
         return (self.name, f"{server.hostname}:{server.port or 443}" if server.hostname else f"name {where.name}")
 
     def spelled(self, given: GitOps) -> tuple[tuple[str, ...], str]:
-        own = self.of(given)
-        repository = given.repository.url if given.repository else ""
-        where = own.destination
-        return (
-            self.name,
-            own.namespace or "argocd",
-            repository or "",
-            own.project or "",
-        ), where.server or where.name or ""
+        settings = self.of(given)
+        where = settings.destination
+        installation = (self.name, settings.namespace, given.repository.url or "", settings.project or "")
+        return installation, where.server or where.name or ""
 
     def mark(self, resource: Resource, *, keep: bool) -> Body:
         wave = STAGES.index(resource.stage) if resource.kind in AT_ONCE else LAST_WAVE
@@ -233,7 +228,7 @@ class ArgoCdEngine(Engine[ArgoCd]):
         return "one" if plan.oci or self.runs_inside(plan) else "shared"
 
     def namespace(self, given: GitOps) -> str:
-        return self.of(given).namespace or "argocd"
+        return self.of(given).namespace
 
     def reads(self, bodies: Sequence[Any]) -> Reads | None:
         for body in bodies:
@@ -349,9 +344,9 @@ def _project(plan: Plan, cluster: str) -> Body:
 def _application(plan: Plan, cluster: str) -> Body:
     settings = ENGINE.of(plan.settings)
     policy: dict[str, Any] = {"syncOptions": ["ServerSideApply=true", "ApplyOutOfSyncOnly=true"], "retry": RETRY}
-    if settings.autoSync is not False:
+    if settings.autoSync:
         policy = {
-            "automated": {"prune": settings.prune is not False, "selfHeal": settings.selfHeal is not False},
+            "automated": {"prune": settings.prune, "selfHeal": settings.selfHeal},
             **policy,
         }
     spec = {

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ...model import Body, Resource, Stage
-from ...policy.language.base import Section
+from ...policy.language.base import Section, own
 from ...policy.language.forms import Form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
@@ -79,14 +79,14 @@ class KubeConfig(Section):
 class Flux(Section):
     """How Flux syncs the cluster: one that runs in it or, with `kubeConfig`, one that serves many."""
 
-    namespace: DnsLabel | None = None
+    namespace: DnsLabel = own("gitops.flux.namespace")
     """Namespace of the Kustomizations and the source. Absent: flux-system."""
     source: FluxSource | None = None
     """A source that is there already. Absent: one is rendered from `repository`: an OCIRepository for oci://, else a
     GitRepository."""
     secretName: DnsSubdomain | None = None
     """Secret with the credentials of the repository, in `namespace`. Absent: none."""
-    interval: Annotated[str, INTERVAL] | None = None
+    interval: Annotated[str, INTERVAL] = own("gitops.flux.interval")
     """How often the repository is looked at and the cluster compared with it. Absent: 10m."""
     serviceAccountName: DnsSubdomain | None = None
     """ServiceAccount in `namespace` by whose rights Flux applies; with `kubeConfig`, of the cluster that is synced.
@@ -94,7 +94,7 @@ class Flux(Section):
     kubeConfig: KubeConfig | None = None
     """Where Flux runs in another cluster, as one that serves many does: how it reaches this one. The objects' names
     have the cluster in them then. Absent: Flux runs in the cluster."""
-    prune: bool | None = None
+    prune: bool = own("gitops.flux.prune")
     """Whether what is no longer rendered is deleted; what would stop drivers never is. Absent: true."""
 
 
@@ -193,7 +193,7 @@ class FluxEngine(Engine[Flux]):
         return "one" if self.runs_inside(plan) else "beside"
 
     def namespace(self, given: GitOps) -> str:
-        return self.of(given).namespace or "flux-system"
+        return self.of(given).namespace
 
     def reads(self, bodies: Sequence[Any]) -> Reads | None:
         url = revision_ = ""
@@ -234,7 +234,7 @@ def _source(plan: Plan, cluster: str) -> list[Body]:
     if settings.source:
         return []
     kind, name = revision(plan.settings.repository)
-    spec: Body = {"interval": settings.interval or "10m", "url": plan.url, "ref": {kind: name}}
+    spec: Body = {"interval": settings.interval, "url": plan.url, "ref": {kind: name}}
     if settings.secretName:
         spec["secretRef"] = {"name": settings.secretName}
     body = _object(SOURCE, _source_kind(plan), _name(plan, cluster), plan, spec)
@@ -250,11 +250,11 @@ def _common(plan: Plan, cluster: str, path: str) -> Body:
     settings = ENGINE.of(plan.settings)
     given = settings.source
     found: Body = {
-        "interval": settings.interval or "10m",
+        "interval": settings.interval,
         "retryInterval": "2m",
         "timeout": "5m",
         "path": f"./{path}",
-        "prune": settings.prune is not False,
+        "prune": settings.prune,
         "force": False,
         "wait": False,
         "sourceRef": {"kind": given.kind, "name": given.name}

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, NamedTuple
 
-from .base import Section
+from .base import Section, own
 from .forms import Form
 
+OCI = "oci://"
 REPOSITORY_URL = Form(
     "repository_url",
     "address of a repository",
@@ -54,17 +55,17 @@ class Repository(Section):
     url: Annotated[str, REPOSITORY_URL] | None = None
     """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI
     artifact, as `gpustack push` makes it (oci://). Has no default."""
-    revision: Annotated[str, REVISION] | None = None
+    revision: Annotated[str, REVISION] = own("gitops.repository.revision")
     """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag, or its
     digest (sha256:...). Absent: main; of an OCI artifact `latest`."""
-    path: Annotated[str, REPOSITORY_PATH] | None = None
+    path: Annotated[str, REPOSITORY_PATH] = own("gitops.repository.path")
     """Folder of the render in the repository; in an OCI artifact the cluster's folder. Absent: dist; in an artifact its
     root."""
 
 
 def is_oci(repository: Repository) -> bool:
     """Whether the render comes as an OCI artifact."""
-    return (repository.url or "").startswith("oci://")
+    return (repository.url or "").startswith(OCI)
 
 
 def named(name: str) -> str:
@@ -85,11 +86,10 @@ class Revision(NamedTuple):
 
 
 def revision(repository: Repository) -> Revision:
-    """What `repository.revision` means; main where it says nothing, of an OCI artifact the tag latest."""
+    """What `repository.revision` means."""
+    given = repository.revision
     if is_oci(repository):
-        name = repository.revision or "latest"
-        return Revision("digest" if is_digest(name) else "tag", name)
-    given = repository.revision or "main"
+        return Revision("digest" if is_digest(given) else "tag", given)
     if given.startswith("refs/tags/"):
         return Revision("tag", given.removeprefix("refs/tags/"))
     return Revision(

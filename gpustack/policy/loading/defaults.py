@@ -17,6 +17,7 @@ from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
 from gpustack.policy.language import images
+from gpustack.policy.language.repository import OCI
 from gpustack.policy.loading.dra_defaults import gpu_cluster
 from gpustack.policy.loading.layers import Merged, Part, merge
 
@@ -104,7 +105,15 @@ def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
             yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
 
 
-DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images)
+def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:
+    """Of an OCI artifact all of its tag `latest`: it holds one cluster, and has no branches (gitops.repository)."""
+    repository = _dict(_dict(spec.get("gitops")).get("repository"))
+    if str(repository.get("url")).startswith(OCI):
+        where = ("gitops", "repository")
+        yield Derived(where, {"revision": "latest", "path": "."}, (*where, "url"))
+
+
+DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images, whole_artifact)
 """Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
 
 

@@ -30,8 +30,6 @@ SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage"
 LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
 """Sections whose containers build modules of the kernel, for which a low limit is too low."""
-INTERVAL = "10m"
-"""How often Flux looks where a policy doesn't say it."""
 PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
 """What Kubernetes takes for what a probe doesn't say."""
 
@@ -73,11 +71,11 @@ def reconciled(leaf: Leaf) -> bool:
 
 
 def synced(leaf: Leaf) -> bool:
-    """Whether an engine looks often enough, and not less than a quarter as often as it did: every 10 minutes where
-    nothing is said. One that is new has nothing to be held against.
+    """Whether an engine looks often enough, and not less than a quarter as often as it did. One that is new has
+    nothing to be held against.
     """
-    old, new = (seconds(INTERVAL if value is None else value) for value in (leaf.old, leaf.new))
-    first = not any(path[0] == "gitops" for path in leaf.olds)
+    old, new = seconds(leaf.old), seconds(leaf.new)
+    first = ("gitops", "engine") not in leaf.olds
     return reconciled(leaf) and new is not None and (first or old is None or new <= old * MOST)
 
 
