@@ -92,8 +92,8 @@ class Engine(ABC, Generic[Settings]):
 
     def of(self, given: GitOps) -> Settings:
         """Its settings in the section GIVEN."""
-        found: Settings = getattr(given, self.name)
-        return found
+        settings: Settings = getattr(given, self.name)
+        return settings
 
     # What a policy says of it.
 

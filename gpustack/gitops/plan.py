@@ -48,9 +48,9 @@ class Plan(BaseModel):
 
     @property
     def engine(self) -> Engine[Any]:
-        found = engines.chosen(self.settings)
-        assert found is not None, "made by plan_of alone"  # noqa: S101 - narrows the type
-        return found
+        engine = engines.chosen(self.settings)
+        assert engine is not None, "made by plan_of alone"  # noqa: S101 - narrows the type
+        return engine
 
     @property
     def url(self) -> str:

@@ -37,7 +37,7 @@ class Reads(NamedTuple):
 def reads(bodies: Iterable[Any]) -> Reads | None:
     """What the engine of the objects BODIES reads, None where they don't say it: a source of somebody else, perhaps."""
     known = list(bodies)
-    return next((found for each in engines.engines() if (found := each.reads(known))), None)
+    return next((place for each in engines.engines() if (place := each.reads(known))), None)
 
 
 def artifact(given: GitOps | None) -> str:

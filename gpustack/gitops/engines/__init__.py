@@ -23,8 +23,8 @@ def engine(name: str) -> Engine[Any]:
     """The record of the engine NAME. KeyError for one that gpustack doesn't know."""
     if name not in names():
         raise KeyError(name)
-    found: Engine[Any] = importlib.import_module(f".{name}", __name__).ENGINE
-    return found
+    record: Engine[Any] = importlib.import_module(f".{name}", __name__).ENGINE
+    return record
 
 
 def engines() -> tuple[Engine[Any], ...]:

@@ -233,9 +233,9 @@ class ArgoCdEngine(Engine[ArgoCd]):
     def reads(self, bodies: Sequence[Any]) -> Reads | None:
         for body in bodies:
             if body.get("kind") == "Application":
-                found = (body.get("spec") or {}).get("source") or {}
+                source = (body.get("spec") or {}).get("source") or {}
                 return Reads(
-                    self.name, found.get("repoURL", ""), found.get("targetRevision", ""), found.get("path", ".")
+                    self.name, source.get("repoURL", ""), source.get("targetRevision", ""), source.get("path", ".")
                 )
         return None
 

@@ -249,7 +249,7 @@ def _common(plan: Plan, cluster: str, path: str) -> Body:
     """What every Kustomization for CLUSTER has: it applies what is below PATH."""
     settings = ENGINE.of(plan.settings)
     given = settings.source
-    found: Body = {
+    spec: Body = {
         "interval": settings.interval,
         "retryInterval": "2m",
         "timeout": "5m",
@@ -262,8 +262,8 @@ def _common(plan: Plan, cluster: str, path: str) -> Body:
         else {"kind": _source_kind(plan), "name": _name(plan, cluster)},
     }
     if settings.serviceAccountName and ENGINE.runs_inside(plan):
-        found["serviceAccountName"] = settings.serviceAccountName
-    return found
+        spec["serviceAccountName"] = settings.serviceAccountName
+    return spec
 
 
 def _stage(plan: Plan, cluster: str, stage: Stage) -> Body:
