@@ -1,9 +1,9 @@
 """What was tried with which engine, kept in the repository: record.yaml, which docs/gitops.md shows as a table.
 
 Each case (an event, an engine, a cluster) says of what it holds: the digests of what that cluster is rendered to, of
-the code of gpustack/gitops/ and gpustack/reconciler/, and the versions of the programs. So it may be brought up to date
-in parts: what was tried anew takes the place of what stood there, all else stays, and `stale` says which cases are
-about something that is no longer here.
+the code of gpustack/gitops/ and of gpustack/reconciler/ with gpustack/api/, and the versions of the programs. So it may
+be brought up to date in parts: what was tried anew takes the place of what stood there, all else stays, and `stale`
+says which cases are about something that is no longer here.
 
 Comments, docstrings, imports and the names of files are no part of the code's digests: nothing of that runs.
 """
@@ -25,7 +25,8 @@ import yaml
 from tests.control_plane.cluster import ROOT
 
 RECORD = Path(__file__).with_name("record.yaml")
-CODE = ("gitops", "reconciler")
+CODE = {"gitops": ("gitops",), "reconciler": ("reconciler", "api")}
+"""The rooms behind each digest: the reconciler runs what it shares with the compiler, too."""
 HEAD = "# What tests/engines has tried: `make test-engines` with ARGS=--all or --record writes this, and nobody else.\n"
 Outcome = dict[str, str]
 """`outcome` and `date`, and of what it holds: `dist`, `gitops`, `reconciler`, `engine`, `kubernetes`."""
@@ -68,9 +69,10 @@ def rendered(cluster: str) -> str:
 
 
 @cache
-def code(room: str) -> str:
-    """Names what runs of a ROOM of gpustack: the lines of its modules, and its data."""
-    paths = [path for path in (ROOT / "gpustack" / room).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+def code(*rooms: str) -> str:
+    """Names what runs of ROOMS of gpustack: the lines of their modules, and their data."""
+    below = [path for room in rooms for path in (ROOT / "gpustack" / room).rglob("*")]
+    paths = [path for path in below if path.is_file() and path.suffix != ".pyc"]
     texts = [(path.suffix, path.read_text("utf-8")) for path in paths]
     return _digest(sorted("\n".join(lines(text)) if kind == ".py" else text for kind, text in texts))
 
@@ -101,8 +103,8 @@ def versions() -> dict[str, str]:
 def now(case: Case) -> Outcome:
     """Of what CASE would hold if it were tried now; the reconciler is part of it where a cluster has one."""
     runs = any((ROOT / "dist" / name / "reconciler").is_dir() for name in case.clusters)
-    found = {room: code(room) for room in CODE if runs or room != "reconciler"}
-    return {"dist": _digest(rendered(name) for name in case.clusters), **found, "engine": versions()[case.engine]}
+    digests = {name: code(*rooms) for name, rooms in CODE.items() if runs or name != "reconciler"}
+    return {"dist": _digest(rendered(name) for name in case.clusters), **digests, "engine": versions()[case.engine]}
 
 
 def read() -> dict[tuple[str, str, str], Outcome]:

@@ -110,36 +110,42 @@ def test_namespace_renamed(new_world: NewWorld, engine: str) -> None:
 
 @pytest.mark.of(CLUSTER)
 @pytest.mark.parametrize("engine", ["flux"])
-def test_kubeconfig_comes(new_world: NewWorld, engine: str) -> None:
+def test_kubeconfig_comes_and_goes(new_world: NewWorld, engine: str) -> None:
     """A Flux that is to reach the cluster by a kubeconfig takes it over from the Kustomizations that had it, as this
-    page says: no object is made anew, and no pod template changes."""
+    page says, and gives it back the same way: no object is made anew, and no pod template changes."""
     world = new_world(engine)
     world.cluster = CLUSTER
     world.begin()
     before = templates(world)
-    world.api.patch(KUSTOMIZATION, "gpustack", {"spec": {"suspend": True}}, "flux-system")
-    section = {**world.engine.gitops(world.fleet.url), "flux": flux_beside(world, CLUSTER, world.plane)}
-    world.change(lambda spec: spec.update(gitops=section), "by a kubeconfig")
+    beside = {"flux": flux_beside(world, CLUSTER, world.plane)}
+    for words, more in (("by a kubeconfig", beside), ("from inside again", {})):
+        hand_over(world, words, {**world.engine.gitops(world.fleet.url), **more})
+        assert templates(world) == before
+
+
+def hand_over(world: World, words: str, section: dict[str, Any]) -> None:
+    """Let other Kustomizations sync the cluster, those of SECTION; the former ones go, and leave what they applied."""
+    former = [str(one["metadata"]["name"]) for one in world.api.list(KUSTOMIZATION)]
+    (root,) = (name for name in former if name == "gpustack" or name.startswith("root-"))
+    world.api.patch(KUSTOMIZATION, root, {"spec": {"suspend": True}}, "flux-system")
+    world.change(lambda spec: spec.update(gitops=section), words)
     world.bootstrap(CLUSTER)
 
     def ready() -> bool:
-        found = [one for one in world.api.list(KUSTOMIZATION) if CLUSTER in one["metadata"]["name"]]
-        return len(found) > 1 and all(
+        those = [one for one in world.api.list(KUSTOMIZATION) if one["metadata"]["name"] not in former]
+        return len(those) > 1 and all(
             condition(one, "Ready").get("status") == "True"
             and world.fleet.head in str(one["status"].get("lastAppliedRevision"))
-            for one in found
+            for one in those
         )
 
     wait_for(ready, "the new ones are ready", SECONDS)
-    for one in world.api.list(KUSTOMIZATION):
-        name = one["metadata"]["name"]
-        if CLUSTER not in name:
-            world.api.patch(KUSTOMIZATION, name, {"spec": {"deletionPolicy": "Orphan"}}, "flux-system")
-            world.kubectl("delete", "kustomizations", name, "-n", "flux-system")
+    for name in former:
+        world.api.patch(KUSTOMIZATION, name, {"spec": {"deletionPolicy": "Orphan"}}, "flux-system")
+        world.kubectl("delete", "kustomizations", name, "-n", "flux-system")
     world.synced()
     world.engine.round(CLUSTER)
     world.synced()
-    assert templates(world) == before
 
 
 def leave(world: World) -> None:
