@@ -116,7 +116,7 @@ def runtime_classes(cluster: Cluster) -> list[str]:
     found = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
     found += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
     if not cluster.dra and not spec.cdi.nriPluginEnabled:
-        found += [spec.operator.runtimeClass or "nvidia", *(CDI_CLASSES if spec.cdi.enabled else ())]
+        found += [cluster.runtime_class, *(CDI_CLASSES if spec.cdi.enabled else ())]
     if cluster.sandbox and spec.kataManager.enabled:
         found += [one.name for one in spec.kataManager.config.runtimeClasses]
     return found

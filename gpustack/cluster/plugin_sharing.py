@@ -120,7 +120,7 @@ def environment(spec: ClusterPolicySpec, path: str) -> str | None:
         return spec.mig.strategy
     if path == "flags.plugin.deviceListStrategy":
         return "cdi-annotations,cdi-cri" if spec.cdi.enabled else "envvar"
-    if path == "flags.mpsRoot" and spec.devicePlugin.mps.root:
+    if path == "flags.mpsRoot":
         return spec.devicePlugin.mps.root
     return plugin_config.set_in_environment().get(path)
 

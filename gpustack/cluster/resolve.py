@@ -161,6 +161,11 @@ class Cluster:
         return tuple(pool.capacity for pool in self.pools)
 
     @property
+    def runtime_class(self) -> str:
+        """The RuntimeClass of pods that use GPUs; the operator takes an empty name for an absent one."""
+        return self.spec.operator.runtimeClass or "nvidia"
+
+    @property
     def runtime_classes(self) -> list[str]:
         """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
         from .offer import runtime_classes

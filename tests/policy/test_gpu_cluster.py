@@ -47,7 +47,7 @@ def test_the_charts_defaults() -> None:
     assert found["dcgm"]["version"] == "4.6.0-1-ubuntu24.04"
     assert found["dcgmExporter"]["service"] == {"internalTrafficPolicy": "Cluster"}
     assert found["dcgmExporter"]["serviceMonitor"]["interval"] == "15s"
-    assert found["hostPaths"] == {"driverInstallDir": "/run/nvidia/driver"}
+    assert found["hostPaths"] == {"kubeletRootDir": "/var/lib/kubelet", "driverInstallDir": "/run/nvidia/driver"}
     assert found["daemonsets"]["priorityClassName"] == "system-node-critical"
 
 

@@ -57,6 +57,22 @@ def test_where_an_engine_looks() -> None:
     assert origin(oci, ("gitops", "repository", "path")) == ("dist/prod", "policy")
 
 
+@pytest.mark.parametrize(
+    "path", ["hostPaths.kubeletRootDir", "devicePlugin.mps.root", "dcgmExporter.hpcJobMapping.directory"]
+)
+def test_an_empty_text_is_an_absent_one(path: str) -> None:
+    """Charts write "" for "not set", and the operator then takes its own constant (fields/ClusterPolicy.yaml). So does
+    whoever reads the policy; `explain` goes on to show the empty text and its line."""
+    written: Any = ""
+    for step in reversed(path.split(".")):
+        written = {step: written}
+    assert origin(written, tuple(path.split("."))) == ("", "policy")
+    value: Any = ClusterPolicySpec.model_validate({**PINS, **written})
+    for step in path.split("."):
+        value = getattr(value, step)
+    assert value == defaults.values()[path]
+
+
 def test_a_section_that_nobody_wrote_stays_absent() -> None:
     """Presence means something there: a default must not switch a reconciler on."""
     merged, _ = assemble([Part("policy", "policy.yaml", PINS)])

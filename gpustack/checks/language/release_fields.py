@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...catalog import _versions, fields
+from ...catalog import _versions, defaults, fields
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for path, since in newer_fields(spec.release):
-        if is_set(spec, path.split(".")):
+        if is_set(spec, path):
             yield Hit(
                 f"spec.{path}",
                 f"{path} came with {since}; release {spec.release} has no such field",
@@ -54,10 +54,11 @@ def newer_fields(release: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def is_set(node: Any, steps: list[str]) -> bool:
-    """Whether the policy says anything at STEPS below NODE."""
-    for step in steps:
+def is_set(spec: Any, path: str) -> bool:
+    """Whether the policy SPEC says at PATH anything but gpustack's own default."""
+    node = spec
+    for step in path.split("."):
         node = getattr(node, step, None)
         if node is None:
             return False
-    return node not in ("", [], {}, False)
+    return node not in ("", [], {}, False, defaults.values().get(path))

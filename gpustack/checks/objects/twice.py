@@ -166,7 +166,7 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
         references: [{kind: RuntimeClass, name: nvidia}]
     """
     spec = cluster.spec
-    name = spec.operator.runtimeClass or "nvidia"
+    name = cluster.runtime_class
     ours = not cluster.dra and not spec.cdi.nriPluginEnabled
     referred = any(one.kind == "RuntimeClass" and one.name == name for one in spec.references)
     if ours and not referred and name in platform_of(spec.cluster).runtime_classes:

@@ -20,7 +20,7 @@ from ..rule import Hit, rule
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Render
+    from ..subjects import Render, Written
 
 SECTIONS = {
     "driver": ("the driver", "a driver container can't unload a driver that is in use, so it never gets ready"),
@@ -244,8 +244,8 @@ def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
         )
 
 
-@rule("GPU452", "note")
-def kubelet_elsewhere(cluster: Cluster) -> Iterator[Hit]:
+@rule("GPU452", "note", over="origins")
+def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
     """The platform's kubelet keeps its files in a folder of its own.
 
     The exporter reads from there which pod has which GPU; in the wrong folder it finds none, and metrics have no names
@@ -258,11 +258,11 @@ def kubelet_elsewhere(cluster: Cluster) -> Iterator[Hit]:
         cluster: {platform: k0s}
         hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
     """
-    spec = cluster.spec
-    platform = platform_of(spec.cluster)
-    if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not spec.hostPaths.kubeletRootDir:
+    path = "spec.hostPaths.kubeletRootDir"
+    platform = platform_of(written.spec.cluster)
+    if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not written.by_user(path):
         yield Hit(
-            "spec.hostPaths.kubeletRootDir",
+            path,
             f"the kubelet of {platform.title} keeps its files in {platform.kubelet_root}",
             "in the default folder the exporter may find no pods, and metrics have no names of pods",
             f"look on a node; set spec.hostPaths.kubeletRootDir: {platform.kubelet_root} if pod-resources is there",
@@ -284,7 +284,7 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
         hostPaths: {kubeletRootDir: /var/lib/kubelet}
     """
     default, root = platforms.DEFAULT_KUBELET_ROOT, render.spec.hostPaths.kubeletRootDir
-    if not root or root.rstrip("/") == default:
+    if root.rstrip("/") == default:
         return
     found: dict[str, list[str]] = {}
     for resource, pod in render.pods:

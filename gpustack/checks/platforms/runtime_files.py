@@ -309,7 +309,7 @@ def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     nri = spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
-    given = {"CONTAINERD_RUNTIME_CLASS": spec.operator.runtimeClass or "nvidia"}
+    given = {"CONTAINERD_RUNTIME_CLASS": cluster.runtime_class}
     for path, name, value in variables(spec):
         if nri and name.startswith(("RUNTIME", *OF_RUNTIMES)):
             yield Hit(

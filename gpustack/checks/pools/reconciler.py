@@ -148,7 +148,7 @@ def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for path, window in _windows(spec):
         try:
-            time_zones.known(window.timeZone or "UTC")
+            time_zones.known(window.timeZone)
         except UnknownTimeZone as error:
             near = " or ".join(error.nearest)
             yield Hit(

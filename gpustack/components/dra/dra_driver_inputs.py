@@ -9,6 +9,7 @@ from ...catalog import gpus, releases
 from ...cluster.resolve import resolve
 from ...cluster.scheduling import ARCH, arch_of
 from ...model import Finding, FindingsError
+from ...policy.language.base import own
 from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
-DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
 IMAGE = "gpuCluster.draDriver"
 """The section whose image the catalogue knows for a release."""
@@ -49,7 +49,7 @@ class DraDriverInputs(Inputs):
     pull_policy: str = ""
     pull_secrets: tuple[str, ...] = ()
     feature_gates: dict[str, bool] = {}
-    kubelet_dir: str = DEFAULT_KUBELET_DIR
+    kubelet_dir: str = own("hostPaths.kubeletRootDir")
     gpus: Program | None = None
     compute_domains: Program | None = None
     controller: Program | None = None
@@ -81,7 +81,7 @@ def whole(spec: ClusterPolicySpec, cluster: GpuCluster) -> DraDriverInputs:
         pull_policy=driver.imagePullPolicy or "",
         pull_secrets=tuple(driver.imagePullSecrets),
         feature_gates=driver.featureGates,
-        kubelet_dir=cluster.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        kubelet_dir=cluster.hostPaths.kubeletRootDir,
         gpus=plugin(driver.gpus.kubeletPlugin, GPUS_PORT),
         compute_domains=plugin(domains.kubeletPlugin, COMPUTE_DOMAINS_PORT) if on else None,
         controller=program(domains.controller) if on else None,
@@ -107,7 +107,7 @@ def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
         feature_gates=section.featureGates,
-        kubelet_dir=spec.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        kubelet_dir=spec.hostPaths.kubeletRootDir,
         compute_domains=plugin(section.kubeletPlugin, COMPUTE_DOMAINS_PORT),
         controller=program(section.controller),
         placement=placement(spec),

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.releases import release
+from ...policy.language.base import own
 from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, on_openshift, operand, prometheus_rules
 from ..plugin.configs_inputs import metrics_map
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
-
-DEFAULT_KUBELET_DIR = "/var/lib/kubelet"
-DEFAULT_JOB_MAPPING_DIR = "/var/lib/dcgm-exporter/job-mapping"
 
 
 class Monitor(Inputs):
@@ -52,7 +50,7 @@ class DcgmExporterInputs(OperandInputs):
     pod_labels: bool = False
     pod_uid: bool = False
     pod_label_allowlist: tuple[str, ...] = ()
-    kubelet_dir: str = DEFAULT_KUBELET_DIR
+    kubelet_dir: str = own("hostPaths.kubeletRootDir")
     service_type: str = ""
     service_traffic: str = ""
     monitor: Monitor | None = None
@@ -74,11 +72,11 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
         annotations=section.annotations,
         metrics_config=counters.name,
         metrics_digest=counters.digest,
-        job_mapping_dir=(jobs.directory or DEFAULT_JOB_MAPPING_DIR) if jobs.enabled else "",
+        job_mapping_dir=jobs.directory if jobs.enabled else "",
         pod_labels=bool(section.enablePodLabels),
         pod_uid=bool(section.enablePodUID),
         pod_label_allowlist=tuple(section.podLabelAllowlistRegex),
-        kubelet_dir=cluster.stack.hostPaths.kubeletRootDir or DEFAULT_KUBELET_DIR,
+        kubelet_dir=cluster.stack.hostPaths.kubeletRootDir,
         service_type=service.type or "",
         service_traffic=service.internalTrafficPolicy or "",
         monitor=monitor(cluster),

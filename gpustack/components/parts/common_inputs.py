@@ -108,7 +108,7 @@ class Common(Inputs):
             driver_dir=driver_dir or DEFAULT_DRIVER_DIR,
             install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
             runtime=runtime(spec),
-            runtime_class=spec.operator.runtimeClass or "nvidia",
+            runtime_class=cluster.runtime_class,
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
             openshift=on_openshift(spec),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...policy.language.base import own
 from ..parts.common_inputs import Inputs, OperandInputs, image, operand, pull_policy
 from .configs_inputs import plugin_config_map
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
-
-DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 
 class PluginConfig(Inputs):
@@ -32,7 +31,7 @@ class DevicePluginInputs(OperandInputs):
 
     mig_strategy: str = ""
     config: PluginConfig | None = None
-    mps_root: str = DEFAULT_MPS_ROOT
+    mps_root: str = own("devicePlugin.mps.root")
     gds: bool = False
     gdrcopy: bool = False
 
@@ -47,7 +46,7 @@ def from_cluster(cluster: Cluster) -> DevicePluginInputs | None:
         **operand(spec, section, "devicePlugin"),
         mig_strategy=spec.mig.strategy or "",
         config=plugin_config(spec),
-        mps_root=(section.mps and section.mps.root) or DEFAULT_MPS_ROOT,
+        mps_root=section.mps.root,
         gds=bool(spec.gds.enabled),
         gdrcopy=bool(spec.gdrcopy.enabled),
     )

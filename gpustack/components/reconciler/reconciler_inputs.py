@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...policy.language import guards, reconciler
+from ...policy.language.base import own
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 RESOURCES: dict[str, Any] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
 """What is known of 5,000 nodes fits into 150 MB, and 100 of 1,000 under way took as much at most."""
-REPLICAS = 2
-PRIORITY = "system-cluster-critical"
 
 
 class ReconcilerInputs(Inputs):
@@ -28,9 +27,9 @@ class ReconcilerInputs(Inputs):
     image: str
     pull_policy: str = "IfNotPresent"
     pull_secrets: tuple[str, ...] = ()
-    replicas: int = REPLICAS
+    replicas: int = own("reconciler.replicas")
     resources: dict[str, Any] = RESOURCES
-    priority_class: str = PRIORITY
+    priority_class: str = own("reconciler.priorityClassName")
     node_selector: dict[str, str] = {}
     tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
     startup_taints: tuple[tuple[str, str], ...] = ()
@@ -53,7 +52,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         pull_secrets=tuple(section.imagePullSecrets),
         replicas=section.replicas,
         resources=dump(section.resources) or RESOURCES,
-        priority_class=section.priorityClassName or PRIORITY,
+        priority_class=section.priorityClassName,
         node_selector=section.nodeSelector,
         tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),

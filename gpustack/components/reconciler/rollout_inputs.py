@@ -57,4 +57,4 @@ def window(said: Window) -> policy.Window:
     """A window as the program reads it."""
     from ...api import node_policy as policy
 
-    return policy.Window(days=list(said.days), start=said.start, hours=said.hours, timeZone=said.timeZone or "UTC")
+    return policy.Window(days=list(said.days), start=said.start, hours=said.hours, timeZone=said.timeZone)

@@ -26,5 +26,4 @@ def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
     if spec.cdi.nriPluginEnabled:
         return None
     brought = tuple(sorted({one.name for one in spec.references if one.kind == "RuntimeClass"}))
-    name = spec.operator.runtimeClass or "nvidia"
-    return RuntimeClassesInputs(name=name, cdi=bool(spec.cdi.enabled), brought=brought)
+    return RuntimeClassesInputs(name=cluster.runtime_class, cdi=bool(spec.cdi.enabled), brought=brought)

@@ -19,6 +19,7 @@ and descriptions are read from the source only for the schema and the docs: `des
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
@@ -59,6 +60,19 @@ def mapping() -> Any:
 def own(path: str) -> Any:
     """The default of a field that gpustack sets itself: the one for PATH in catalog/data/defaults.yaml."""
     return Field(default_factory=lambda: defaults.values()[path])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Own:
+    """An annotation for a text of which "", which charts write for "not set", is gpustack's own default for PATH."""
+
+    path: str
+
+    def fill(self, value: Any) -> Any:
+        return defaults.values()[self.path] if value == "" else value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(self.fill, handler(source))
 
 
 # pydantic asks a factory for its signature: that of `list` stands in a docstring, which takes ten times as long.

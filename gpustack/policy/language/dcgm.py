@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Section, items, mapping, section
+from .base import Own, Section, items, mapping, own, section
 from .device_plugin import NamedConfigs
 from .forms import TextAt
 from .operand import Operand
@@ -97,7 +97,9 @@ class HpcJobMapping(Section):
 
     enabled: bool | None = None
     """Whether the exporter reads the job files. Absent: false."""
-    directory: HostPath | None = None
+    directory: Annotated[HostPath, Own("dcgmExporter.hpcJobMapping.directory")] = own(
+        "dcgmExporter.hpcJobMapping.directory"
+    )
     """Folder on the node where the batch system writes one file per GPU. Absent or empty:
     /var/lib/dcgm-exporter/job-mapping."""
 

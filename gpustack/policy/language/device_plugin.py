@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .base import Section, mapping, section
+from typing import Annotated
+
+from .base import Own, Section, mapping, own, section
 from .operand import Operand
 from .types import ConfigData, HostPath, LabelValue, ObjectName
 
@@ -29,7 +31,7 @@ class DevicePluginConfig(NamedConfigs):
 class PluginMps(Section):
     """Multi-process service, run by a control daemon beside the plugin."""
 
-    root: HostPath | None = None
+    root: Annotated[HostPath, Own("devicePlugin.mps.root")] = own("devicePlugin.mps.root")
     """Folder on the node for the pipes and logs of MPS. Absent or empty: /run/nvidia/mps."""
 
 

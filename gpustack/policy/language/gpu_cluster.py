@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from .base import Section, items, mapping, section
+from .base import Own, Section, items, mapping, own, section
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
 from .forms import Form, absent
@@ -86,7 +86,7 @@ class DraHostPaths(Section):
 
     driverInstallDir: HostPath | None = None
     """Root of the driver's files. Absent: as `hostPaths` says. Empty: /run/nvidia/driver."""
-    kubeletRootDir: HostPath | None = None
+    kubeletRootDir: Annotated[HostPath, Own("hostPaths.kubeletRootDir")] = own("hostPaths.kubeletRootDir")
     """The kubelet's folder. Absent: as `hostPaths` says. Empty: /var/lib/kubelet."""
 
 

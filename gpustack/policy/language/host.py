@@ -3,7 +3,9 @@ status."""
 
 from __future__ import annotations
 
-from .base import Section, mapping, section
+from typing import Annotated
+
+from .base import Own, Section, mapping, own, section
 from .dcgm import ServiceMonitor
 from .operand import ImageSource, Operand, SideModule
 from .types import Annotations, HostPath, Labels, ObjectName, Text
@@ -17,7 +19,7 @@ class HostPaths(Section):
     driverInstallDir: HostPath | None = None
     """Root of the driver's files: another folder where the node image brings the driver. Absent or empty:
     /run/nvidia/driver."""
-    kubeletRootDir: HostPath | None = None
+    kubeletRootDir: Annotated[HostPath, Own("hostPaths.kubeletRootDir")] = own("hostPaths.kubeletRootDir")
     """The kubelet's folder, for the pod resources that the exporter reads. Absent or empty: /var/lib/kubelet."""
 
 

@@ -79,7 +79,7 @@ class Window(Section):
     """When it opens, in quotes: "22:00"."""
     hours: int = Field(ge=1, le=168)
     """How many hours it stays open, 1 to 168."""
-    timeZone: TimeZone | None = None
+    timeZone: TimeZone = "UTC"
     """Time zone of `start`, such as Europe/Berlin. Absent: UTC."""
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from .base import Section, items, mapping, own, section
+from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
@@ -64,7 +64,7 @@ class Reconciler(ImageSource):
     resources: ResourceRequirements | None = None
     """CPU and memory of each copy. Absent: requests of 50m and 64Mi, and a limit of 256Mi of memory. 1,000 nodes with
     30 pods each, 100 of them worked on at a time, took 147 MB at most; what is known of 5,000 idle ones 139 MB."""
-    priorityClassName: ObjectName = own("reconciler.priorityClassName")
+    priorityClassName: Annotated[ObjectName, Own("reconciler.priorityClassName")] = own("reconciler.priorityClassName")
     """PriorityClass of its pods. Absent or empty: system-cluster-critical."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that it may run on. Absent: any node, those without GPUs first."""
