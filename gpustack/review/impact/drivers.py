@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...cluster.ownership import OWNER
-from ...model import Body
+from ...model import Body, dotted
 from ..diff.objects import ObjectChange
 from . import nodes
 from .bounds import bounded
@@ -32,6 +32,9 @@ from .tiers import OUTAGE, PLANNED
 from .windows import tighter
 
 AFFINITY = (*POD, "affinity", "nodeAffinity")
+INSTALLS, UNREAD = {"containers", "initContainers", "volumes"}, {"resources", "startupProbe"}
+"""Parts of a driver's pod that its digest is made of, and what is in them and doesn't count (reconciler.md U34)."""
+SHOWN = 3
 
 
 def changed(subject: Subject) -> Iterator[ObjectChange]:
@@ -222,9 +225,10 @@ def labels_go(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP110", 3, 2)
 def driver_rolls(subject: Subject) -> Iterator[Hit]:
-    """A new driver rolls through the nodes.
+    """A driver is installed anew, node after node.
 
-    Every node of the DaemonSet is cordoned once, pods that use GPUs are evicted from it, and its driver is unloaded and
+    It is another one, or something that it is installed with is: an image, a variable, a mount. Every node of the
+    DaemonSet is cordoned once, pods that use GPUs are evicted from it, and its driver is unloaded and
     installed anew: minutes without GPUs for each node, days for a large pool (reconciler.md 2.1 to 2.5). That is how it
     should be, within a budget; a reviewer should know that this merge begins it. Without a budget it is an outage.
 
@@ -234,9 +238,20 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
     for change, full in template_changes(subject):
         if full and not nodes.by_hand(subject.after):
             pace = nodes.pace(subject.after, change.new)
-            what = "its nodes get a new driver one after the other" + (f": {pace}" if pace else "")
+            what = f"its nodes {_installed(change)}" + (f": {pace}" if pace else "")
             tier = PLANNED if nodes.budgeted(subject.after, change.new) else OUTAGE
             yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old), tier=tier)
+
+
+def _installed(change: ObjectChange) -> str:
+    """What nodes get by CHANGE, and where it is no other driver, the fields by which it is installed anew."""
+    fields = [field.path[len(POD) :] for field in change.fields if not names_item(field, DIGEST)]
+    paths = [dotted(path) for path in fields if path and path[0] in INSTALLS and not UNREAD & set(path)]
+    if "containers[nvidia-driver-ctr].image" in paths:
+        return "get a new driver one after the other"
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    why = f", because of {', '.join(paths[:SHOWN])}{more}" if paths else ""
+    return f"get the driver installed anew, one after the other{why}"
 
 
 @rule("IMP111", 3)

@@ -14,11 +14,12 @@ from ...cluster.resolve import resolve
 from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
 from ...policy.language import reconciler
+from ..diff.objects import ObjectChange
 from .gpus import Pair, amounts, pairs, spread
 from .pods import templates
 from .rule import Hit, Range, rule
-from .subject import Subject, at, items, mapping
-from .tiers import OUTAGE
+from .subject import Subject, at, items, mapping, names_item, strategy
+from .tiers import OUTAGE, PLANNED
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
@@ -115,9 +116,39 @@ def label_waits(subject: Subject) -> Iterator[Hit]:
     yield from (hit for way, hit in _changes(subject) if way == "label")
 
 
+@rule("IMP310", 2, 3)
+def waiting_nodes(subject: Subject) -> Iterator[Hit]:
+    """The MIG manager restarts, and may cut nodes that still wait for a layout.
+
+    A manager that starts cuts its GPUs as the layout reads that the node's label names, whatever runs on them
+    (reconciler.md M4, M6). Nodes whose layout got another content under the same name in an earlier change keep their
+    old GPUs until their window or their turn comes, and where no reconciler runs until somebody sees to them. No diff
+    shows whether some still do: those are cut together, without a drain and outside every window. With windows, what is
+    the manager's own (its image, its variables) is an outage, as it can be kept for another day; what all pods get with
+    it (a label, a toleration) is told.
+
+    Do: merge this when `gpustack rollout status` shows no node that waits for its layout; else wait until their windows
+    are over, or keep what restarts the manager for another change.
+    """
+    before, after = subject.before, subject.after
+    restarts = _manager_restarts(subject)
+    if subject.whole or before is None or after is None or not manages(after) or not restarts:
+        return
+    its_own = any(each.what == "added" or any(names_item(one, MANAGER) for one in each.fields) for each in restarts)
+    had = {pool.name: layout(pool) for pool in resolve(before).pools}
+    for pool in resolve(after).pools:
+        found, mig = layout(pool), pool.said.sharing.mig
+        own = (mig is not None and not mig.config) or pool.cluster.layouts.kind != "release"
+        if own and found and (one := had.get(pool.name)) and one[:2] == found[:2]:
+            windows = reconciler.runs(after) and bool(pool.budget.windows)
+            until = "wait for their window" if windows else "aren't cut as the policy says"
+            what = f"the pods of {MANAGER} restart: nodes that still {until} may be cut at once, without a drain"
+            yield Hit(f"pool {pool.name}", what, spread(pool), tier=OUTAGE if windows and its_own else PLANNED)
+
+
 def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
     """Each layout that is another one than before, and what becomes of it."""
-    restarts = _manager_restarts(subject)
+    restarts = bool(_manager_restarts(subject))
     pooled: set[str] = set()
     for pair in pairs(subject):
         if subject.before is None or subject.after is None:
@@ -189,10 +220,11 @@ def _others(subject: Subject) -> list[str]:
     return [name for name in both if [e.effect for e in one.entries[name]] != [e.effect for e in two.entries[name]]]
 
 
-def _manager_restarts(subject: Subject) -> bool:
-    """Whether the pods of the MIG manager start with this change: each then asserts what its label names."""
+def _manager_restarts(subject: Subject) -> list[ObjectChange]:
+    """The changes with which pods of the MIG manager start: each then asserts what its label names."""
     new = (change for change in subject.of("DaemonSet") if change.what == "added")
-    return any(change.identity.name == MANAGER for change in (*templates(subject, "DaemonSet"), *new))
+    found = [change for change in (*templates(subject, "DaemonSet"), *new) if change.identity.name == MANAGER]
+    return [change for change in found if change.what == "added" or strategy(change.new) != "OnDelete"]
 
 
 def _by_discovery(subject: Subject) -> Iterator[Hit]:

@@ -1,15 +1,16 @@
 """Which nodes a DaemonSet's pods are on, and how fast those may be taken out of service.
 
-A DaemonSet selects nodes by labels; a pool says which of them its nodes have (cluster/node_labels.py). A label that no
-pool says anything about excludes none of them: the numbers are rather too high than too low.
+A DaemonSet selects nodes by labels and tolerates taints; a pool says which of them its nodes have. A label that no pool
+says anything about excludes none of them: the numbers are rather too high than too low.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ...cluster import node_labels
+from ...cluster import scheduling
+from ...cluster.plugin_sharing import UnknownSharing
 from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language import reconciler
@@ -21,20 +22,41 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 DEPLOY = "nvidia.com/gpu.deploy."
+MPS = "nvidia.com/mps.capable"
+"""What GPU feature discovery says of nodes whose device plugin shares by MPS (operator.md 7.5)."""
 
 
 def pools_of(spec: ClusterPolicySpec | None, body: Body | None) -> list[Pool]:
     """The pools whose nodes may have a pod of the DaemonSet BODY."""
-    selector = {str(key): str(value) for key, value in mapping(pod(body).get("nodeSelector")).items()}
-    return [pool for pool in resolve(spec).pools if _matches(pool, selector)] if spec else []
+    return [pool for pool in resolve(spec).pools if _lands(pool, pod(body))] if spec else []
 
 
-def _matches(pool: Pool, selector: dict[str, str]) -> bool:
-    known = {**pool.known_labels, **pool.labels}
-    deployed = {f"{DEPLOY}{name}" for name in pool.components}
+def _lands(pool: Pool, spec: Mapping[str, Any]) -> bool:
+    """Whether nodes of POOL may have pods with SPEC."""
+    selector = {str(key): str(value) for key, value in mapping(spec.get("nodeSelector")).items()}
+    deployed = {f"{DEPLOY}{name}" for name in pool.components if _has(pool, name)}
     if any(key.startswith(DEPLOY) and key not in deployed for key in selector):
         return False
-    return not node_labels.apart(selector, known)
+    known = {**scheduling.labels_of(pool.said), **pool.known_labels, **pool.labels, **_mps(pool)}
+    taints = [taint for taint in pool.said.taints if taint.key not in scheduling.OF_DAEMONSETS]
+    kept_away = scheduling.kept_away(taints, scheduling.tolerations_of(spec))
+    return not kept_away and not scheduling.excluded(spec, known)
+
+
+def _has(pool: Pool, component: str) -> bool:
+    """Whether nodes of POOL get the label for COMPONENT, one that their workload has: not the MIG manager's where GPUs
+    can't be cut (operator.md 2.2). A driver is for those that don't bring theirs.
+    """
+    if component == "mig-manager":
+        return pool.product is None or pool.product.mig_capable
+    return component != "driver" or pool.driver is not None
+
+
+def _mps(pool: Pool) -> dict[str, str]:
+    try:
+        return {MPS: "true" if not pool.cluster.dra and pool.sharing.kind == "mps" else "false"}
+    except UnknownSharing:
+        return {}
 
 
 def number(pools: Sequence[Pool]) -> Range | None:
@@ -52,7 +74,8 @@ def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:
     selector = mapping(pod(body).get("nodeSelector"))
     if not any(str(key).startswith("nvidia.com/") for key in selector):
         return None
-    return number(pools_of(spec, body))
+    pools = pools_of(spec, body)
+    return (0, 0) if spec and spec.nodePools and not pools else number(pools)
 
 
 def kept(before: ClusterPolicySpec | None, after: ClusterPolicySpec | None, body: Body | None) -> Range | None:

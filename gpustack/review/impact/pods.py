@@ -49,7 +49,9 @@ def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
         if is_driver(change.old) or is_vgpu_manager(change.old):
             continue
         where, spread = str(change.identity), nodes.of(subject.before, change.old)
-        if strategy(change.new) == "OnDelete":
+        if spread == (0, 0):
+            yield Hit(where, "no pool has nodes with its pods", spread)
+        elif strategy(change.new) == "OnDelete":
             yield Hit(where, "its pods stay as they are until they are deleted", spread)
         else:
             most = at(change.new, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable") or 1

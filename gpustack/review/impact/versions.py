@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ...catalog import drivers
+from ...catalog import releases as catalogue
+from ...cluster.resolve import resolve
 from ...model import numbers
 from .. import releases
 from . import nodes
@@ -12,6 +15,9 @@ from .bounds import split
 from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, is_driver
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
 
 SHOWN = 4
 
@@ -50,12 +56,26 @@ def other_release(subject: Subject) -> Iterator[Hit]:
         return
     found = releases.compare(*step)
     flips = [f"{each.path} {each.before} -> {each.after}" for each in found.defaults if each.flips]
-    yield Hit("", f"release {step[0]} -> {step[1]}, driver branch {' -> '.join(found.driver_branches)}")
+    one, two = (_branches(side) for side in (subject.before, subject.after))
+    branch = f", driver branch {one} -> {two}" if one and two and one != two else ""
+    yield Hit("", f"release {step[0]} -> {step[1]}{branch}")
     if flips:
         more = f" and {len(flips) - SHOWN} more" if len(flips) > SHOWN else ""
         yield Hit("", f"defaults that flip with release {step[1]}: {'; '.join(flips[:SHOWN])}{more}")
     for words in found.behaviour[:SHOWN]:
         yield Hit("", f"release {step[1]}: {words}")
+
+
+def _branches(spec: ClusterPolicySpec | None) -> str:
+    """The branches of the drivers that SPEC brings to nodes, "" for none."""
+    if spec is None:
+        return ""
+    cluster = resolve(spec)
+    versions = {each.version for each in cluster.drivers}
+    if not cluster.pools and cluster.drivers_by != "host":
+        told = [each.version for each in spec.drivers] if cluster.listed else [spec.driver.version]
+        versions = {each or catalogue.release(spec.release).image("driver").version or "" for each in told}
+    return ", ".join(sorted({version.partition(".")[0] for version in versions if numbers(version)}))
 
 
 def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, int] | None]]:

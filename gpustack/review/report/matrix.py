@@ -57,8 +57,11 @@ def section(clusters: Mapping[str, Cluster]) -> Section:
     """The section of CLUSTERS. A version that most clusters don't have is marked, and not by colour alone."""
     rows = {name: cells(cluster) for name, cluster in clusters.items()}
     columns = [name for name in next(iter(rows.values()), {}) if any(row[name] != NONE for row in rows.values())]
-    usual = {column: Counter(row[column] for row in rows.values()).most_common(1)[0][0] for column in columns}
-    made = [[text(name), *(_cell(row[column], usual[column]) for column in columns)] for name, row in rows.items()]
+    counts = {column: Counter(row[column] for row in rows.values()).most_common(1)[0] for column in columns}
+    usual = {column: value for column, (value, number) in counts.items() if 2 * number > len(rows)}
+    made = [
+        [text(name), *(_cell(row[each], usual.get(each, row[each])) for each in columns)] for name, row in rows.items()
+    ]
     caption = f"{len(rows)} clusters. A value is marked where most clusters have another one."
     return Section("fleet", "Clusters and versions", table(caption, ["Cluster", *columns], made) if made else "")
 

@@ -34,6 +34,8 @@ MANAGER: Body = {
 MAP: Body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "gpu-operator"}}
 POOL = {"name": "a", "count": 4, "gpusPerNode": 8, "gpuProduct": "NVIDIA-A100-SXM4-80GB", "nodeSelector": {"x": "y"}}
 RUNS = {"reconciler": {"image": "registry.example.com/gpustack-reconciler:1"}}
+RULES = {"IMP303", "IMP307", "IMP308", "IMP309", "IMP310"}
+WINDOWS = {"windows": [{"days": ["sat"], "start": "22:00", "hours": 6}]}
 HALVES, QUARTERS = {"layout": {"3g.40gb": 2}}, {"layout": {"3g.40gb": 1, "2g.20gb": 2}}
 
 
@@ -43,6 +45,7 @@ def policy(project: Project, sharing: Any, **more: Any) -> ClusterPolicySpec:
         **POOL,
         "sharing": {"mig": sharing} if sharing else {},
         "nodeSelector": more.pop("nodeSelector", {"x": "y"}),
+        "upgrade": more.pop("upgrade", {}),
     }
     spec = {
         "release": "v26.7.0",
@@ -61,14 +64,21 @@ def side(*bodies: Body) -> Objects:
     return {Identity.of(body): Rendered(body, f"base/{body['metadata']['name']}.yaml") for body in bodies}
 
 
-def told(before: ClusterPolicySpec, after: ClusterPolicySpec, *, restart: bool = False) -> dict[str, Effect]:
-    """What a change of the layout does, by rule; RESTART: the manager's DaemonSet changes as well."""
+def told(
+    before: ClusterPolicySpec, after: ClusterPolicySpec, *, restart: bool | str = False, on_delete: bool = False
+) -> dict[str, Effect]:
+    """What a change of the layout does, by rule; RESTART: the manager's DaemonSet changes as well, a label of its pods
+    alone with "label"."""
     new = copy.deepcopy(MANAGER)
-    if restart:
+    if on_delete:
+        new["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    if restart == "label":
+        new["spec"]["template"]["metadata"] = {"labels": {"team": "ml"}}
+    elif restart:
         new["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/mig:2"
     changes = compare(side(MANAGER, {**MAP, "data": {"x": "1"}}), side(new, {**MAP, "data": {"x": "2"}}))
     effects = impact({"c": changes}, {"c": (before, after)}).effects
-    return {effect.rule: effect for effect in effects if effect.rule in {"IMP303", "IMP307", "IMP308", "IMP309"}}
+    return {effect.rule: effect for effect in effects if effect.rule in RULES}
 
 
 def named(layout: dict[str, int]) -> dict[str, Any]:
@@ -108,6 +118,39 @@ def test_managers_that_restart_cut_undrained(project: Project, reconciler: dict[
     effects = told(policy(project, HALVES, **more), policy(project, QUARTERS, **more), restart=True)
     assert set(effects) == {"IMP303"}
     assert "cut without a drain" in effects["IMP303"].what
+
+
+def test_managers_that_wait_to_be_deleted_cut_nothing(project: Project) -> None:
+    """With OnDelete a pod keeps the template that it has, so nothing starts a manager (operator.md 5.1)."""
+    more = {"mig": {"strategy": "mixed"}, **RUNS}
+    effects = told(policy(project, HALVES, **more), policy(project, QUARTERS, **more), restart=True, on_delete=True)
+    assert set(effects) == {"IMP303"}
+    assert "without a drain" not in effects["IMP303"].what
+
+
+@pytest.mark.parametrize(
+    ("more", "tier"), [({**RUNS, "upgrade": WINDOWS}, 2), (RUNS, 3), ({}, 3), ({"upgrade": WINDOWS}, 3)]
+)
+def test_a_later_restart_cuts_what_waits(project: Project, more: dict[str, Any], tier: int) -> None:
+    """A manager applies the content of its layout at its start (M4), on nodes too that keep the old one until their
+    window; whether some do isn't in the files. Without a window, or without a reconciler, that is a moment's matter."""
+    spec = policy(project, HALVES, **more)
+    effects = told(spec, policy(project, HALVES, **more), restart=True)
+    assert set(effects) == {"IMP310"}
+    found = effects["IMP310"]
+    assert (found.tier, found.where, found.nodes) == (tier, "pool a", (4, 4))
+    assert "may be cut at once, without a drain" in found.what
+    assert told(spec, spec, restart=True)["IMP310"].tier == tier
+    assert told(spec, spec, restart="label")["IMP310"].tier == 3
+    assert not told(spec, spec)
+    assert not told(spec, spec, restart=True, on_delete=True)
+
+
+def test_a_layout_of_the_release_waits_for_its_label(project: Project) -> None:
+    """Nodes that wait for a layout with another name have the old name in their label, which is what a manager that
+    starts goes by (M2, M4); the release's layouts keep their content."""
+    spec = policy(project, {"config": "all-1g.10gb"}, upgrade=WINDOWS, **RUNS)
+    assert not told(spec, spec, restart=True)
 
 
 def test_another_label_is_somebodys_to_set(project: Project) -> None:

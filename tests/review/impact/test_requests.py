@@ -311,7 +311,8 @@ def test_normal_requests_stay_green() -> None:
         "notes changed": UNCLASSIFIED,
         "alert": UNCLASSIFIED,
         "driver patch": PLANNED,
-        "release raised": PLANNED,
+        "release raised": OUTAGE,  # lab-a100 cuts GPUs in windows, and another MIG manager cuts what still waits (M4)
+        "release raised on DGX": PLANNED,
         "pool of new nodes": PLANNED,
         "MIG halves": PLANNED,
         "new cluster like another": PLANNED,

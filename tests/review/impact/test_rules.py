@@ -359,6 +359,41 @@ def test_a_pool_that_goes() -> None:
     assert "IMP305" in rules(pressing(of_specs(before, after)))
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "release v26.3.1 -> v26.7.0, driver branch 580 -> 595"),
+        ({"driver": {"version": "580.126.20"}}, "release v26.3.1 -> v26.7.0"),
+        ({"driver": {"enabled": False}}, "release v26.3.1 -> v26.7.0"),
+    ],
+)
+def test_a_release_tells_the_branch_of_the_drivers_that_it_brings(more: Any, told: str) -> None:
+    """v26.3.1 comes with 580.126.20 and v26.7.0 with 595.91.07 (their charts); a policy that says its version keeps
+    it, and one whose nodes bring their driver has none (operator.md 1.3)."""
+    old, new = (spec("lab-a100", release=release, **more) for release in ("v26.3.1", "v26.7.0"))
+    effects = found("lab-a100", put(f"{PLUGIN}:metadata|annotations|x", "y"), old, new).effects
+    assert told in {effect.what for effect in effects if effect.rule == "IMP702"}
+
+
+def test_what_a_driver_is_installed_anew_for() -> None:
+    """A mount is in the digest of an installation as the driver's image is (reconciler.md U34): only with the latter
+    is the driver another one."""
+
+    def mount(render: Render) -> None:
+        digest(render, "0123")
+        pod(render, DRIVER)["containers"][0]["volumeMounts"].append({"name": "run-nvidia", "mountPath": "/x"})
+
+    def image(render: Render) -> None:
+        digest(render, "0123")
+        pod(render, DRIVER)["containers"][0]["image"] = "nvcr.io/nvidia/driver:595.99.01-ubuntu22.04"
+
+    (told,) = (effect.what for effect in found("lab-a100", mount).effects if effect.rule == "IMP110")
+    assert "because of containers[nvidia-driver-ctr].volumeMounts[/x]" in told
+    assert "new driver" not in told
+    (told,) = (effect.what for effect in found("lab-a100", image).effects if effect.rule == "IMP110")
+    assert "get a new driver" in told
+
+
 def test_a_release_that_goes_back() -> None:
     """v26.7.0 to v26.3.1 is a danger; the way up is a note, with the driver branches."""
     new, old = spec("train-dgx", release="v26.7.0"), spec("train-dgx", release="v26.3.1")
@@ -471,7 +506,7 @@ def test_ids_are_in_order_and_every_danger_has_a_case() -> None:
     tried = {name.partition(" ")[0] for name in CASES}
     elsewhere = {"IMP301", "IMP304", "IMP305", "IMP501", "IMP507", "IMP601", "IMP701"}
     elsewhere |= {"IMP114", "IMP406", "IMP508", "IMP509", "IMP604"}  # test_rules_elsewhere.py
-    elsewhere |= {"IMP307", "IMP308"}  # test_mig.py
+    elsewhere |= {"IMP307", "IMP308", "IMP310"}  # test_mig.py
     elsewhere |= {"IMP116", "IMP807"}  # test_requests.py
     elsewhere |= {f"IMP80{number}" for number in (1, 2, 3, 4, 8)}  # test_engines.py
     assert {name for name in RULES if name not in NOTES and not name.startswith(("IMP0", "IMP9"))} == tried | elsewhere

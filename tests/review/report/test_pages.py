@@ -167,6 +167,13 @@ def test_a_version_unlike_the_others_is_marked() -> None:
     assert "<strong>2</strong>" in body
 
 
+def test_no_version_is_marked_without_a_majority() -> None:
+    """The caption says where a value is marked: where most clusters have another one."""
+    policy = spec("lab-a100")
+    clusters = {name: matrix.Cluster(policy, {"Driver": name}) for name in ("1", "2", "3")}
+    assert "<strong>" not in matrix.section(clusters).body
+
+
 def test_versions_of_images() -> None:
     """The version is the tag of the rendered image, from whatever registry; images of no column are left out."""
     texts = [
