@@ -202,6 +202,9 @@ def test_crds_of_nothing(crd: str, needed: str, not_needed: str, owner: str) -> 
 def test_older_than_the_release() -> None:
     """Versions below the release's are told together; newer ones, images of one's own and the driver's are not."""
     (finding,) = said("GPU113", "devicePlugin: {version: v0.17.0}\nvfioManager: {driverManager: {version: v0.8.0}}")
+    (whole,) = said("GPU113", "devicePlugin: {image: registry.example/nvidia/k8s-device-plugin:v0.17.0}")
+    assert "devicePlugin.image v0.17.0 (v0.20.0)" in whole.what
+    assert whole.path == "spec.devicePlugin.image"
     assert finding.path == "spec.devicePlugin.version"
     assert "devicePlugin.version v0.17.0 (v0.20.0)" in finding.what
     assert "vfioManager.driverManager.version v0.8.0 (v0.12.0)" in finding.what
@@ -209,6 +212,7 @@ def test_older_than_the_release() -> None:
         "devicePlugin: {version: v0.21.0}",
         "devicePlugin: {version: v0.20.0}",
         "devicePlugin: {repository: registry.example, version: v0.1.0}",
+        "devicePlugin: {image: registry.example/plugin:v0.1.0}",
         "driver: {version: 580.126.20}",
         "release: v26.3.1",
     ):

@@ -158,13 +158,15 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
     held: dict[str, str] = {}
     for name in images.SECTIONS:
         section, own = node(written.merged.spec, parse(name)), known.get(name)
-        if own is None or name == "driver" or not isinstance(section, dict) or section.get("version") == own.version:
+        if own is None or name == "driver" or not isinstance(section, dict):
             continue
-        version = str(section.get("version") or "")
-        same = (section.get("repository"), section.get("image")) == (own.repository, own.image)
+        used = images.composed(*(section.get(part) for part in ("repository", "image", "version"))) or ""
+        version, field = images.tag_of(used), "image" if (whole := images.stands_alone(section)) else "version"
+        theirs = images.repository(used)  # an image that is named whole may come from a mirror, under NVIDIA's name
+        same = theirs == f"{own.repository}/{own.image}" or (whole and theirs.rpartition("/")[2] == own.image)
         older = () < _versions.numbers(version) < _versions.numbers(own.version)
-        if same and older and written.by_user(f"spec.{name}.version"):
-            held[f"{name}.version"] = f"{version} ({own.version})"
+        if same and older and written.by_user(f"spec.{name}.{field}"):
+            held[f"{name}.{field}"] = f"{version} ({own.version})"
     if held:
         yield Hit(
             f"spec.{next(iter(held))}",
