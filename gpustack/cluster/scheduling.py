@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.catalog import gpus
 from gpustack.model import whole
+from gpustack.text.emit import emit_value
 
 if TYPE_CHECKING:
     from gpustack.policy.language.node_pools import NodePool, Taint
@@ -66,7 +67,7 @@ def written(taint: Taint) -> str:
 
 def toleration_of(taint: Taint) -> str:
     """The toleration for TAINT, as a policy writes it."""
-    value = f", operator: Equal, value: {taint.value}" if taint.value else ", operator: Exists"
+    value = f", operator: Equal, value: {emit_value(taint.value).strip()}" if taint.value else ", operator: Exists"
     return f"{{key: {taint.key}{value}, effect: {taint.effect}}}"
 
 

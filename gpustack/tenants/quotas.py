@@ -55,7 +55,8 @@ def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
     kind = (given.group, str(given.body["kind"]))
     found = node(given.body, QUOTAS[kind]) if kind in QUOTAS else None
     told = set()
-    for path, name, amount in _named(found, QUOTAS.get(kind, ())):
+    every = [*_named(found, QUOTAS.get(kind, ()))]
+    for path, name, amount in every:
         if name in told or (amount is not None and amount_of(amount) == 0):
             continue
         resource = name.removeprefix(PREFIX) if kind in BY_PREFIX else name
@@ -71,6 +72,8 @@ def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
             why, remedy = reason
             if kind in BY_PREFIX:
                 remedy = remedy.replace("write nvidia.com/", f"write {PREFIX}nvidia.com/")
+            if sum(name == other for _, other, _ in every) > 1:
+                remedy += ", wherever it stands"
             what = f"{given.who} is about {resource}, which no node offers"
             yield Hit(dotted(path), what, f"{why}; {EFFECTS.get(kind[1], 'it bounds nothing')}", remedy)
 

@@ -186,6 +186,7 @@ def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
               resources: {limits: {nvidia.com/gpu: 1}}
               volumeMounts: [{name: profiles, mountPath: /etc/nvidia, readOnly: true}]
             volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
+        references: [{kind: ConfigMap, name: nvidia-profiles}]
 
     Good:
         extraObjects:
@@ -199,6 +200,7 @@ def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
               resources: {limits: {nvidia.com/gpu: 1}}
               volumeMounts: [{name: profiles, mountPath: /etc/nvidia/p.json, subPath: p.json, readOnly: true}]
             volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
+        references: [{kind: ConfigMap, name: nvidia-profiles}]
     """
     volumes = tenant.pod.get("volumes")
     fixed = {

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .tenants import Tenant
 
 PENDING = "the pod stays pending"
+BY_CDI = ("nvidia-cdi", "nvidia-legacy")
+"""RuntimeClasses beside the one of operator.runtimeClass."""
 
 
 @rule("GPU701", "error", over="workload")
@@ -303,7 +305,8 @@ def no_such_runtime_class(tenant: Tenant) -> Iterator[Hit]:
         return
     if "nvidia" in name.lower() or tenant.wanted:
         have = sorted(tenant.offer.runtime_classes)
-        near = nearest(name, have, 1)
+        own = [each for each in have if each not in BY_CDI]
+        near = own if name == "nvidia" and len(own) == 1 else nearest(name, have, 1)
         yield Hit(
             tenant.at("runtimeClassName"),
             f"{tenant.who} names the RuntimeClass {name!r}, which isn't there",

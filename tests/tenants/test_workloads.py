@@ -147,6 +147,16 @@ def test_claims_are_no_resources() -> None:
     assert "GPU705" in found
 
 
+def test_the_class_in_place_of_nvidia() -> None:
+    """`operator.runtimeClass` names the class that is called nvidia by default (operator.md 1.4); the other two are
+    other ways of getting a GPU, however like its name theirs are."""
+    named = resolve(spec(operator={"runtimeClass": "gpu"}, nodePools=[TRAINING])).offer
+    body = pod(runtimeClassName="nvidia")
+    (tenant,) = tenants_of(body, pods_in(body), named)
+    (found,) = [each for rule in rules_over("workload") for each in rule.findings(tenant) if each.rule == "GPU705"]
+    assert found.remedy == "write gpu"
+
+
 @pytest.mark.parametrize(
     ("body", "name", "rules"),
     [

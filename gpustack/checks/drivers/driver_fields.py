@@ -26,9 +26,11 @@ def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
 
     Bad:
         driver: {licensingConfig: {configMapName: licensing}}
+        references: [{kind: ConfigMap, name: licensing}]
 
     Good:
         driver: {licensingConfig: {secretName: licensing}}
+        references: [{kind: Secret, name: licensing}]
     """
     spec = cluster.spec
     for field, key, name, secret in _licences(spec):
@@ -50,9 +52,11 @@ def two_licences(cluster: Cluster) -> Iterator[Hit]:
 
     Bad:
         driver: {licensingConfig: {secretName: licensing, configMapName: licensing-old}}
+        references: [{kind: Secret, name: licensing}]
 
     Good:
         driver: {licensingConfig: {secretName: licensing}}
+        references: [{kind: Secret, name: licensing}]
     """
     spec = cluster.spec
     for field, key, name, secret in _licences(spec):

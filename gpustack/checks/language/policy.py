@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 RENDERED_LINE = "v26.7."
+BY_HAND = "delete the driver pods of drained nodes yourself"
 """Releases whose objects gpustack renders as that release's operator would."""
 
 
@@ -207,12 +208,12 @@ def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
             path,
             f"{section} is not carried out by manifests",
             by_hand,
-            "set spec.reconciler.image, or delete the driver pods of drained nodes yourself",
+            ("" if spec.sandboxWorkloads.enabled else "set spec.reconciler.image, or ") + BY_HAND,
         )
     elif spec.sandboxWorkloads.enabled:
         yield Hit(
             path,
             "drivers don't roll by themselves with sandboxWorkloads.enabled",
             f"neither with the operator nor here; {by_hand}",
-            "delete the driver pods of drained nodes yourself",
+            BY_HAND,
         )

@@ -70,7 +70,7 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
             path,
             f"{product.name} has no MIG profile {profile}; the nearest is {near[0]}",
             f"{cut.whose} asks for it; {FAILS}",
-            f"write {' or '.join(near[:2])}; `gpustack mig list {product.name}` prints all. {_certain(product)}",
+            f"write {near[0]}; `gpustack mig list {product.name}` prints all. {_certain(product)}",
             inside,
             key=cut.literal,
         )

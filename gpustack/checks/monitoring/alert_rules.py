@@ -200,7 +200,7 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
                 one.path,
                 f"{one.rule}: dcgm-exporter {version} has no series {metric.name} while its value is blank",
                 "the alert stays silent at the first error, for there is nothing that could change",
-                f"use the exporter of release v26.7.0: it is {path} that names this one",
+                f"name the exporter of release v26.7.0 in {path}",
                 metric.place,
             )
 

@@ -115,13 +115,15 @@ def never_exported(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     found = listed(spec)
+    never = dcgm.not_exported()
     for row in found.metrics.rows if found else ():
-        if found and row.name in dcgm.not_exported():
+        if found and row.name in never:
+            alone = all(other.name in never for other in found.metrics.rows)
             yield Hit(
                 found.text.path,
                 f"the exporter never serves {row.name}",
                 "its values are lists or structures, and the exporter knows numbers and text",
-                "delete the row",
+                "write a field that it serves, such as DCGM_FI_DEV_GPU_UTIL" if alone else "delete the row",
                 row.places[0],
             )
 

@@ -157,7 +157,7 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
                 dotted((*path, "value")),
                 f"{value!r} equals no {attribute} of a PCI device",
                 "these are four hex digits in lower case, without 0x",
-                f'write "{right}"' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"',
+                f'write ["{right}"]' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"',
             )
 
 

@@ -146,7 +146,7 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
                 path,
                 f"support of driver branch {branch.name} ends on {_end(branch)} ({POOLS})",
                 "from then on it gets no more fixes",
-                f"plan the change to another branch: {_supported(spec.release)}",
+                f"plan the change to another branch: {_supported(spec.release, but=branch.number)}",
                 since=_end(branch) - SOON,
                 until=_end(branch),
             ),
@@ -202,11 +202,13 @@ def _end(branch: Branch) -> datetime.date:
     return datetime.date(year + month // 12, month % 12 + 1, 1)
 
 
-def _supported(release: str) -> str:
-    """The production and long-term branches that the documentation of RELEASE lists, with their end and a version."""
+def _supported(release: str, but: int = 0) -> str:
+    """The production and long-term branches, all BUT one, that the documentation of RELEASE lists, with their end and a
+    version.
+    """
     found: dict[int, str] = {}
     for version in drivers.listed_versions(release):
         branch = drivers.branch(version)
-        if branch.end_of_life is not None and not branch.ended and branch.type != "NFB":
+        if branch.end_of_life is not None and not branch.ended and branch.type != "NFB" and branch.number != but:
             found.setdefault(branch.number, f"{branch.name} until {branch.end_of_life}, such as {version}")
     return "; ".join(text for _, text in sorted(found.items()))

@@ -15,6 +15,7 @@ from ...catalog.platforms import Platform
 from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language.cluster import platform_of
+from ..language.release_fields import newer_fields
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
             "spec.hostPaths.driverInstallDir",
             f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",
             "the field is for drivers of the node image; the validator would wait without end",
-            "leave out spec.hostPaths.driverInstallDir, or set spec.driver.enabled: false where nodes bring the driver",
+            f"set spec.hostPaths.driverInstallDir: {DRIVER_DIR}, or spec.driver.enabled: false where nodes bring it",
         )
 
 
@@ -258,14 +259,16 @@ def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
         cluster: {platform: k0s}
         hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
     """
-    path = "spec.hostPaths.kubeletRootDir"
+    path, release = "spec.hostPaths.kubeletRootDir", written.spec.release
     platform = platform_of(written.spec.cluster)
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not written.by_user(path):
+        known = all(f"spec.{each}" != path for each, _ in newer_fields(release))
+        there = f"set {path}: {platform.kubelet_root}" if known else f"link it to {platform.kubelet_root} there"
         yield Hit(
             path,
             f"the kubelet of {platform.title} keeps its files in {platform.kubelet_root}",
             "in the default folder the exporter may find no pods, and metrics have no names of pods",
-            f"look on a node; set spec.hostPaths.kubeletRootDir: {platform.kubelet_root} if pod-resources is there",
+            f"look on a node; {there} if pod-resources is there",
         )
 
 

@@ -42,8 +42,8 @@ def no_image(cluster: Cluster) -> Iterator[Hit]:
             "spec.reconciler",
             "the reconciler has no image",
             "no image of it is published, so there is no default",
-            "build it with the project's Containerfile, push it, and name it in spec.reconciler.image; or set "
-            "spec.reconciler.labelling: nodeFeatureRule, where node feature discovery may label nodes",
+            "build it with the project's Containerfile, push it, and name it in spec.reconciler.image"
+            + ("" if cluster.pausing else "; or set spec.reconciler.labelling: nodeFeatureRule"),
         )
 
 
@@ -125,7 +125,8 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
                 f"spec.reconciler.{name}",
                 f"reconciler.{name} has no effect",
                 "with labelling: nodeFeatureRule the program isn't rendered",
-                f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program",
+                f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program with "
+                "spec.reconciler.image",
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from ...api.keys import DEPLOY
 from ...cluster import node_labels
 from ...cluster.ownership import KERNEL, OS_RELEASE
 from ...cluster.resolve import resolve
@@ -180,8 +181,9 @@ def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
-        for key in pool.nodeSelector:
-            if key.startswith("nvidia.com/"):
+        for key, value in pool.nodeSelector.items():
+            kept_off = key.startswith(DEPLOY) and value == "false"  # that is somebody's, and stays
+            if key.startswith("nvidia.com/") and not kept_off:
                 yield Hit(
                     f'spec.nodePools[{index}].nodeSelector["{key}"]',
                     f"pool {pool.name} is selected by {key}, which its nodes don't have from the beginning",

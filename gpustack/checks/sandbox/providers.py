@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ...policy.language.operand import Operand
 
 PLUGIN = "device-plugin"
+WITH_IMAGE = " and spec.vgpuManager.repository and version to an image of your own"
 
 
 @rule("GPU210", "warning")
@@ -92,5 +93,5 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
                     f"spec.{name}.enabled",
                     f"{name} is off, and nodes of pool {pool.name} serve {pool.workload}",
                     f"{effect}, unless the nodes' own image does; the sandbox validator waits for it",
-                    f"set spec.{name}.enabled: true",
+                    f"set spec.{name}.enabled: true" + (WITH_IMAGE if name == "vgpuManager" else ""),
                 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import vgpu
+from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ..rule import Hit, rule
@@ -170,12 +171,13 @@ def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
         return
     sets = cluster.vgpu_sets
     if sets is not None and name not in sets:
+        near = nearest(name, sorted(sets), 2) or sorted(sets)[:1]
         yield Hit(
             "spec.vgpuDeviceManager.config.default",
             f"there is no set of vGPU devices called {name!r}",
             "nodes without the label nvidia.com/vgpu.config would get no devices, and the device manager would fail "
             "there",
-            "name a set of the configuration, such as default or A10-24Q",
+            f"name a set of the configuration, such as {' or '.join(near)}",
         )
 
 

@@ -26,9 +26,9 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 
 
 ELSEWHERE = {
-    "metricRelabelings": "the operator's ServiceMonitor has none; to keep the exporter's labels pod, namespace and "
-    "container, set honorLabels: true; for other rules set enabled: false and bring a ServiceMonitor of your own in "
-    "spec.extraObjects",
+    "metricRelabelings": "leave it out: the operator's ServiceMonitor has none; to keep the exporter's labels pod, "
+    "namespace and container, set honorLabels: true; for other rules set enabled: false and bring a ServiceMonitor of "
+    "your own in spec.extraObjects",
 }
 """What to do about keys that people know from the objects that are rendered, and that no field stands for."""
 
@@ -177,9 +177,20 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
         children = {other[len(path) + 1 :] for other in paths if other.startswith(f"{path}.")}
         return -len(inner & children), -_shared(parent, here), path.count("[]"), path.count(".")
 
+    found = [path for path in found if _takes(model, path, value)]
     ranks = {path: rank(path) for path in found}
     best = [path for path in found if ranks[path] == min(ranks.values())]
     return best if len(best) <= 2 else []
+
+
+def _takes(model: Model, path: str, value: object) -> bool:
+    """Whether the field at PATH of MODEL may hold something like VALUE: a map, or a single value."""
+    found: list[typing.Any] = [model]
+    for step in path.replace("[]", ".[]").split("."):
+        found = [inner for outer in found for inner in _into(outer, 0 if step == "[]" else step)]
+    single = any(not _is_model(each) and typing.get_origin(each) in (None, typing.Literal) for each in found)
+    several = any(_is_model(each) or typing.get_origin(each) is not None for each in found)
+    return several if isinstance(value, dict) else single or not isinstance(value, str | int | float)
 
 
 def _below(model: Model, section: Path, key: str) -> str:
