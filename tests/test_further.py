@@ -161,7 +161,7 @@ def further(root: Path) -> None:
     with (data / "gpus" / "products.yaml").open("a", encoding="utf-8") as file:
         file.write(GPU)
     (root / "gpustack" / "gitops" / "engines" / "carrier.py").write_text(ENGINE, encoding="utf-8")
-    alerts = root / "gpustack" / "components" / "reconciler" / "reconciler_alerts.py"
+    alerts = root / "gpustack" / "components" / "reconciler" / "alerts.py"
     before, mark, after = alerts.read_text(encoding="utf-8").partition("    return [\n")
     alerts.write_text(f"{before}{mark}{ALERT}{after}", encoding="utf-8")
 

@@ -143,7 +143,7 @@ def _placed(path: str) -> tuple[int, str, str] | None:
 
 def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
     """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
-    from ..compiler.output import HEADER
+    from ..compiler.dist import HEADER
     from ..review.diff.sides import without_header
 
     for blob, content in git.contents(unread):

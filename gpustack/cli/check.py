@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from ..compiler import fleet
+from ..compiler.dist import Change
 from ..compiler.foreign import REMEDY
 from ..compiler.index import index_of
-from ..compiler.output import Change
 from . import common, staged, strays
 from .render import as_json
 from .text import print_findings, printable

@@ -197,8 +197,8 @@ def listed(folder: Path) -> list[Foreign]:
 
 def folder_side(folder: Path) -> Side:
     """What stands in FOLDER, which has a folder for each cluster; every file is read."""
+    from ..compiler.dist import HEADER
     from ..compiler.folders import regular_files
-    from ..compiler.output import HEADER
     from ..review.diff.sides import Side, Texts, without_header
     from ..text.regular import read_regular
 
@@ -240,7 +240,7 @@ class New:
 def new_side(project: Project) -> tuple[Texts, New]:
     """What the policies render to. Raises FindingsError where a rule refuses one."""
     from ..compiler import fleet
-    from ..compiler.output import header
+    from ..compiler.dist import header
     from ..review.diff.sides import Texts
 
     found = fleet.compiled(project, common.select([]))

@@ -29,8 +29,8 @@ from .git import CONVERTED, Entry, Git, blob_name, same
 from .text import print_findings
 
 if TYPE_CHECKING:
+    from ..compiler.dist import Change
     from ..compiler.fleet import Project, Source
-    from ..compiler.output import Change
     from .against_git import Made
 
 MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"

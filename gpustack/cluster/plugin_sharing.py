@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog import plugin_config
-from ..policy.configurations.plugin_configs import PluginConfig, Shared, read_plugin_config
+from ..policy.configurations.plugin_text import PluginConfig, Shared, read_plugin_config
 from ..policy.language import images
 from .mig_layouts import texts_of
 

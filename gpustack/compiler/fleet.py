@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, Location
 from ..policy.loading.load import display
-from . import foreign, index, output, sources
+from . import dist, foreign, index, sources
 from .cache import digest
 from .engine import engine_files
 from .executor import Executor
@@ -55,7 +55,7 @@ class Outcome:
     isn't rendered.
     """
 
-    changes: list[output.Change]
+    changes: list[dist.Change]
     findings: list[GroupedFinding]
     stacks: int
     others: tuple[str, ...] = ()
@@ -214,10 +214,10 @@ def render(
         found = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, found, executor, progress)
         with locked(project.out):
-            output.sweep(project.out)
+            dist.sweep(project.out)
             changes, inside = write_all(project, found, executor, progress)
             gone, others = without_policy(project, found) if prune else ([], [])
-            changes += [output.remove_cluster(project.out, name) for name in gone]
+            changes += [dist.remove_cluster(project.out, name) for name in gone]
     with contextlib.suppress(OSError):
         project.store.prune()
     names = {source.name for source in found}
@@ -227,17 +227,17 @@ def render(
 
 def write_all(
     project: Project, found: Sequence[Source], executor: Executor, progress: Progress
-) -> tuple[list[output.Change], list[Foreign]]:
+) -> tuple[list[dist.Change], list[Foreign]]:
     """Steps 3 and 4, and what is foreign in the clusters' folders. A change that somebody makes after this returns is
     seen by the next render.
     """
-    changes: dict[str, output.Change] = {}
+    changes: dict[str, dist.Change] = {}
     alien: list[Foreign] = []
     dirty: list[tuple[Project, Source]] = []
     for source in found:
         known = untouched(project, source)
         if known is not None:
-            changes[source.name] = output.Change(source.name)
+            changes[source.name] = dist.Change(source.name)
             alien += known
         else:
             dirty.append((project, source))
@@ -272,14 +272,14 @@ def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
     return sources.load_policy(source.path, project.root, project.store).spec
 
 
-def rendered(project: Project, source: Source) -> output.Rendering:
+def rendered(project: Project, source: Source) -> dist.Rendering:
     """What SOURCE's folder should hold."""
     stack = stack_of(project, source)
-    head = output.header(source.display)
+    head = dist.header(source.display)
     files = {file.path: (head + file.text).encode() for file in stack.files}
     engine = engine_files(stack.plan, source.name, head)
     owner = index.owner(project.root, project.out)
-    return output.Rendering(source.name, source.display, stack.minor, files, owner, engine)
+    return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine)
 
 
 def judged_already() -> frozenset[str]:
@@ -289,10 +289,10 @@ def judged_already() -> frozenset[str]:
     return frozenset(rule.id for rule in all_rules())
 
 
-def _write(item: tuple[Project, Source]) -> tuple[output.Change, list[Foreign]]:
+def _write(item: tuple[Project, Source]) -> tuple[dist.Change, list[Foreign]]:
     project, source = item
     made = rendered(project, source)
-    change = output.write(project.out, made)
+    change = dist.write(project.out, made)
     alien = foreign.of_cluster(project.out, made)
     if change.look:
         state = {"tree": _tree(source), "look": change.look, "foreign": [dataclasses.astuple(each) for each in alien]}
@@ -306,7 +306,7 @@ def _state_key(project: Project, source: Source) -> str:
 
 def _tree(source: Source) -> str:
     """Names the content of SOURCE's folder: what was rendered, and the header."""
-    return digest("tree", source.key, output.header(source.display))
+    return digest("tree", source.key, dist.header(source.display))
 
 
 def untouched(project: Project, source: Source) -> list[Foreign] | None:
@@ -314,7 +314,7 @@ def untouched(project: Project, source: Source) -> list[Foreign] | None:
     it; else None.
     """
     state = project.store.get("state", _state_key(project, source))
-    if state is None or state["tree"] != _tree(source) or state["look"] != output.look(project.out, source.name):
+    if state is None or state["tree"] != _tree(source) or state["look"] != dist.look(project.out, source.name):
         return None
     return [Foreign(*each) for each in state["foreign"]]
 
@@ -341,14 +341,14 @@ def stale(
         findings, stacks = compile_sources(project, found, executor, progress)
         pairs = list(executor.map(_compare, [(project, source) for source in found]))
         gone, others = without_policy(project, found) if prune else ([], [])
-        changes = [change for change, _ in pairs] + [output.left_over(project.out, name) for name in gone]
+        changes = [change for change, _ in pairs] + [dist.left_over(project.out, name) for name in gone]
     inside = [each for _, there in pairs for each in there]
     names = {source.name for source in found}
     alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
     return Outcome(changes, findings, stacks, tuple(others), foreign.untold(project.out, alien, changes))
 
 
-def _compare(item: tuple[Project, Source]) -> tuple[output.Change, list[Foreign]]:
+def _compare(item: tuple[Project, Source]) -> tuple[dist.Change, list[Foreign]]:
     project, source = item
     made = rendered(project, source)
-    return output.compare(project.out, made), foreign.of_cluster(project.out, made)
+    return dist.compare(project.out, made), foreign.of_cluster(project.out, made)

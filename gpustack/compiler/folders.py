@@ -1,4 +1,4 @@
-"""What output.py asks of the file system: look at a folder, carry files over, exchange two folders, lock one.
+"""What dist.py asks of the file system: look at a folder, carry files over, exchange two folders, lock one.
 
 Nothing here knows what gpustack writes. Systems differ in what they can: where two folders can't be exchanged in one
 call (Linux can), the old one steps aside for a moment; where a hard link can't be made, a file is copied; where a

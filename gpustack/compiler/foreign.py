@@ -32,7 +32,7 @@ from .folders import read
 from .index import INDEX, index_data, owner
 
 if TYPE_CHECKING:
-    from .output import Change, Rendering
+    from .dist import Change, Rendering
 
 Kind = Literal["file", "folder", "link", "mode", "case", "content", "index", "special"]
 
@@ -166,7 +166,7 @@ def folded(path: str) -> str:
 
 def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
     """What lies in the folders of the cluster of RENDERING below OUT and isn't rendered. Files that were rendered with
-    another content are a Change's business (output.compare), which reads them.
+    another content are a Change's business (dist.compare), which reads them.
     """
     cluster = rendering.cluster
     made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}

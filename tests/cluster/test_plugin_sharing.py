@@ -14,7 +14,7 @@ from gpustack.cluster.plugin_sharing import pool_sharing, wrong_settings
 from gpustack.cluster.resolve import resolve
 from gpustack.components.plugin.configs_inputs import resources_of
 from gpustack.components.reconciler import node_policies_inputs as node_policies
-from gpustack.policy.configurations.plugin_configs import read_plugin_config
+from gpustack.policy.configurations.plugin_text import read_plugin_config
 from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import spec
 

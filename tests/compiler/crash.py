@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 
-from gpustack.compiler import folders, index, output
-from gpustack.compiler.output import Rendering, header
+from gpustack.compiler import dist, folders, index
+from gpustack.compiler.dist import Rendering, header
 
 CLUSTER = "c"
 FOREIGN = {f"{CLUSTER}/README.md": b"mine\n", f"{CLUSTER}/base/own.txt": b"mine too\n", "other/x": b"x\n"}
@@ -37,14 +37,14 @@ NEW = rendering(base__a="changed", operands__same="3", driver__added="4")
 
 def first(out: Path) -> None:
     """Write into a folder that isn't there."""
-    output.sweep(out)
-    output.write(out, NEW)
+    dist.sweep(out)
+    dist.write(out, NEW)
 
 
 def replace(out: Path) -> None:
     """Write over an older render."""
-    output.sweep(out)
-    output.write(out, NEW)
+    dist.sweep(out)
+    dist.write(out, NEW)
 
 
 def step_aside(out: Path) -> None:
@@ -55,9 +55,9 @@ def step_aside(out: Path) -> None:
 
 def remove(out: Path) -> None:
     """Remove the cluster of a deleted policy."""
-    output.sweep(out)
+    dist.sweep(out)
     if CLUSTER in index.clusters_in(out):
-        output.remove_cluster(out, CLUSTER)
+        dist.remove_cluster(out, CLUSTER)
 
 
 SCENARIOS: dict[str, Callable[[Path], None]] = {
@@ -76,7 +76,7 @@ def prepare(out: Path, scenario: str) -> None:
     """The state before SCENARIO."""
     out.mkdir()
     if scenario != "first":
-        output.write(out, OLD)
+        dist.write(out, OLD)
         for name, content in FOREIGN.items():
             (out / name).parent.mkdir(exist_ok=True)
             (out / name).write_bytes(content)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from gpustack.compiler import node, sources
-from gpustack.compiler.output import Rendering
+from gpustack.compiler.dist import Rendering
 from tests.project import WARNED, Project
 
 WORTH = """

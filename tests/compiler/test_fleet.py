@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.compiler import fleet, output, sources
+from gpustack.compiler import dist, fleet, sources
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.fleet import GroupedFinding, Outcome, Project, Source, also
 from gpustack.model import Finding, FindingsError, InputError
@@ -28,7 +28,7 @@ class Run:
         paths = sorted((folder.folder / "policies").glob("*.yaml"))
         self.calls: dict[str, int] = {}
         with pytest.MonkeyPatch.context() as patch:
-            for module, name in ((sources, "load_policy"), (fleet, "compile_stack"), (output, "write")):
+            for module, name in ((sources, "load_policy"), (fleet, "compile_stack"), (dist, "write")):
                 patch.setattr(module, name, self.counting(name, getattr(module, name)))
             self.outcome: Outcome = fleet.render(project, paths, prune=prune)
 
@@ -129,15 +129,15 @@ def test_touched_folder_is_compared(three: Folder, what: str) -> None:
 
 def test_folder_that_vanishes_is_not_taken_for_whole(three: Folder) -> None:
     """A folder that somebody removes while we render it, and that is still gone the next time, is written then."""
-    real = output.write
+    real = dist.write
 
-    def vanish(out: Path, rendering: output.Rendering) -> output.Change:
+    def vanish(out: Path, rendering: dist.Rendering) -> dist.Change:
         done = real(out, rendering)
         shutil.rmtree(out / rendering.cluster)
-        return dataclasses.replace(done, look=output.look(out, rendering.cluster))
+        return dataclasses.replace(done, look=dist.look(out, rendering.cluster))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output, "write", vanish)
+        patch.setattr(dist, "write", vanish)
         Run(three)
     assert not (three.dist / "a").exists()
     assert Run(three).changed == ["a", "b", "c"]

@@ -1,6 +1,6 @@
 """A render that is killed at any moment leaves each cluster as it was or as it should be.
 
-test_output.py kills single steps on purpose; here a whole render of a fleet is killed, by the clock. More of the same:
+test_dist.py kills single steps on purpose; here a whole render of a fleet is killed, by the clock. More of the same:
 tests/bench/kill_soak.py.
 """
 

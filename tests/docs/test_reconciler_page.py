@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from gpustack.api import keys
-from gpustack.components.reconciler.reconciler_alerts import found
+from gpustack.components.reconciler.alerts import found
 from gpustack.components.reconciler.reconciler_inputs import ReconcilerInputs
 from gpustack.reconciler.core import takeover
 from gpustack.reconciler.core.record import Phase

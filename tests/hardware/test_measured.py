@@ -18,7 +18,7 @@ from gpustack.checks.rule import Rule, all_rules, rules_over
 from gpustack.cluster.offer import Offer
 from gpustack.cluster.resolve import resolve
 from gpustack.components.reconciler import node_policies_inputs as node_policies
-from gpustack.policy.configurations.plugin_configs import PluginConfig, read_plugin_config
+from gpustack.policy.configurations.plugin_text import PluginConfig, read_plugin_config
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.tenants.tenants import pods_in, tenants_of
 from tests.components.common import spec

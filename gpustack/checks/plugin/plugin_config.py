@@ -13,15 +13,15 @@ from ...catalog.mig import IllegalProfile, ProfileName, resource_name
 from ...cluster.mig_layouts import texts_of
 from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
 from ...cluster.resolve import resolve
-from ...policy.configurations.plugin_configs import PluginConfig, read_plugin_config
 from ...policy.configurations.plugin_keys import PREFIX
+from ...policy.configurations.plugin_text import PluginConfig, read_plugin_config
 from ...policy.language import images
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.configurations.embedded import Problem
-    from ...policy.configurations.plugin_configs import Shared
+    from ...policy.configurations.plugin_text import Shared
     from ...policy.language.spec import ClusterPolicySpec
 
 GPU = f"{PREFIX}gpu"

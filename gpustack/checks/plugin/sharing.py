@@ -14,7 +14,7 @@ from .plugin_config import MIG, Named, configs
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
-    from ...policy.configurations.plugin_configs import Entry, Shared
+    from ...policy.configurations.plugin_text import Entry, Shared
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 

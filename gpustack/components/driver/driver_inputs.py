@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...cluster.ownership import OWNER
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
-from ..parts.common_inputs import Common, Inputs, runtime
+from ..parts.common_inputs import Common, Inputs
 from ..reconciler.rollout_inputs import managers_evict
 from .driver_names_inputs import daemonset_name
 from .driver_pools_inputs import KERNEL_LABEL, targets
@@ -70,7 +70,7 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
         found = DriverInputs(
             common=Common.from_cluster(cluster),
             settings=settings(view),
-            pods=tuple(driver_pod(view, target, crio=runtime(spec) == "crio") for target in targets(view)),
+            pods=tuple(driver_pod(view, target, crio=cluster.engine == "cri-o") for target in targets(view)),
         )
     except FindingsError as error:
         findings += error.findings

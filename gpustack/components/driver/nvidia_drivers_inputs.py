@@ -14,7 +14,7 @@ from ...catalog.releases import UnknownImage, release
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError, numbers
 from ...policy.language import reconciler
-from ..parts.common_inputs import Common, Inputs, dump, dumped, runtime
+from ..parts.common_inputs import Common, Inputs, dump, dumped
 from ..reconciler.rollout_inputs import managers_evict
 from .driver_digest_inputs import digest_of_driver
 from .driver_files_inputs import DRIVERS, Part
@@ -213,7 +213,7 @@ def in_order(facts: dict[str, Any]) -> dict[str, Any]:
 
 def own_pod(view: DriverView, driver: NvidiaDriver, target: Target) -> DriverPod:
     """The pod of DRIVER, which VIEW is of, for TARGET: what is mounted is mounted everywhere (10.3)."""
-    found = driver_pod(view, target, crio=runtime(view.spec) == "crio", order=DRIVERS)
+    found = driver_pod(view, target, crio=view.cluster.engine == "cri-o", order=DRIVERS)
     labels = {"nvidia.com/node.os-version": target.os.tag}
     if target.kernel:
         labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)

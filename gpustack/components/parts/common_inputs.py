@@ -107,7 +107,7 @@ class Common(Inputs):
             root_fs=root_fs or "/",
             driver_dir=driver_dir or DEFAULT_DRIVER_DIR,
             install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
-            runtime=runtime(spec),
+            runtime="crio" if cluster.engine == "cri-o" else cluster.engine,
             runtime_class=cluster.runtime_class,
             cdi=bool(spec.cdi.enabled),
             nri=bool(spec.cdi.nriPluginEnabled),
@@ -236,12 +236,6 @@ def _twice(name: str, reference: str, path: str, at: Callable[[str], str]) -> Fi
 def pull_policy(value: str | None) -> str:
     """The imagePullPolicy of a main container: empty means IfNotPresent (operator.md 4)."""
     return value or "IfNotPresent"
-
-
-def runtime(spec: ClusterPolicySpec) -> Runtime:
-    """The container runtime of the cluster's GPU nodes, as the toolkit calls it."""
-    engine = resolve(spec).engine
-    return "crio" if engine == "cri-o" else engine
 
 
 def on_openshift(spec: ClusterPolicySpec) -> bool:

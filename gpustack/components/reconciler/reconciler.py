@@ -1,7 +1,7 @@
 """The reconciler's program: labels nodes, rolls drivers, changes MIG layouts (gpustack/reconciler).
 
 Two copies, of which one works; they need nothing of their node. Rights are exactly what the program asks for. Access
-control can't say which fields of a Node it may change: reconciler_guards.py does.
+control can't say which fields of a Node it may change: guards.py does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ...model import Body, Stage
 from ..component import Component
 from ..parts.kube import access, grant_here, metadata, rule, service, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
-from .reconciler_alerts import alerts
-from .reconciler_guards import admission_policy, flow_schema, lease_policy
+from .alerts import alerts
+from .guards import admission_policy, flow_schema, lease_policy
 from .reconciler_inputs import ReconcilerInputs
 
 NAME = "gpustack-reconciler"

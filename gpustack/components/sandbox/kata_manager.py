@@ -13,7 +13,7 @@ from ..parts.kube import PRIVILEGED_SCC, access, config_map, metadata, rule
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, exec_probe
 from ..parts.scc import scc
 from ..scripts import entrypoint, script
-from ..toolkit.toolkit import configure_runtime
+from ..toolkit.environment import configure_runtime
 from .kata_manager_inputs import KataManagerInputs
 
 NAME = "nvidia-kata-manager"

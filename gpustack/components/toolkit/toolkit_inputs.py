@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class ToolkitInputs(OperandInputs):
-    """Runtime, install folder, CDI and NRI are in `common`: other components depend on them too."""
+    """Runtime, install folder, CDI and NRI are in `common`: other components depend on them too. What the toolkit is
+    told of them is in environment.py.
+    """
 
 
 def from_cluster(cluster: Cluster) -> ToolkitInputs | None:

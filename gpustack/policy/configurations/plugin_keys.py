@@ -1,7 +1,7 @@
 """The keys and the flags of the device plugin's configuration: what the plugin takes, ignores and refuses of them.
 
 Solves: the plugin reads with encoding/json, which ignores unknown keys and the case of letters where a section is a
-plain struct, and with code of its own, which heeds the case, inside of sharing. `plugin_configs.py` reads the sections.
+plain struct, and with code of its own, which heeds the case, inside of sharing. `plugin_text.py` reads the sections.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@
     versions.py   IMP7xx: releases, driver branches and Kubernetes
     engines.py    IMP8xx: from where, to where and how Argo CD or Flux syncs
     effects.py    many clusters -> each effect once, with the clusters and nodes it is in
-    unknown.py    IMP9xx: what no rule knows, held against the lists of what is harmless
+    classifier.py IMP9xx: the tier of every change; what no rule knows, held against the lists of what is harmless
     origin.py     whether a change comes from a field of the policy, a component or from elsewhere
     table.py      the lists of fields with their tiers; leaves.py, bounds.py: values, and how far they may go
     evidence.py   the digests of what a finding is about, to which an acceptance is bound

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...catalog import plugin_config
 
 if TYPE_CHECKING:
-    from ...policy.configurations.plugin_configs import PluginConfig, Shared
+    from ...policy.configurations.plugin_text import PluginConfig, Shared
 
 GPU = "nvidia.com/gpu"
 WORDS = {"": "exclusive", "mps": "MPS", "timeSlicing": "time slicing"}

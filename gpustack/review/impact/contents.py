@@ -15,7 +15,7 @@ import yaml
 
 from ...catalog import _data
 from ...policy.configurations import dcgm_csv, go_template, promql
-from ...policy.configurations.plugin_configs import read_plugin_config
+from ...policy.configurations.plugin_text import read_plugin_config
 from .apart import of_config
 from .leaves import Leaf, Leaves, changed, leaves
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from ..diff.groups import common
 from ..diff.objects import ObjectChange
 from ..diff.own import Own, literal
+from .classifier import tier_of
 from .evidence import Pair, about, together
 from .origin import Fleet, destination, spelled
 from .rule import RULES, Hit, Range, all_rules
 from .subject import Subject
 from .tiers import RED, ROUTINE
-from .unknown import tier_of
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec

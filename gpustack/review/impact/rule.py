@@ -31,7 +31,7 @@ MODULES = (
     "metrics",
     "versions",
     "engines",
-    "unknown",
+    "classifier",
 )
 _SOURCE = re.compile(r"\s+\((?:[a-z-]+\.md\b|[A-Z][0-9]+\b|#)[^)]*\)")
 """Where a fact is from, for those who work on the code."""

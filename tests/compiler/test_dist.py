@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from gpustack.compiler import folders, output
+from gpustack.compiler import dist, folders
+from gpustack.compiler.dist import Rendering, compare, header, left_over, look, remove_cluster, sweep, write
 from gpustack.compiler.folders import locked, scan, walk
 from gpustack.compiler.index import clusters_in
-from gpustack.compiler.output import Rendering, compare, header, left_over, look, remove_cluster, sweep, write
 from gpustack.model import OutputError
 from tests.compiler.crash import NEW, OLD, SCENARIOS, rendering
 from tests.project import ROOT, tree
@@ -269,13 +269,13 @@ def test_a_disk_that_refuses(out: Path, monkeypatch: pytest.MonkeyPatch, code: i
             patch.setattr(tempfile, "mkdtemp", refuse)
         elif step == "open":
             patch.setattr(
-                output, "open", lambda path, mode: (refuse if mode == "xb" else open)(path, mode), raising=False
+                dist, "open", lambda path, mode: (refuse if mode == "xb" else open)(path, mode), raising=False
             )
         elif step == "link":
             patch.setattr(os, "link", refuse)
             patch.setattr(shutil, "copy2", refuse)
         elif step == "rename":
-            patch.setattr(output, "exchange", refuse)
+            patch.setattr(dist, "exchange", refuse)
         else:
             patch.setattr(Path, "replace", refuse)
         with pytest.raises(OutputError) as caught:
@@ -407,7 +407,7 @@ def test_somebody_writes_at_the_same_time(out: Path, monkeypatch: pytest.MonkeyP
             shutil.copy2(file, root / "copy")
             (root / "copy").replace(file)
 
-    monkeypatch.setattr(output, "exchange", exchange)
+    monkeypatch.setattr(dist, "exchange", exchange)
     assert write(out, NEW).look == ""
 
 
@@ -451,7 +451,7 @@ def test_walk_and_scan(out: Path) -> None:
 def test_header(source: str) -> None:
     """One line, whatever the file is called, that can be written as UTF-8 and begins as our files do."""
     line = header(source)
-    assert line.startswith(output.HEADER)
+    assert line.startswith(dist.HEADER)
     assert line.encode().decode().count("\n") == 1
     assert line[:-1].isprintable()
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.catalog import plugin_config
-from gpustack.policy.configurations.plugin_configs import PluginConfig, read_plugin_config
 from gpustack.policy.configurations.plugin_keys import known_paths
+from gpustack.policy.configurations.plugin_text import PluginConfig, read_plugin_config
 
 HEAD = "version: v1\n"
 
