@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.mig import IllegalProfile, resource_name
 from ..policy.language import images
-from .mig_layouts import Group, groups
+from .mig_layouts import Group
 from .plugin_sharing import PoolSharing, UnknownSharing, strategy
 from .workloads import kata, offered_to_kubevirt, vgpu_sets
 
@@ -119,7 +119,7 @@ def _unshared(pool: Pool, counts_by: str) -> Counts:
         return {GPU: each}
     if chosen.elements is None:
         raise _Unknown(f"what the MIG layout {chosen.name} is, isn't in the policy")
-    made = groups(chosen.elements, pool.said)
+    made = pool.groups
     if made is None:
         raise _Unknown("gpuProduct isn't known, and the MIG layout differs by board")
     if product is not None and gpus.mig_profiles(product) and not all(_fits(product, group) for group in made):

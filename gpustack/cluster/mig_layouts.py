@@ -226,6 +226,11 @@ def groups(elements: Sequence[Element], pool: NodePool) -> list[Group] | None:
     return found
 
 
+def sevenths(layout: Mapping[str, int]) -> int:
+    """How many compute slices the instances of LAYOUT have; a whole GPU has seven, or four."""
+    return sum(mig.ProfileName.parse(name).slices * count for name, count in layout.items())
+
+
 def _uncounted(elements: Sequence[Element]) -> list[Group]:
     """As `groups`, for nodes whose number of GPUs is not known."""
     everything: Mapping[str, int] | None = None

@@ -16,7 +16,6 @@ from ..policy.language import images
 from ..policy.language.cluster import platform_of
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
-from .mig_layouts import groups
 from .plugin_sharing import PoolSharing, UnknownSharing
 from .scheduling import labels_of
 from .virtual import permitted
@@ -189,8 +188,7 @@ def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:
     if not name or sharing is None:
         return None
     if cut and pool.spec.mig.strategy == "single":
-        made = groups(pool.layout.elements, pool.said) if pool.layout and pool.layout.elements else None
-        profiles = {profile for group in made or () for profile in group.layout or {"": 0}}
+        profiles = {profile for group in pool.groups or () for profile in group.layout or {"": 0}}
         if len(profiles) != 1 or "" in profiles:
             return None
         name = f"{name}-MIG-{profiles.pop().replace('+', '.')}"

@@ -14,7 +14,7 @@ from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, sche
 if TYPE_CHECKING:
     from ..catalog.gpus import Product
     from ..catalog.oses import OperatingSystem
-    from ..policy.configurations.plugin_configs import PluginConfig
+    from ..policy.configurations.plugin_text import PluginConfig
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .budgets import Budget
@@ -102,6 +102,19 @@ class Pool:
     def layout(self) -> mig_layouts.Choice | None:
         """The MIG layout of the nodes, None where GPUs stay whole."""
         return mig_layouts.choice(self.spec, self.said, self.cluster.layouts)
+
+    @cached_property
+    def groups(self) -> list[mig_layouts.Group] | None:
+        """The GPUs of a node by how they are cut, None where that isn't known."""
+        if self.layout is None:
+            return [mig_layouts.Group(None, None)]
+        return None if self.layout.elements is None else mig_layouts.groups(self.layout.elements, self.said)
+
+    @property
+    def handed_out(self) -> int:
+        """How many sevenths of a GPU its instances are at least; all of them where it stays whole or nobody knows."""
+        cut = [group.layout for group in self.groups or () if group.layout is not None]
+        return min((mig_layouts.sevenths(layout) for layout in cut), default=7)
 
     @cached_property
     def sharing(self) -> PoolSharing:

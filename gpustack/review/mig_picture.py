@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
-from ..cluster.mig_layouts import Group, groups, product_of
+from ..cluster.mig_layouts import Group, product_of
 from ..cluster.resolve import resolve
 from .templates import template
 
@@ -66,14 +66,15 @@ def of_layout(caption: str, board: str, layout: Mapping[str, int] | MigLayout) -
 
 def of_spec(spec: ClusterPolicySpec) -> list[Drawing]:
     """The GPUs of each pool of SPEC."""
-    found: list[Drawing] = []
-    for pool, chosen in ((each.said, each.layout) for each in resolve(spec).pools):
-        made = [Group(None, None)] if chosen is None else groups(chosen.elements, pool) if chosen.elements else None
-        if made is None:
-            name = chosen.name if chosen else ""
-            found.append(Drawing(f"{pool.name}: {_product(pool)}", f"what the MIG layout {name} does isn't known"))
-        found += [_of_group(pool, group, made or []) for group in made or ()]
-    return found
+    drawings: list[Drawing] = []
+    for pool in resolve(spec).pools:
+        if pool.groups is None:
+            name = pool.layout.name if pool.layout else ""
+            drawings.append(
+                Drawing(f"{pool.name}: {_product(pool.said)}", f"what the MIG layout {name} does isn't known")
+            )
+        drawings += [_of_group(pool.said, group, pool.groups or []) for group in pool.groups or ()]
+    return drawings
 
 
 def _of_group(pool: NodePool, group: Group, made: Sequence[Group]) -> Drawing:

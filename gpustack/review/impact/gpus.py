@@ -19,7 +19,6 @@ from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
-    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 
@@ -88,26 +87,16 @@ def less_allocatable(subject: Subject) -> Iterator[Hit]:
 
 def recut(subject: Subject, pair: Pair) -> bool:
     """Whether the reconciler cuts the GPUs of a pool in other parts, none of which are lost."""
-    before, after = (pool.said.sharing.mig for pool in (pair.before, pair.after))
-    if before == after or subject.after is None or not reconciler.runs(subject.after) or not pair.new.per_node:
+    old, new = pair
+    if old.groups == new.groups or subject.after is None or not reconciler.runs(subject.after):
         return False
-    one, two = pair.before.said, pair.after.said
-    if one.sharing.timeSlicing != two.sharing.timeSlicing or one.gpusPerNode is None:
+    if not new.capacity.per_node or effective(old) != effective(new) or old.said.gpusPerNode is None:
         return False
-    return one.gpusPerNode == two.gpusPerNode and parts(two) >= min(parts(one), MOST)
+    return old.said.gpusPerNode == new.said.gpusPerNode and new.handed_out >= min(old.handed_out, MOST)
 
 
 MOST = 6
 """Parts of a GPU above which it counts as handed out: many layouts leave one of seven."""
-
-
-def parts(pool: NodePool) -> int:
-    """How many sevenths of its GPUs a pool hands out at least; all of them where it has no layout of its own."""
-    mig = pool.sharing.mig
-    if mig is None or (not mig.layout and not mig.devices):
-        return 7
-    each = [mig.layout] if mig.layout else [one.layout for one in mig.devices]
-    return min(sum(int(name.partition("g")[0]) * count for name, count in (one or {"7g": 1}).items()) for one in each)
 
 
 @rule("IMP302", 3)
