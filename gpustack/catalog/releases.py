@@ -143,6 +143,32 @@ def release(name: str) -> Release:
     )
 
 
+def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What the operator of the release NAME itself makes of a ClusterPolicy that says SAID and that no chart wrote: its
+    defaults (data/operator-defaults.yaml), and the release's image in each section that names none at all.
+    """
+    data = _data.load("operator-defaults")
+    found: dict[str, Any] = _data.copy(data["spec"])
+    for section, values in data["sections"].items():
+        if _section(said, section) is not None:
+            _data.put(found, section, values)
+    for section, image in release(name).images.items():
+        written = _section(said, section) or {}
+        if not section.startswith("gpuCluster.") and not any(
+            written.get(part) for part in ("repository", "image", "version")
+        ):
+            _data.put(found, section, _fields(image))
+    return found
+
+
+def _section(said: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """The section at the dotted PATH of SAID, None where there is none."""
+    node: Any = said
+    for step in path.split("."):
+        node = node.get(step) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else None
+
+
 def _whole(name: str) -> dict[str, Any]:
     """The data of release NAME with those of its bases below."""
     data: dict[str, Any] = _data.load(f"releases/{name}")

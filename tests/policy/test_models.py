@@ -43,6 +43,7 @@ FROM_THE_CHART = {
 OF_OURS = {
     *(
         "release",
+        "defaults",
         "cluster",
         "nodePools",
         "nfd",

@@ -129,7 +129,8 @@ def defaults_of(spec: ClusterPolicySpec) -> Any:
     from ...policy.loading.defaults import assemble
     from ...policy.loading.layers import Part
 
-    facts = {"release": spec.release, "cluster": spec.cluster.model_dump(exclude_none=True)}
+    cluster = spec.cluster.model_dump(exclude_none=True)
+    facts = {"release": spec.release, "defaults": spec.defaults, "cluster": cluster}
     return PolicySpec.model_validate(assemble([Part("policy", "", facts)])[0].spec)
 
 

@@ -197,7 +197,8 @@ def _incomplete(parts: dict[str, str], path: str, at: Callable[[str], str]) -> F
         "error",
         f"{path} has no {' and no '.join(missing)}, so there is no image to run",
         path=f"spec.{at(f'{path}.{missing[0]}')}",
-        why="an image needs repository, image and version; this release has no default for what is missing",
+        why="an image needs repository, image and version; what is missing has no default here, and with `defaults: "
+        "operator` a section has the release's image whole or not at all",
         remedy=f"set spec.{at(f'{path}.{missing[0]}')}, or put the whole reference into spec.{at(f'{path}.image')} "
         "alone",
     )

@@ -48,6 +48,9 @@ class PolicySpec(Section):
 
     release: Release | None = None
     """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
+    defaults: Literal["chart", "operator"] | None = None
+    """What an absent field of the operator's ClusterPolicy means: `chart`, what the chart of the release writes, or
+    `operator`, what the operator makes of an object that no chart wrote (OLM, `kubectl apply`). Absent: chart."""
     cluster: ClusterFacts = section()
     """What the cluster is: its Kubernetes version, platform, container runtime."""
     nodePools: Annotated[list[NodePool], AfterValidator(unique_names)] = items()

@@ -1,5 +1,8 @@
 """Puts the defaults below what the user wrote: gpustack's own < release < platform < derived < layers < policy.
 
+Those of the release are its chart's, or with `defaults: operator` what the operator makes of a ClusterPolicy without
+one. A `gpuCluster` has the chart's either way: nobody has it beside a ClusterPolicy (operator.md 1.2).
+
 Which release and which platform is itself said in layers and policy, so these are merged first, looked at, and merged
 again with the defaults below them. What can't be looked up (no release, an unknown platform) is a finding and not an
 exception: the rest of the spec is still validated, and the reader gets all mistakes at once.
@@ -25,6 +28,8 @@ RELEASE: Path = ("release",)
 KUBERNETES: Path = ("cluster", "kubernetesVersion")
 PLATFORM: Path = ("cluster", "platform")
 OPENSHIFT: Path = ("cluster", "openshift")
+OPERATOR = "operator"
+"""What `defaults` says where absent fields mean what the operator makes of them."""
 OWN = "own default"
 """Where gpustack's own defaults stand, in the words of `explain`: gpustack: own default."""
 
@@ -48,14 +53,15 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     release = _release(written, findings)
     minor = _kubernetes(written, findings)
     platform = _platform(written, findings)
-    below = own_parts(written.spec)
-    if release:
-        below.append(_release_part(release))
-    if release and minor and platform:
-        below.append(_platform_part(*platform, release, minor))
+    own_ones = own_parts(written.spec)
+    charts = [_release_part(release)] if release else []
+    preset = [_platform_part(*platform, release, minor)] if release and minor and platform else []
+    below = [*own_ones, *charts, *preset]
+    if release and written.spec.get("defaults") == OPERATOR:
+        below = [*own_ones, _operator_part(release, written.spec), *preset]
     derived = [_derived_part(found) for rule in DERIVED for found in rule(written.spec)]
     try:
-        beside = gpu_cluster(written.spec, [*below, *derived], user, release)
+        beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
         return merge([*below, *beside, *derived, *user]), findings
     except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
         return written, [*findings, *error.findings]
@@ -183,6 +189,11 @@ def _own_part(name: str) -> Part:
 @functools.cache
 def _release_part(name: str) -> Part:
     return Part("release", f"release {name}", dict(releases.release(name).defaults), because=RELEASE)
+
+
+def _operator_part(name: str, spec: dict[str, Any]) -> Part:
+    """The defaults where no chart wrote the ClusterPolicy that SPEC was taken from."""
+    return Part("release", f"the operator of release {name}", releases.operator_spec(name, spec), because=RELEASE)
 
 
 @functools.cache

@@ -100,7 +100,8 @@ def _operators(document: Document, found: str, kind: Kind) -> Finding:
         remedy = (
             f"{_FRAME.format(kind=kind)}; set metadata.name to the cluster's name and delete the rest of metadata and "
             f"status; {_ADD}; the fields of spec keep their names. Delete every repository, image and version that you "
-            "did not choose: they hold the components at the versions of the operator that wrote them"
+            "did not choose: they hold the components at the versions of the operator that wrote them. Where no chart "
+            "wrote it (OLM, kubectl apply), add `defaults: operator` to spec"
         )
     return finding(
         document,

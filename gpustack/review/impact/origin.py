@@ -210,6 +210,7 @@ def default_values(spec: ClusterPolicySpec) -> Leaves:
     """What a policy says that has nothing but the release of SPEC and what its cluster is."""
     cluster = spec.cluster.model_dump(mode="json", exclude_none=True)
     said_too: dict[str, Any] = {} if not resolve(spec).dra else {"gpuCluster": {}}  # its defaults come with the section
+    said_too |= {"defaults": spec.defaults} if spec.defaults else {}
     return _defaults(
         spec.release, text({"cluster": {key: cluster[key] for key in FACTS if key in cluster}, **said_too})
     )

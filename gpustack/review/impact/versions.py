@@ -55,7 +55,8 @@ def other_release(subject: Subject) -> Iterator[Hit]:
     if step is None:
         return
     found = releases.compare(*step)
-    flips = [f"{each.path} {each.before} -> {each.after}" for each in found.defaults if each.flips]
+    charts = subject.after is not None and subject.after.defaults != "operator"
+    flips = [f"{each.path} {each.before} -> {each.after}" for each in found.defaults if each.flips and charts]
     one, two = (_branches(side) for side in (subject.before, subject.after))
     branch = f", driver branch {one} -> {two}" if one and two and one != two else ""
     yield Hit("", f"release {step[0]} -> {step[1]}{branch}")
