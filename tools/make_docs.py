@@ -69,7 +69,7 @@ time, a longer wait, another version in the same repository), and rules say what
 brings along under `extraObjects`, objects in a folder without a policy, and what changes though the policy doesn't,
 are judged field by field: a ConfigMap that nothing names, a dashboard or a new alert is unclassified and shown; any
 other kind, another namespace than the stack's, and each field that isn't listed is power. A new cluster is judged
-like a change of each of its fields and objects; a value or an object that another cluster of the base has just so is
+like a change of each of its fields and objects; what the one cluster of the base has just so that it is most like is
 planned. Amounts have bounds (half of what was to four times as much, with floors and ceilings), an older version is an
 outage, and texts of configurations are judged by what is in them. The lists are in `gpustack/catalog/data/tiers.yaml`.
 

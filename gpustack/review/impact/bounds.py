@@ -10,25 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...catalog import _data, operator_texts
-from ...model import numbers
 from .amounts import AMOUNTS
 from .contents import TEXTS
 from .leaves import Leaf
+from .tags import TAGS
 from .windows import tighter
 
 Bound = Callable[[Leaf], bool]
 BREAKER = ("reconciler", "breakerFailures")
-_VERSION = re.compile(r"v?[0-9][\w.+-]*")
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
-
-
-def split(reference: str) -> tuple[str, str]:
-    """Repository and version of an image: tag or digest."""
-    repository, at_sign, digest = reference.partition("@")
-    head, colon, tag = repository.rpartition(":")
-    if colon and "/" not in tag:
-        return head, digest if at_sign else tag
-    return repository, digest
 
 
 def added(leaf: Leaf) -> bool:
@@ -173,78 +163,9 @@ def tighter_windows(leaf: Leaf) -> bool:
     return tighter(leaf.old, leaf.new)
 
 
-def version(leaf: Leaf) -> bool:
-    """Whether it is a number of a version: no digest, and no tag that moves by its name."""
-    return isinstance(leaf.new, str) and bool(_VERSION.fullmatch(leaf.new)) and isinstance(leaf.old, (str, type(None)))
-
-
-def forward(leaf: Leaf) -> bool:
-    """Whether a version isn't older than it was. That of one pool, where there was none, was that of all."""
-    old = leaf.old if leaf.old is not None else leaf.olds.get(leaf.path[-2:])
-    return old is None or leaf.new is None or not older(str(old), str(leaf.new))
-
-
-def image_forward(leaf: Leaf) -> bool:
-    """Whether the version of an image isn't older than it was."""
-    if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
-        return leaf.old is None
-    tags = [reference.partition("@")[0].rpartition("/")[2].partition(":")[2] for reference in (leaf.old, leaf.new)]
-    return not older(*tags)
-
-
-def older(old: str, new: str) -> bool:
-    """Whether NEW is an older version than OLD, by the numbers of both, part by part; what has none can't be told."""
-    one, two = (_numbers(version) for version in (old, new))
-    if old == new or not old or not new:
-        return False
-    return not one or not two or two < one
-
-
-def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
-    """The numbers of VERSION: ((4, 6, 0), (4, 8, 3)) of v4.6.0-4.8.3-distroless."""
-    found = []
-    for part in version.removeprefix("v").split("-"):
-        if not (known := numbers(part)):
-            break
-        found.append(known)
-    return tuple(found)
-
-
-def pulled(leaf: Leaf) -> bool:
-    """Whether an image that a node lacks is pulled."""
-    return leaf.new in (None, "Always", "IfNotPresent")
-
-
-def same_repository(leaf: Leaf) -> bool:
-    """Whether an image stays in its repository and gets another version: no digest is swapped or lost, and no tag."""
-    if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
-        return False
-    return sane_step(leaf.old, leaf.new)
-
-
-def sane_step(old: str, new: str) -> bool:
-    """Whether an image goes from OLD to NEW as another version of itself does."""
-    (one, was), (two, now) = split(old), split(new)
-    if one != two or not now:
-        return False
-    tags = [reference.partition("@")[0].removeprefix(one).removeprefix(":") for reference in (old, new)]
-    pins = [reference.partition("@")[2] for reference in (old, new)]
-    if pins[0] and not pins[1]:
-        return False
-    if pins[1] and pins[0] != pins[1] and pins[0]:
-        return tags[0] != tags[1] and bool(_VERSION.fullmatch(tags[1]))
-    return bool(_VERSION.fullmatch(tags[1])) if tags[1] else was == now
-
-
-def pin(leaf: Leaf) -> bool:
-    """Whether an image is pinned that wasn't, or is no longer as another version of it takes its place."""
-    if leaf.old is None:
-        return True
-    if leaf.new is not None:
-        return False
-    repository = split(leaf.path[-1])[0]
-    fresh = (path[-1] for path in leaf.news if path[:-1] == leaf.path[:-1] and path not in leaf.olds)
-    return any(split(name)[0] == repository for name in fresh)
+def everywhere(leaf: Leaf) -> bool:
+    """Whether a Service leads to any of its pods, as it did; that is the default."""
+    return all(value in (None, "", "Cluster") for value in (leaf.old, leaf.new))
 
 
 def harmless_variable(leaf: Leaf) -> bool:
@@ -257,7 +178,8 @@ def harmless_variable(leaf: Leaf) -> bool:
 def says_whose(leaf: Leaf) -> bool:
     """Whether a label or annotation says whose something is, with a plain value."""
     word = leaf.path[-1].rpartition("/")[2].lower().replace("_", "-")
-    known = word in _data.load("tiers")["whose"] and "kubernetes.io" not in leaf.path[-1].partition("/")[0]
+    domain, listed = leaf.path[-1].rpartition("/")[0].lower(), _data.load("tiers")
+    known = word in listed["whose"] and not any(name in domain for name in listed["programs"])
     return known and (leaf.new is None or isinstance(leaf.new, str))
 
 
@@ -314,23 +236,9 @@ def of_a_new_object(leaf: Leaf) -> bool:
 BOUNDS: dict[str, Bound] = {
     each.__name__: each
     for each in (
-        *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, version, forward),
-        *(image_forward, pulled, same_repository, pin, harmless_variable, says_whose, tolerations_by_key, own_series),
-        *(
-            of_what_is_new,
-            number,
-            operators_text,
-            left_on,
-            left_healing,
-            not_emptied,
-            of_a_new_object,
-            held,
-            nothing_less,
-            nothing_more,
-            kept_longer,
-            pods_still_start,
-            pools_fact,
-        ),
-        *(pools_runtime, confidential, ends, *AMOUNTS, *TEXTS),
+        *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
+        *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
+        *(left_on, left_healing, not_emptied, of_a_new_object, held, nothing_less, nothing_more, kept_longer),
+        *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...catalog import _data
 from ..diff.objects import ObjectChange
-from . import table
+from . import table, versions
 from .leaves import NAMES, Leaf, changed, leaves
 from .origin import Step
 from .rule import Hit, rule
@@ -41,7 +41,7 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
             if leaf.path not in IDENTITY or change.what == "changed":
                 taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
                 tier = POWER if taken else table.tier_of(entries, leaf)
-                picked = "labels" in leaf.path[:-1] and subject.picks(leaf)
+                picked = ("labels" in leaf.path[:-1] and subject.picks(leaf)) or subject.steers_engine(change, leaf)
                 found[min(tier, OUTAGE) if picked else tier].append(leaf.name)
     if change.moved and change.what == "changed":
         found[OUTAGE].append("")
@@ -196,6 +196,7 @@ def told(subject: Subject) -> Iterator[Step]:
     """The fields of the policy that change, each fact once: of an item that is new or gone not its name, which stands
     in the path of what else it says; nor versions that rules of their own tell.
     """
+    back = {new for _, _, new, _ in versions.backwards(subject)}  # IMP703
     for step in subject.steps:
         *inside, key = step.leaf.path
         others = (each for each in subject.steps if each is not step and [*each.leaf.path[: len(inside)]] == inside)
@@ -203,6 +204,8 @@ def told(subject: Subject) -> Iterator[Step]:
         if named and None in {step.leaf.old, step.leaf.new} and any(each.tier <= step.tier for each in others):
             continue
         if step.leaf.path in VERSIONS and step.tier > OUTAGE and step.leaf.old is not None:
+            continue
+        if key == "version" and step.tier == OUTAGE and step.leaf.new in back:
             continue
         yield step
 
@@ -220,7 +223,8 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
     for step in told(subject):
         if step.tier <= OUTAGE:
             leaf = step.leaf
-            yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
+            why = f": {found}" if (found := table.why(leaf.path)) else ""
+            yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}", tier=step.tier)
 
 
 @rule("IMP906", 3, 4, 5)
@@ -228,8 +232,8 @@ def policy_bounded(subject: Subject) -> Iterator[Hit]:
     """Fields of the policy change within bounds.
 
     Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules. Where no object
-    changes, routine fields are told as well, and so is a file that says the same in other words than before, comments
-    aside: a policy that says something else is never without a word.
+    changes, routine fields are told as well, and so is a policy or layer that says the same in other words than before,
+    or in other layers, comments included: no file of them that is touched is without a word.
 
     Do: nothing.
     """

@@ -5,7 +5,9 @@ These objects are applied where the engine is, so no rule about a cluster's obje
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Any
 
 from ...gitops.engine import Paths, Told
@@ -204,6 +206,26 @@ def permits_less(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.identity), f"{path[-1]} without {', '.join(names)}")
 
 
+def may_be_one(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
+    """Whether nothing tells the destinations ONE and TWO, which are others by the letter, apart."""
+    named = [where[1].startswith("name ") for where in (one, two)]
+    if one[0] != two[0] or len(one) != 2 or all(named):
+        return False  # of another engine, or of one that takes them from Secrets by name
+    (how, host), (other, there) = (_form(where[1].rpartition(":")[0].rstrip(".")) for where in (one, two))
+    alike = f"{host}.".startswith(f"{there}.") or f"{there}.".startswith(f"{host}.")
+    return any(named) or how != other or how == "number" or alike
+
+
+def _form(host: str) -> tuple[str, str]:
+    """What kind of an address HOST is, and the one spelling of it; a number may be any address of IPv4."""
+    try:
+        found = ip_address(host.partition("%")[0])
+    except ValueError:
+        return "number" if re.fullmatch(r"(?:.*\.)?(?:0x[0-9a-f]+|[0-9]+)", host) else "name", host
+    found = getattr(found, "ipv4_mapped", None) or found
+    return f"IPv{found.version}", str(found)
+
+
 @rule("IMP807", 1)
 def two_at_once(subject: Subject) -> Iterator[Hit]:
     """Two clusters' manifests are applied to one destination.
@@ -211,12 +233,19 @@ def two_at_once(subject: Subject) -> Iterator[Hit]:
     Each sync takes back what the other has applied, or prunes it. Whoever adds a cluster with another one's destination
     writes to that one. The address of the cluster that an engine runs in is as many clusters as there are engines; that
     one Argo CD calls its own cluster by two names, or beside others, shows in its namespace, repository and project.
+    A name and an address may be one cluster, so may two ports of a host, a host and an IP address, a short name and a
+    long one: where nothing tells them apart, that is said. Two names of one form are taken at their word.
 
     Do: give each cluster its own destination; take the former cluster's policy out first where it is renamed.
     """
-    there = served(subject.after)
-    if there and there != served(subject.before) and subject.fleet.destinations.get(there, 0) > 1:
-        yield Hit("gitops", f"{' '.join(there)} is another cluster's destination, too")
+    there, counted = served(subject.after), subject.fleet.destinations
+    if there and there != served(subject.before):
+        if counted.get(there, 0) > 1:
+            yield Hit("gitops", f"{' '.join(there)} is another cluster's destination, too")
+        alike = sorted(" ".join(each) for each in counted if each != there and may_be_one(each, there))
+        if alike:
+            more = f"{', '.join(alike[:3])}{' and more' if len(alike) > 3 else ''}"
+            yield Hit("gitops", f"{' '.join(there)} may be the cluster that is a destination as {more}")
     installation, name = spelled(subject.after)
     others = sorted(subject.fleet.spelled.get(installation, set()) - {name})
     if installation and not there and others and spelled(subject.before) != (installation, name):

@@ -14,10 +14,10 @@ from ...catalog import dcgm
 from ...model import Body
 from ...policy.configurations.dcgm_csv import read_metrics
 from ..diff.objects import ObjectChange
-from .bounds import split
 from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, at, containers, items, mapping
+from .tags import split
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec

@@ -20,7 +20,7 @@ from ...cluster.resolve import resolve
 from ...gitops import engines
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
-from .tiers import PLANNED, POWER
+from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,11 @@ WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
 CONTENT = {"ConfigMap", "GrafanaDashboard", "PrometheusRule"}
 """Kinds whose texts name things without reading them."""
 OWN_NAME = ("metadata", "name")
+OWN_FACTS = {("cluster", fact) for fact in FACTS}
+ITEMS = {"nodePools", "drivers", "carried"}
+"""Lists of a policy whose items stand for themselves."""
+TRIED = 8
+"""How many clusters are looked at as a whole, of those that a new one may be most like."""
 Name = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 Fact = tuple[Path, str]
@@ -52,18 +57,62 @@ class Step(NamedTuple):
     by_release: bool = False
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """What other clusters say: VALUES of the base by path, as text; by OBJECT that they bring along, as text too, all
-    that each cluster with it says (`facts`). DESTINATIONS, and how many clusters have each; by installation of an
-    engine, how its clusters are SPELLED. PINS are images and digests that images.lock has.
+class Like(NamedTuple):
+    """What the cluster of the base says that a new one is most like: its VALUES, its FACTS as far as they are known
+    together, and the sections that the new one has otherwise in what isn't green anyway: none of these is known.
     """
 
-    values: Mapping[Path, set[str]] = field(default_factory=dict)
+    values: Leaves
+    facts: Set[Fact]
+    others: Set[Path]
+
+    @classmethod
+    def of(cls, there: ClusterPolicySpec, here: ClusterPolicySpec) -> Like:
+        """What THERE says, held against HERE. Tolerations are known where no pool has another taint, objects where no
+        guard is missing.
+        """
+        olds, news = said(there), said(here)
+        others = {
+            _section(leaf.path)
+            for leaf in changed(olds, news)
+            if leaf.path[:2] not in OWN_FACTS
+            and table.tier_of(table.policy(), leaf, new=leaf.new is not None) <= OUTAGE
+        }
+        taints, more = ({text(said) for path, said in side.items() if path[-1] == "taints"} for side in (olds, news))
+        others |= set() if more <= taints else {_section(path) for path in news if path[-1] == "tolerations"}
+        guards = {placed(body, there) for body in there.extraObjects if table.guard(str(body["kind"]))}
+        whole = guards <= {placed(body, here) for body in here.extraObjects}
+        return cls(olds, facts(there, olds) if whole else set(), others)
+
+    def says(self, leaf: Leaf) -> bool:
+        """Whether it says at its path what LEAF does, in a section that means the same."""
+        there = self.values.get(leaf.path)
+        return there is not None and text(there) == text(leaf.new) and _section(leaf.path) not in self.others
+
+    def has(self, body: Mapping[str, Any], spec: ClusterPolicySpec) -> bool:
+        """Whether it brings BODY along, as SPEC does, with all that names it there: an object that nothing reads in one
+        cluster is news where something does.
+        """
+        return ((), placed(body, spec)) in self.facts and naming(body, spec) <= self.facts
+
+
+def _section(path: Path) -> Path:
+    """The part of a policy that PATH is in, whose values act together."""
+    return path[: 2 if path[0] in ITEMS else 1]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What other clusters say: the SPECS of the base, each once. DESTINATIONS, and how many clusters have each; by
+    installation of an engine, how its clusters are SPELLED. PINS are images and digests that images.lock has, and those
+    of the base.
+    """
+
+    specs: Sequence[ClusterPolicySpec] = ()
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-    objects: Mapping[str, Sequence[Set[Fact]]] = field(default_factory=dict)
     pins: Set[tuple[str, str]] = frozenset()
     spelled: Mapping[tuple[str, ...], Set[str]] = field(default_factory=dict)
+    _like: dict[int, tuple[ClusterPolicySpec, Like | None]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -73,16 +122,7 @@ class Fleet:
         pins: Iterable[tuple[str, str]] = (),
     ) -> Fleet:
         """What the clusters BEFORE and AFTER say, each cluster's spec once, with the PINS of images.lock."""
-        values: dict[Path, set[str]] = {}
-        objects: dict[str, list[Set[Fact]]] = {}
-        for spec in {id(spec): spec for spec in before}.values():
-            values_said = said(spec)
-            known = facts(spec, values_said)
-            for body in spec.extraObjects:
-                objects.setdefault(placed(body, spec), []).append(known)
-            for path, value in values_said.items():
-                if table.asks_for_known(path):
-                    values.setdefault(path, set()).add(text(value))
+        specs = list({id(spec): spec for spec in before}.values())
         counted: dict[tuple[str, ...], int] = {}
         named: dict[tuple[str, ...], set[str]] = {}
         for spec in after:
@@ -91,22 +131,29 @@ class Fleet:
                 counted[key] = counted.get(key, 0) + 1
             installation, name = spelled(spec)
             named.setdefault(installation, set()).add(name)
-        return cls(values, counted, objects, frozenset(pins), named)
+        pinned = {each for spec in specs for each in spec.cluster.imageDigests.items()}
+        return cls(specs, counted, pinned.union(pins), named)
 
-    def knows(self, leaf: Leaf) -> bool:
-        """Whether another cluster of the base says at its path what LEAF does."""
-        return leaf.new is not None and text(leaf.new) in self.values.get(leaf.path, ())
-
-    def has(self, body: Mapping[str, Any], spec: ClusterPolicySpec) -> bool:
-        """Whether one cluster of the base has BODY, which SPEC brings along, with all that names it there: an object
-        that nothing reads in one cluster is news where something does.
+    def like(self, spec: ClusterPolicySpec) -> Like | None:
+        """What the one cluster of the base says that SPEC, of a new one, is most like; None where there is none. What
+        several clusters say, each in its own place, isn't known together.
         """
-        clusters = self.objects.get(placed(body, spec), ())
-        return bool(clusters) and any(naming(body, spec) <= known for known in clusters)
+        if id(spec) not in self._like:
+            news = changed(default_values(spec), said(spec))
+            red = [leaf for leaf in news if table.tier_of(table.policy(), leaf, new=True) <= OUTAGE]
 
-    def pinned(self, leaf: Leaf) -> bool:
-        """Whether images.lock has the digest that LEAF pins an image to, or another cluster of the base."""
-        return (leaf.path[-1], str(leaf.new)) in self.pins or self.knows(leaf)
+            def alike(there: ClusterPolicySpec) -> int:
+                says = said(there)
+                shared = [each for each in there.extraObjects if each in spec.extraObjects]
+                return len([leaf for leaf in red if says.get(leaf.path) == leaf.new]) + len(shared)
+
+            def known(like: Like) -> int:
+                brought = [body for body in spec.extraObjects if like.has(body, spec)]
+                return len([leaf for leaf in red if like.says(leaf)]) + len(brought)
+
+            best = sorted(self.specs, key=alike, reverse=True)[:TRIED]
+            self._like[id(spec)] = spec, max((Like.of(each, spec) for each in best), key=known, default=None)
+        return self._like[id(spec)][1]
 
 
 def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:
@@ -141,7 +188,8 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
     new = before is None
     news = said(after)
     olds = default_values(after) if before is None else said(before)
-    found = [Step(leaf, _tier(leaf, fleet, new=new)) for leaf in changed(*_filled(olds, news))]
+    like = fleet.like(after) if new else None
+    found = [Step(leaf, _tier(leaf, fleet, like, new=new)) for leaf in changed(*_filled(olds, news))]
     if gone := _gone(olds, news):
         found = [_of_a_pool_that_goes(step, gone) for step in found]
     if before is None or before.release == after.release:
@@ -163,10 +211,10 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
     return {**held, **olds}, {**held, **news}
 
 
-def _tier(leaf: Leaf, fleet: Fleet, *, new: bool) -> int:
-    if leaf.path[:2] == PINS and leaf.new is not None and not fleet.pinned(leaf):
+def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
+    if leaf.path[:2] == PINS and leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in fleet.pins:
         return POWER
-    return table.tier_of(table.policy(), leaf, new=new, known=new and fleet.knows(leaf))
+    return table.tier_of(table.policy(), leaf, new=new, known=like is not None and like.says(leaf))
 
 
 def _gone(olds: Leaves, news: Leaves) -> dict[str, list[str]]:

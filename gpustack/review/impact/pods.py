@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ...model import Body
 from ..diff.objects import ObjectChange
 from . import nodes
-from .bounds import split
 from .rule import Hit, rule
 from .subject import (
     WORKLOADS,
@@ -23,6 +22,7 @@ from .subject import (
     pod,
     strategy,
 )
+from .tags import split
 from .tiers import PLANNED, POWER
 
 CARRIED = "gpustack.dev/carried"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...gitops.engines import engines
 from ...model import CONSTRUCT, Body
 from ..diff.fields import FieldChange, Item
-from ..diff.objects import ObjectChange
+from ..diff.objects import Identity, ObjectChange
 from ..diff.own import NAMESPACE
 from .leaves import Leaf, text
 from .origin import CONTENT, Fleet, Name, Step, brought, names, said, steps, words
 from .selectors import Requirement, picks_otherwise, requirements
+from .tags import moves
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ LABELS = {"labels", "additionalLabels"}
 """Fields that are labels of objects or pods."""
 DIGEST = "DRIVER_CONFIG_DIGEST"
 POD = ("spec", "template", "spec")
+NOTES = tuple(prefix for each in engines() for prefix in each.annotations)
+"""What the annotations begin with that engines read."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,30 @@ class Subject:
         """What changes in the policy, field by field; nothing where a side's policy isn't known."""
         if self.after is None or (self.before is None and self.whole != "new") or self.before is self.after:
             return ()
-        found = steps(self.before, self.after, self.fleet)
         return [
-            step._replace(tier=OUTAGE)
-            if step.tier > OUTAGE and LABELS & set(step.leaf.path) and self.picks(step.leaf)
-            else step
-            for step in found
+            step._replace(tier=min(step.tier, self._in_objects(step.leaf)))
+            for step in steps(self.before, self.after, self.fleet)
         ]
+
+    def _in_objects(self, leaf: Leaf) -> int:
+        """The tier of what LEAF of the policy does to objects beside what it says: ROUTINE for nothing."""
+        if LABELS & set(leaf.path) and self.picks(leaf):
+            return OUTAGE
+        if leaf.path[-1] != "imagePullPolicy" or leaf.new == "IfNotPresent" or self.whole == "new":
+            return ROUTINE
+        found = {moving for change in self.of(*WORKLOADS) for moving in pulled_anew(change)}
+        return POWER if True in found or (leaf.new == "Always" and not found) else ROUTINE
+
+    def steers_engine(self, change: ObjectChange, leaf: Leaf) -> bool:
+        """Whether LEAF of an object is an annotation of an engine that the policy writes itself: all others are
+        gpustack's own marks, which follow from what the object is.
+        """
+        if leaf.path[:2] != ("metadata", "annotations") or not leaf.path[-1].startswith(NOTES):
+            return False
+        own = self._name(change.identity)
+        bodies = [(body, spec) for spec in (self.before, self.after) if spec for body in spec.extraObjects]
+        notes = (mapping(body["metadata"].get("annotations")) for body, spec in bodies if own in names(body, spec))
+        return any(leaf.path[-1] in each for each in notes)
 
     def picks(self, leaf: Leaf) -> bool:
         """Whether a selector, of an object that changes or is brought along, picks otherwise by the label of LEAF."""
@@ -108,15 +128,19 @@ class Subject:
         if not self.steps or any(at(body, "metadata", "annotations", CONSTRUCT) for body in (change.old, change.new)):
             return True
         both = (change.identity, change.was) if change.was else (change.identity,)
-        found = {(each.group, each.kind, self.literal(each.namespace), self.literal(each.name)) for each in both}
+        found = {self._name(each) for each in both}
         return not self._brought.isdisjoint(found) and not (self.whole == "new" and found <= self._anothers)
+
+    def _name(self, it: Identity) -> Name:
+        return it.group, it.kind, self.literal(it.namespace), self.literal(it.name)
 
     @cached_property
     def _anothers(self) -> set[Name]:
         """The objects of a new cluster that another one of the base brings along as well, and reads alike."""
         after = self.after
-        bodies = after.extraObjects if after else ()
-        return set[Name]().union(*(names(body, after) for body in bodies if after and self.fleet.has(body, after)))
+        like = self.fleet.like(after) if after else None
+        bodies = after.extraObjects if after and like else ()
+        return set[Name]().union(*(names(body, after) for body in bodies if after and like and like.has(body, after)))
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
         """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring
@@ -217,6 +241,16 @@ def containers(body: Body | None) -> Iterator[Mapping[str, Any]]:
     """All containers of a workload's pods, those that run first included."""
     for key in ("initContainers", "containers"):
         yield from (mapping(item) for item in items(pod(body).get(key)))
+
+
+def pulled_anew(change: ObjectChange) -> Iterator[bool]:
+    """For each container of a workload that is pulled at each start from now on, whether that is by a tag."""
+    before = {box.get("name"): (str(box.get("image")), box.get("imagePullPolicy")) for box in containers(change.old)}
+    for box in containers(change.new):
+        image, how = str(box.get("image")), box.get("imagePullPolicy")
+        moving = moves(image, how)
+        if (moving or how == "Always") and not moves(*before.get(box.get("name"), ("@", ""))):
+            yield moving
 
 
 def below(change: ObjectChange, *path: str) -> list[FieldChange]:

@@ -15,7 +15,7 @@ from typing import Any
 from ...catalog import _data
 from .bounds import BOUNDS
 from .leaves import Leaf, Path
-from .tiers import OUTAGE, PLANNED, POWER
+from .tiers import PLANNED, POWER
 
 KNOWN = "known"
 """The tier of what a new cluster says as another one does already."""
@@ -23,12 +23,13 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class Entry:
-    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; and that of a new cluster."""
+    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY."""
 
     path: Path
     tier: int
     bounds: tuple[tuple[str, int], ...]
     new: int | str | None
+    why: str = ""
 
 
 @cache
@@ -49,7 +50,7 @@ def _entry(item: dict[str, Any]) -> Entry:
     steps = tuple(path) if isinstance(path, list) else tuple(path.split("."))
     when = item.get("when", {})
     bounds = when.items() if isinstance(when, dict) else [(when, item.get("else", POWER))]
-    return Entry(steps, item["tier"], tuple(bounds), item.get("new"))
+    return Entry(steps, item["tier"], tuple(bounds), item.get("new"), item.get("why", ""))
 
 
 def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: bool = False) -> int:
@@ -64,13 +65,9 @@ def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: b
     return next((tier for bound, tier in entry.bounds if not BOUNDS[bound](leaf)), entry.tier)
 
 
-@cache
-def asks_for_known(path: Path) -> bool:
-    """Whether it matters at PATH of a policy that another cluster says what a new one does: it might be red else."""
-    entry = next((entry for entry in policy() if matches(entry.path, path)), None)
-    if entry is None or entry.new is not None:
-        return entry is None or entry.new == KNOWN
-    return min(entry.tier, *(tier for _, tier in entry.bounds), PLANNED) <= OUTAGE
+def why(path: Path) -> str:
+    """Why it matters what stands at PATH of a policy, where a reviewer couldn't know; "" elsewhere."""
+    return next((entry.why for entry in policy() if matches(entry.path, path)), "")
 
 
 @cache

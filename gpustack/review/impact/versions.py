@@ -11,10 +11,10 @@ from ...cluster.resolve import resolve
 from ...model import numbers
 from .. import releases
 from . import nodes
-from .bounds import split
 from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, is_driver
+from .tags import older, split
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
@@ -90,6 +90,11 @@ def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, i
                     yield str(change.identity), one, two, nodes.kept(subject.before, subject.after, change.old)
 
 
+def backwards(subject: Subject) -> list[tuple[str, str, str, tuple[int, int] | None]]:
+    """Those of them that go back."""
+    return [step for step in driver_steps(subject) if numbers(step[2]) < numbers(step[1])]
+
+
 @rule("IMP703", 2)
 def older_driver(subject: Subject) -> Iterator[Hit]:
     """A driver goes back to an older version.
@@ -99,9 +104,8 @@ def older_driver(subject: Subject) -> Iterator[Hit]:
 
     Do: check the highest CUDA version that workloads ask for (`cuda` of a pool).
     """
-    for where, one, two, spread in driver_steps(subject):
-        if numbers(two) < numbers(one):
-            yield Hit(where, f"driver {one} -> {two}", spread)
+    for where, one, two, spread in backwards(subject):
+        yield Hit(where, f"driver {one} -> {two}", spread)
 
 
 @rule("IMP704", 3)
@@ -138,5 +142,5 @@ def kubernetes(subject: Subject) -> Iterator[Hit]:
     """
     if subject.before is not None and subject.after is not None:
         one, two = subject.before.cluster.kubernetesVersion, subject.after.cluster.kubernetesVersion
-        if one != two:
+        if one != two and not older(str(one), str(two)):  # which IMP905 tells
             yield Hit("", f"Kubernetes {one} -> {two}")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..impact.bounds import split
+from ..impact.tags import split
 from .frame import Section, table, text
 
 if TYPE_CHECKING:

@@ -208,6 +208,35 @@ def test_no_change_of_an_engine_is_routine() -> None:
     assert not told(engine("flux"), engine("flux", interval="5m")).routine
 
 
+def at(server: str) -> dict[str, str]:
+    """A destination by its address."""
+    return {"server": f"https://{server}"}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "one"),
+    [
+        ({"name": "prod"}, at("prod.example.com:6443"), True),
+        (at("prod.example.com:6443"), {"name": "prod"}, True),
+        (at("prod.example.com:6443"), at("prod.example.com"), True),
+        (at("prod.example.com"), at("prod"), True),
+        (at("prod.example.com:6443"), at("10.0.0.1:6443"), True),
+        (at("10.0.0.1:6443"), at("[fd00::1]:6443"), True),
+        (at("10.0.0.1"), at("0x0a000001"), True),
+        ({"name": "prod"}, {"name": "test"}, False),
+        (at("prod.example.com"), at("test.example.com"), False),
+        (at("10.0.0.1:6443"), at("10.0.0.2:6443"), False),
+    ],
+)
+def test_destinations_that_nothing_tells_apart(there: Any, here: Any, one: bool) -> None:
+    """Two clusters that may be one by what the policies say are told, in whichever project and namespace."""
+    old, new = installation(there), installation(here, namespace="other", project="other")
+    known = Fleet.of([old], [old, new])
+    for before in (None, installation({"name": "before"})):
+        found = impact({"c": ()}, {"c": (before, new)}, new=set() if before else {"c"}, fleet=lambda: known)
+        assert ("IMP807" in {effect.rule for effect in found.effects}) is one
+
+
 INSIDE = ({"server": "https://kubernetes.default.svc"}, {"name": "in-cluster"})
 
 

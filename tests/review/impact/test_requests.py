@@ -11,7 +11,7 @@ from gpustack.review.diff.objects import compare
 from gpustack.review.impact.effects import impact
 from gpustack.review.impact.origin import Fleet, steps
 from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
-from tests.review.impact.requests import Request, Values, judge, loaded, rendered, request
+from tests.review.impact.requests import Request, Values, judge, laid, loaded, rendered, request
 
 RULES = "monitoring.coreos.com/v1"
 FLEET = ("lab-a100", "train-dgx", "prod-eks", "prod-gke", "edge-rke2")
@@ -58,10 +58,15 @@ def dashboard(text: str = "{}", **labels: str) -> Any:
     )
 
 
+def noted(key: str, value: str) -> Any:
+    """A ConfigMap that Grafana reads, with an annotation."""
+    body = dashboard()
+    return {**body, "metadata": {**body["metadata"], "annotations": {key: value}}}
+
+
 def waved(number: str) -> Any:
     """A ConfigMap that Grafana reads, and Argo CD applies in wave NUMBER."""
-    body = dashboard()
-    return {**body, "metadata": {**body["metadata"], "annotations": {"argocd.argoproj.io/sync-wave": number}}}
+    return noted("argocd.argoproj.io/sync-wave", number)
 
 
 def alert(*rules: Any, name: str = "gpu-alerts") -> Any:
@@ -122,6 +127,9 @@ TARGET = "k8s-sidecar-target-directory"
 SANDBOX = {"sandboxWorkloads": {"enabled": True}}
 WAIT = {"podSelector": "a=b"}
 PIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+DIGEST = f"sha256:{'a' * 64}"
+PINNED = {"cluster": {"imageDigests": {PIN: DIGEST}}}
+LATEST = "registry.example.com/tools/a:latest"
 PROBE = {"initialDelaySeconds": 60, "periodSeconds": 10, "timeoutSeconds": 60, "failureThreshold": 120}
 SLICED = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}
 SLICED_MORE = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
@@ -209,7 +217,6 @@ NORMAL: dict[str, Request] = {
     "fewer at once": request("train-dgx", upgrade(maxParallelUpgrades=2, maxUnavailable=2)),
     "longer wait for jobs": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 28800})),
     "dashboard": request("lab-a100", extra(dashboard())),
-    "dashboard of another wave": request("lab-a100", extra(waved("1"))),
     "Flux looks a bit less often": request("train-dgx", {"gitops": {"flux": {"interval": "30m"}}}),
     "query named in an alert's text": request(
         "lab-a100", extra(alert({**HOT, "annotations": {"a": "a query of {{ $labels.query }}"}})), extra(alert(HOT))
@@ -278,7 +285,15 @@ NORMAL: dict[str, Request] = {
     "fewer attempts": request("lab-a100", {"reconciler": {"maxAttempts": 1}}),
     "deadline longer": request("lab-a100", {"reconciler": {"deadlines": {"driver": 7200}}}),
     "GFD looks more often": request("lab-a100", {"gfd": {"env": [{"name": "GFD_SLEEP_INTERVAL", "value": "30s"}]}}),
-    "images always pulled": request("lab-a100", {"devicePlugin": {"imagePullPolicy": "Always"}}),
+    "image of a digest always pulled": request(
+        "lab-a100", {"devicePlugin": {"imagePullPolicy": "Always"}}, {"cluster": {"imageDigests": {PIN: DIGEST}}}
+    ),
+    "images pulled where they lack": Request("lab-a100", {}, {"devicePlugin": {"imagePullPolicy": "Always"}}),
+    "own tool of a digest always pulled": request(
+        "lab-a100",
+        extra(workload(image=f"registry.example.com/tools/a:1.0@{DIGEST}", imagePullPolicy="Always")),
+        extra(workload(image=f"registry.example.com/tools/a:1.0@{DIGEST}")),
+    ),
     "GPUDirect Storage and RDMA": request(
         "lab-a100", {"driver": {"rdma": {"enabled": True}}, "gds": {"enabled": True}}
     ),
@@ -289,7 +304,17 @@ NORMAL: dict[str, Request] = {
     "dashboard in a folder": request("lab-a100", extra(files(notes={TARGET: "GPU Fleet"}, a_json="{}"))),
     "series of what is named": request("lab-a100", extra(recorded('avg({__name__=~"DCGM_FI_(DEV|PROF)_.*"})'))),
     "another PCI class": request("lab-a100", {"nfd": {"pciClasses": ["0b40"]}}),
-    "exporter's service": request("lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}),
+    "exporter's service as by default": request(
+        "lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Cluster"}}}
+    ),
+    "precompiled drivers of a branch": request(
+        "lab-a100",
+        {"driver": {"version": "595"}},
+        {
+            "driver": {"version": "580", "usePrecompiled": True},
+            "nodePools": [{"name": name, "kernel": "6.8.0-60-generic"} for name in ("training", "notebooks")],
+        },
+    ),
 }
 
 
@@ -771,6 +796,43 @@ POWERS: dict[str, Request] = {
         extra(alert(HOT, {**HOT, "expr": "vector(1)", "labels": {"severity": "info"}})),
         extra(alert(HOT)),
     ),
+    **{
+        f"image by {how} that its registry moves": request("lab-a100", after, base)
+        for how, after, base in (
+            ("a pull each time", {"devicePlugin": {"imagePullPolicy": "Always"}}, {}),
+            ("a pull each time, beside a pin of another", {"toolkit": {"imagePullPolicy": "Always"}}, PINNED),
+            ("a pull of one driver each time", {"driver": {"imagePullPolicy": "Always"}}, {}),
+            ("a tag of one number", {"devicePlugin": {"version": "v1"}}, {}),
+            ("a tag of two numbers", {"toolkit": {"version": "v1.21"}}, {}),
+            ("a tag that says nightly", {"dcgmExporter": {"version": "9.9.9-nightly"}}, {}),
+            ("a tag that says latest", {"toolkit": {"version": "v1.30.0-latest"}}, {}),
+            ("a tag of an own tool", extra(workload(image="registry.example.com/tools/a:2")), extra(workload())),
+            ("a pull of an own tool", extra(workload(imagePullPolicy="Always")), extra(workload())),
+            (
+                "what Kubernetes does with latest",
+                extra(workload(image=LATEST)),
+                extra(workload(image=LATEST, imagePullPolicy="IfNotPresent")),
+            ),
+        )
+    },
+    **{
+        f"{key} on a new object": request("lab-a100", extra(noted(key, value)))
+        for key, value in (
+            ("argocd.argoproj.io/hook", "PreSync"),
+            ("argocd.argoproj.io/sync-options", "Replace=true"),
+            ("argocd.argoproj.io/owner", "a"),
+            ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+            ("kustomize.toolkit.fluxcd.io/force", "enabled"),
+            ("kustomize.toolkit.fluxcd.io/ssa", "Ignore"),
+            ("kustomize.toolkit.fluxcd.io/substitute", "disabled"),
+            ("helm.sh/hook", "pre-install"),
+            ("helm.sh/resource-policy", "keep"),
+        )
+    },
+    **{
+        f"{key} of the components": request("lab-a100", {"daemonsets": {"annotations": {key: "a"}}})
+        for key in ("argocd.argoproj.io/project", "kustomize.toolkit.fluxcd.io/owner", "helm.sh/description")
+    },
     "digest that nobody locked": request("lab-a100", {"cluster": {"imageDigests": {PIN: f"sha256:{'c' * 64}"}}}),
 }
 OUTAGES: dict[str, Request] = {
@@ -794,6 +856,13 @@ OUTAGES: dict[str, Request] = {
     "Flux looks as by default again": Request("train-dgx", {}, {"gitops": {"flux": {"interval": "1m"}}}),
     "drift left alone": request("lab-a100", {"gitops": {"argocd": {"selfHeal": False}}}),
     "another wave": request("lab-a100", extra(waved("-99")), extra(waved("1"))),
+    "a wave of a new object": request("lab-a100", extra(waved("-99"))),
+    "exporter's address leads to the own node's": request(
+        "lab-a100", {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}
+    ),
+    "exporter's address leads to any node's": Request(
+        "lab-a100", {}, {"dcgmExporter": {"service": {"internalTrafficPolicy": "Local"}}}
+    ),
     "a wave where there was none": request("lab-a100", extra(waved("-99")), extra(dashboard())),
     "query in an alert's text": request(
         "lab-a100",
@@ -934,6 +1003,56 @@ def test_a_digest_of_the_lock_is_planned() -> None:
     assert step.tier == POWER
 
 
+B = {"gitops": {"argocd": {"destination": {"name": "lab-b"}}}}
+EVERYTHING = {"daemonsets": {"tolerations": [{"operator": "Exists"}]}}
+TAINTED = pool("training", taints=[{"key": "example.com/tenant", "effect": "NoExecute"}])
+DEFAULT_BOUND = thing(
+    RBAC,
+    "RoleBinding",
+    "tools",
+    roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+    subjects=[{"kind": "ServiceAccount", "name": "default", "namespace": "gpu-operator"}],
+)
+WALL = thing("networking.k8s.io/v1", "NetworkPolicy", "wall", spec={"podSelector": {}, "policyTypes": ["Egress"]})
+MIRRORED = {"cluster": {"registryMap": {"nvcr.io": "mirror.example.com/nvcr"}}}
+APART: dict[str, tuple[Values, Values, Values]] = {
+    "image and version": (
+        {"driver": {"repository": "mirror.example.com/nvidia"}},
+        {"driver": {"version": "580.126.20"}},
+        {"driver": {"repository": "mirror.example.com/nvidia", "version": "580.126.20"}},
+    ),
+    "toleration and pool": (EVERYTHING, TAINTED, {**EVERYTHING, **TAINTED}),
+    "project and repository": (
+        {"gitops": {"argocd": {"project": "infra"}}},
+        {"gitops": {"repository": {"url": "https://git.example.com/b.git"}}},
+        {"gitops": {"argocd": {"project": "infra"}, "repository": {"url": "https://git.example.com/b.git"}}},
+    ),
+    "mirror and pins": (
+        {**MIRRORED, "cluster": {**MIRRORED["cluster"], "imageDigests": {PIN: DIGEST}}},
+        {"reconciler": {"breakerFailures": 3}},
+        {**MIRRORED, "reconciler": {"breakerFailures": 3}},
+    ),
+    "account and workload": (extra(DEFAULT_BOUND), extra(workload()), extra(DEFAULT_BOUND, workload())),
+    "workload and its wall": (extra(workload(), WALL), {}, extra(workload())),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_clusters_say_apart_is_not_known_together(name: str) -> None:
+    """A new cluster that says some of one and some of another is news; one that says what one of them does is not."""
+    one, two, here = APART[name]
+    others = [loaded("lab-a100", each).spec for each in (one, two)]
+    there = loaded("lab-a100", laid(here, B))
+    changes = compare({}, rendered(there))
+
+    def judged(*before: Any) -> Any:
+        known = Fleet.of(before, [there.spec])
+        return impact({"c": changes}, {"c": (None, there.spec)}, new={"c"}, fleet=lambda: known)
+
+    assert judged(*others).tier == POWER
+    assert judged(*others, loaded("lab-a100", here).spec).tier == PLANNED
+
+
 def test_a_new_cluster_may_be_a_copy() -> None:
     """What another cluster of the base says, and the objects that it brings along, are no news in a new one."""
     over = {
@@ -999,6 +1118,7 @@ def test_what_nothing_reads_in_one_cluster_is_news_where_something_does(name: st
     ("over", "rule", "tier"),
     [
         ({"cluster": {"kubernetesVersion": "1.35"}}, "IMP705", PLANNED),
+        ({"gds": {"imagePullPolicy": "Always"}}, "IMP905", POWER),  # of what is off until the next request
         ({"reconciler": {"labelGraceSeconds": 3600}}, "IMP906", PLANNED),
         ({"cluster": {"kubernetesVersion": "1.33"}}, "IMP905", OUTAGE),
         ({"driver": {"upgradePolicy": {"drain": {"force": True}}}}, "IMP905", POWER),
@@ -1080,6 +1200,20 @@ def test_nothing_is_told_twice(asked: Request, told: set[str]) -> None:
     found, _ = judge(asked, FLEET)
     policy = {"IMP905", "IMP906", "IMP705"}
     assert {effect.where for effect in found.effects if effect.rule in policy} == told
+
+
+def test_a_driver_that_goes_back_is_one_finding() -> None:
+    """It is the driver's rule that tells it; what no DaemonSet shows, its field does."""
+    found, _ = judge(request("train-dgx", {"driver": {"version": "580.126.20"}}), FLEET)
+    assert [effect.rule for effect in found.red if "580.126.20" in effect.what] == ["IMP703"]
+    found, _ = judge(request("train-dgx", {"cluster": {"kubernetesVersion": "1.33"}}), FLEET)
+    assert [(effect.rule, effect.tier) for effect in found.effects if "1.33" in effect.what] == [("IMP905", OUTAGE)]
+
+
+def test_who_is_served_is_said() -> None:
+    """A reviewer of `internalTrafficPolicy` learns what it does."""
+    found, _ = judge(OUTAGES["exporter's address leads to the own node's"])
+    assert any("of its own node, or none" in effect.what for effect in found.red)
 
 
 def test_a_budget_is_told_once_for_a_pool() -> None:
