@@ -94,6 +94,10 @@ def attempt(words: list[str]) -> int:
     try:
         verb = next((word for word in words if not word.startswith("-")), None)
         options = parser_for(verb).parse_args(words)
+        from ..policy.loading.brought import LIST
+
+        if os.path.lexists(LIST):
+            import_module(f"{__name__}.git").limit_constructs(getattr(options, "base", None))
         return int(import_module(f"{__name__}.{options.verb}").run(options))
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..catalog import kinds
 from ..gitops import engines, place
 from ..model import Finding, GpustackError, InputError
+from ..policy.loading.brought import LIMITS, LIST
 from . import common
 from .policies import Beside, Policies, beside
 
@@ -164,6 +165,9 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
     if folders:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
+            roots = [Path(folder).resolve().parent for folder in folders]
+            if roots[1] not in {roots[0], Path.cwd()}:  # the first is the base
+                LIMITS[roots[1]] = beside_of(Path(folders[0]))(LIST) or b""
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
             merged = beside_of(Path(folders[0]))
         yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])), merged=merged)

@@ -15,6 +15,7 @@ file.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -25,7 +26,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..model import Finding, InputError, MissingToolError
+from ..model import Finding, GpustackError, InputError, MissingToolError
+from ..policy.loading.brought import LIMITS, LIST
 from ..text import programs
 from ..text.regular import read_regular
 
@@ -495,3 +497,23 @@ def blob_name(how: str, content: bytes) -> str:
     """What Git calls CONTENT, with the algorithm HOW."""
     algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
     return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+
+
+BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")
+"""What a work tree is held against, the first that there is: what a review of requests names, the remote's branch that
+is merged to, and what is committed.
+"""
+
+
+def limit_constructs(reference: str | None) -> None:
+    """Hold the list of constructs in the current folder against that where the work tree departed from REFERENCE, or
+    from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, the list decides itself.
+    """
+    LIMITS.pop(Path.cwd(), None)
+    for name in (reference, *BASES) if reference not in (None, "HEAD") else BASES:
+        with contextlib.suppress(GpustackError):
+            git = Git("", "")
+            entry = git.entries(git.base(name), LIST).get(LIST)
+            plain = entry is not None and entry.mode.startswith("100")
+            LIMITS[Path.cwd()] = dict(git.contents([entry.blob]))[entry.blob] if entry and plain else b""
+            return

@@ -17,10 +17,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from ..model import Finding, GpustackError
+from ..policy.loading.brought import LIMITS
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -71,7 +73,7 @@ class Executor:
             # A forked worker would talk to its parent's Node, and all of them at once, where there is one already.
             method = "fork" if sys.platform == "linux" and "jsii" not in sys.modules else "spawn"
             self._pool = ProcessPoolExecutor(
-                self.jobs, multiprocessing.get_context(method), initializer=_die_with_parent, initargs=(os.getpid(),)
+                self.jobs, multiprocessing.get_context(method), initializer=_begin, initargs=(os.getpid(), LIMITS)
             )
         chunk = len(items) if len(items) < 2 * worth else max(1, min(16, len(items) // (4 * self.jobs)))
         try:
@@ -83,8 +85,9 @@ class Executor:
             raise GpustackError(Finding("GPU909", "error", what, why=why, remedy=remedy)) from error
 
 
-def _die_with_parent(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and end when it ends, however it ends."""
+def _begin(parent: int, limits: dict[Path, bytes]) -> None:
+    """Leave Ctrl-C to the parent, end when it ends, however it ends, and know the LIMITS of its constructs."""
+    LIMITS.update(limits)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         pr_set_pdeathsig = 1

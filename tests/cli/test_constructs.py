@@ -272,6 +272,71 @@ def test_reviews_judge_its_objects_as_foreign(project: Project, install: Install
     assert steers(NAME)
 
 
+def marked(package: Path) -> Path:
+    """Let PACKAGE leave a file once it is imported; the file."""
+    mark, file = package.parent / "imported", package / "__init__.py"
+    file.write_text(f"{file.read_text()}\n__import__('pathlib').Path({str(mark)!r}).touch()\n")
+    return mark
+
+
+def test_the_list_of_the_base_decides(project: Project, install: Install) -> None:
+    """What a branch adds to the list runs in no verb before the list is merged, nor what it lists anew with other
+    files; the branch that adds it alone is reviewed as power. Without a base the list of the work tree decides."""
+    package = install("acme_isolation")
+    project.policy("a")
+    git(project.folder, "init", "-q")
+    project.run("render")
+    commit(project)
+    mark = marked(package)
+    allow(project, "acme-isolation")
+    found = project.run("diff", "--base", "HEAD", "--format", "json").json["impact"]
+    assert [(each["rule"], each["tier"], each["where"]) for each in found] == [("IMP002", 1, NAME)]
+    project.policy("a", constructs=ISOLATION)
+    for words in (["render"], ["check"], ["lint"], ["explain", "a"], ["capacity"], ["diff", "--base", "HEAD"]):
+        ran = project.run(*words)
+        assert ran.code == 4, words
+        assert "isn't on the constructs.allow.yaml of the base branch" in ran.out + ran.err, words
+    assert not mark.exists()
+    git(project.folder, "add", NAME)
+    git(project.folder, "commit", "-qm", "the list, on a branch")
+    git(project.folder, "update-ref", "refs/remotes/origin/main", "HEAD~1")
+    git(project.folder, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    assert "of the base branch" in project.run("render").err
+    assert "of the base branch" in project.run("diff", "--base", "HEAD~1").err
+    assert not mark.exists()
+
+
+def test_the_list_that_is_merged_is_taken(project: Project, install: Install) -> None:
+    """Once the base has it, the section renders; an entry that is taken out of the work tree counts no more."""
+    install("acme_isolation")
+    project.policy("a")
+    allow(project, "acme-isolation")
+    git(project.folder, "init", "-q")
+    commit(project)
+    project.policy("a", constructs=ISOLATION)
+    assert project.run("render").code == 0
+    project.write(NAME, "[]\n")
+    assert "there is no construct 'isolation'" in project.run("render").err
+
+
+def test_a_folder_beside_the_base_brings_no_code(project: Project, install: Install, tmp_path: Path) -> None:
+    """Of two folders the first is the base: what the project of the second lists beyond that runs nowhere."""
+    package = install("acme_isolation")
+    project.policy("a")
+    assert project.run("render").code == 0
+    mark = marked(package)
+    other = tmp_path / "request"
+    shutil.copytree(project.folder, other)
+    policy = yaml.safe_load((other / "policies/a.yaml").read_text())
+    policy["spec"]["constructs"] = ISOLATION
+    (other / "policies/a.yaml").write_text(yaml.safe_dump(policy))
+    allow(project, "acme-isolation")
+    (project.folder / NAME).rename(other / NAME)
+    (other / "dist/a/base/more.yaml").write_text("kind: More\n")
+    project.run("diff", "dist", other / "dist")
+    assert not mark.exists()
+
+
 def test_a_repository_without_them_pays_nothing(project: Project) -> None:
     """A warm render asks what the repository brings along, and imports nothing for it where that is nothing."""
     code = (

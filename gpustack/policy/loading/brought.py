@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pathlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpustack.catalog.kinds import NONE, Kinds, kinds_of
 
 if TYPE_CHECKING:
-    import pathlib
-
     from gpustack.policy.loading.constructs import Constructs
 
 LIST = "constructs.allow.yaml"
 """The file at the project's root that lists the distributions with constructs."""
+LIMITS: dict[pathlib.Path, bytes] = {}
+"""By the root of a project that list as its base has it, where there is a base: what isn't in both runs nowhere."""
 
 
 @dataclass(frozen=True)

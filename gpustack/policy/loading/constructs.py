@@ -3,8 +3,8 @@
 Solves: what a team renders for every cluster (its NetworkPolicies, a custom resource of its own) is code, and code that
 a policy repository could bring would be anybody's who opens a pull request. So it comes from installed distributions
 alone: one has an entry point in the group `gpustack.constructs`, by the section's name, and is listed in
-constructs.allow.yaml with its version and the digest of its files. One that isn't listed, or isn't what is listed, is
-refused before a line of it is imported.
+constructs.allow.yaml with its version and the digest of its files, there and in the base's copy of that list. One that
+isn't listed, or isn't what is listed, is refused before a line of it is imported.
 
     - name: acme-gpu
       version: 1.4.0
@@ -30,7 +30,7 @@ from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form, refuse
 from gpustack.policy.loading.allowed import SHA256
-from gpustack.policy.loading.brought import LIST
+from gpustack.policy.loading.brought import LIMITS, LIST
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.positions import locate
@@ -173,8 +173,11 @@ def constructs_of(root: pathlib.Path) -> Constructs:
     """
     known: dict[str, Construct] = {}
     refused = []
-    for spec in _listed(root):
+    listed, base = _listed(root), _of_base(root)
+    for spec in listed:
         try:
+            if base is not None and key(spec) not in base:
+                raise RefusedError(f"isn't on the {NAME} of the base branch like that: merge the list first, by itself")
             for found in _checked(spec):
                 other = known.setdefault(found.name, found)
                 if other is not found:
@@ -261,6 +264,21 @@ def to_add(distribution: str) -> str:
     except RefusedError as error:
         return f"nothing, as it {error}"
     return f"{{name: {found.name}, version: {found.version}, sha256: {sha256}, why: ...}}"
+
+
+def key(spec: AllowedConstruct) -> tuple[str, str, str]:
+    """What SPEC allows."""
+    return normal(spec.name), spec.version, spec.sha256
+
+
+def _of_base(root: pathlib.Path) -> set[tuple[str, str, str]] | None:
+    """What the list of the base of ROOT allows; nothing where nobody can read it, None where there is no base."""
+    if root not in LIMITS:
+        return None
+    try:
+        return {key(spec) for _, spec in ENTRIES.read(decode(LIMITS[root], NAME), NAME, [])}
+    except InputError:
+        return set()
 
 
 def _listed(root: pathlib.Path) -> list[AllowedConstruct]:
