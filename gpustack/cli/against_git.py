@@ -75,7 +75,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and plain else None
 
     def reworded(told: Set[str]) -> list[str]:
-        return reworded_policies(git, policies, after.policies, {*told, *same.values()})
+        return [path for path in reworded_files(git, policies, after.policies, told) if path not in others]
 
     if not rendered:
         side, old = rendered_there(git, policies, elsewhere, texts, title)
@@ -250,32 +250,33 @@ def _is_policy(path: str) -> bool:
 
 def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
     """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
-    from ..text.regular import read_regular
-
-    how = git.algorithm
     layers = Path(common.POLICIES) / "layers"
     here = {path.as_posix() for path in layers.iterdir()} if layers.is_dir() else set()
     there = {path for path in blobs if path.startswith(f"{layers.as_posix()}/")}
-    if here != there or any(blob_name(how, read_regular(Path(path))) != blobs[path] for path in there):
+    if here != there or not all(_as_merged(git, blobs, path) for path in there):
         return {}
     return {
-        path: name
-        for name, source in now.sources.items()
-        if (path := source.path.as_posix()) in blobs and blob_name(how, read_regular(source.path)) == blobs[path]
+        path: name for name, source in now.sources.items() if _as_merged(git, blobs, path := source.path.as_posix())
     }
 
 
-def reworded_policies(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
-    """The paths among BLOBS of policies that say something else NOW, but for those of the clusters TOLD."""
+def _as_merged(git: Git, blobs: Mapping[str, str], path: str) -> bool:
+    """Whether the file at PATH is as BLOBS have it."""
     from ..text.regular import read_regular
-    from .policies import same_data
 
-    changed: dict[str, bytes] = {}
-    for name, source in now.sources.items():
-        path = source.path.as_posix()
-        if name not in told and path in blobs:
-            content = read_regular(source.path)
-            if blob_name(git.algorithm, content) != blobs[path]:
-                changed[path] = content
-    merged = dict(git.contents(blobs[path] for path in changed))
-    return [path for path, content in sorted(changed.items()) if not same_data(merged[blobs[path]], content)]
+    return Path(path).is_file() and blob_name(git.algorithm, read_regular(Path(path))) == blobs.get(path)
+
+
+def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
+    """The paths among BLOBS of policies that are others NOW, but for those of the clusters TOLD, and of layers, but for
+    those that one of them extends. Layers that are new or gone count.
+    """
+    from ..policy.loading.load import layers_of
+
+    paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
+    layers = {path for path in blobs if path.startswith(LAYERS)}
+    layers |= {path.as_posix() for path in Path(LAYERS).glob("*.yaml") if path.is_file()}
+    if any(not _as_merged(git, blobs, path) for path in layers):
+        known = [layers_of(source.path) for name, source in now.sources.items() if name in told]
+        layers -= {os.path.relpath(path) for each in known for path in each}
+    return [path for path in sorted({*(paths & blobs.keys()), *layers}) if not _as_merged(git, blobs, path)]

@@ -55,8 +55,8 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
         told = {name for each in impact.effects for name in each.clusters}
         silent = {name for name in anew if name not in told and None not in specs[name]}
-        same = {both.new.sources[name].path.as_posix() for name in silent if both.new}
-        same |= {*both.reworded(found.keys() - silent)}
+        same = {*both.reworded(found.keys() - silent)}
+        same = same or {both.new.sources[name].path.as_posix() for name in silent if both.new}
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         impact = impact.joined([*beside, *steering.effects(both.touched)])
@@ -111,7 +111,7 @@ class Sides:
     merged: Callable[[str], bytes | None] = lambda _: None
     """The content of a file of the base, by its path from the current folder; None where there is none."""
     reworded: Callable[[Set[str]], Iterable[str]] = lambda _: ()
-    """The files of policies that say something else and mean the same, but for those of some clusters."""
+    """The files of policies and layers that are others, but for those of some clusters."""
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""

@@ -113,14 +113,3 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     with Executor(project.jobs, len(paths)) as executor:
         found, _ = read_sources(there, paths, executor, lambda *_: None)
     return Beside(there, found, side)
-
-
-def same_data(one: bytes, two: bytes) -> bool:
-    """Whether the texts ONE and TWO have the same data, whatever their comments and the order of keys are."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return bool(yaml.load(one, Loader=loader) == yaml.load(two, Loader=loader))  # noqa: S506 - a safe loader
-    except (ValueError, RecursionError, yaml.YAMLError):
-        return False

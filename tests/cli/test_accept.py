@@ -230,10 +230,9 @@ def test_a_file_that_stays_is_not_told(merged: Project) -> None:
 
 
 def test_text_and_policies_are_not_told(merged: Project) -> None:
-    """README, docs and licences, and what is judged as a policy or its render, are none of it."""
+    """README, docs and licences are none of it."""
     for name in ("README.md", "docs/a.md", "docs/x/y.png", "docs/x/README.md", "docs/n.txt", "LICENSE", "NOTICE"):
         merged.write(name, "x\n")
-    merged.layer("new")
     assert merged.run("diff").code == 0
     git(merged, "add", "-A")
     assert merged.run("diff").code == 0
@@ -355,7 +354,7 @@ def test_acceptances_of_two_folders(merged: Project, tmp_path: Path) -> None:
 
 
 def test_a_policy_that_says_the_same_in_other_words(merged: Project) -> None:
-    """The order of layers that don't touch one another is told in a line of tier 5; a comment isn't."""
+    """The order of layers that don't touch one another is told in a line of tier 5, and so is a comment."""
     merged.layer("one", cdi={"enabled": False})
     merged.layer("two", nfd={"pciClasses": ["12"]})
     merged.policy("c", extends=["one", "two"])
@@ -364,8 +363,48 @@ def test_a_policy_that_says_the_same_in_other_words(merged: Project) -> None:
     git(merged, "commit", "-qm", "y")
     policy = merged.folder / "policies/c.yaml"
     merged.write("policies/c.yaml", f"# A comment.\n{policy.read_text()}")
-    assert merged.run("diff").code == 0
+    assert files_told(merged) == ["policies/c.yaml"]
     merged.policy("c", extends=["two", "one"])
-    told = json.loads(merged.run("diff", "--format", "json").out)["impact"]
-    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP906", 5, "policies/c.yaml")]
+    assert files_told(merged) == ["policies/c.yaml"]
     assert merged.run("diff", "--fail-on", "planned").code == 0
+
+
+def files_told(merged: Project) -> list[str]:
+    """The files of which alone a review says that they mean the same."""
+    told = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert {(one["rule"], one["tier"]) for one in told} == {("IMP906", 5)}
+    return [one["where"] for one in told]
+
+
+def test_layers_that_say_the_same_in_other_words(merged: Project) -> None:
+    """A value that moves to another layer, a comment, another order, a layer that is new or gone: looked at, no effect.
+    Where a layer does something its clusters are told instead.
+    """
+    merged.layer("one", cdi={"enabled": False}, nfd={"pciClasses": ["12"]})
+    merged.layer("two", gfd={"enabled": True})
+    merged.layer("idle", gfd={"enabled": True})
+    merged.policy("c", extends=["one", "two"])
+    merged.run("render")
+    git(merged, "add", "-A")
+    git(merged, "commit", "-qm", "y")
+    one, two = "policies/layers/one.yaml", "policies/layers/two.yaml"
+    text = (merged.folder / one).read_text()
+    merged.write(one, f"# A comment.\n{text}")
+    assert files_told(merged) == [one]
+    merged.layer("one", nfd={"pciClasses": ["12"]}, cdi={"enabled": False})
+    assert files_told(merged) == [one]
+    merged.layer("one", nfd={"pciClasses": ["12"]})
+    merged.layer("two", gfd={"enabled": True}, cdi={"enabled": False})
+    assert files_told(merged) == [one, two]
+    merged.write(one, text)
+    merged.layer("two", gfd={"enabled": True})
+    git(merged, "checkout", "-q", "--", "policies")
+    (merged.folder / "policies/layers/idle.yaml").unlink()
+    merged.layer("new", gfd={"enabled": True})
+    assert files_told(merged) == ["policies/layers/idle.yaml", "policies/layers/new.yaml"]
+    git(merged, "checkout", "-q", "--", "policies")
+    (merged.folder / "policies/layers/new.yaml").unlink()
+    merged.layer("two", daemonsets={"labels": {"example.com/team": "b"}})
+    told = json.loads(merged.run("diff", "--format", "json").out)["impact"]
+    assert told
+    assert two not in {one["where"] for one in told}

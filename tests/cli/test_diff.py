@@ -447,7 +447,8 @@ def test_an_empty_list_is_told(merged: Project, where: str, said: dict[str, Any]
     else:
         merged.policy("one", extends=["base"], **said)
     told = merged.run("diff", "--format", "json").json["impact"]
-    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP906", 5, "policies/one.yaml")]
+    file = "policies/layers/base.yaml" if where == "layer" else "policies/one.yaml"
+    assert [(one["rule"], one["tier"], one["where"]) for one in told] == [("IMP906", 5, file)]
 
 
 def test_unified(merged: Project) -> None:
