@@ -96,7 +96,9 @@ def test_the_plan_in_words(cluster: Live) -> None:
     ran = cluster.run("rollout", "plan")
     assert ran.code == 0, ran.err
     assert "gpus: 0 of 1 operations, 0 of 1 unavailable nodes: 1 more node may go" in ran.out
-    assert "nothing begins now\nlater, in this order\n  1. node-0 (gpus): driver to driver " in ran.out
+    assert (
+        "nothing begins now\nlater, in this order\n  1-3. node-0, node-1, node-2 (gpus): driver to driver " in ran.out
+    )
     assert "waits (window): no window is open; the next opens 2026-01-11T00:00Z" in ran.out
     assert "blocked: work/train-" in ran.out
     assert "The disruption budget train needs 3 healthy pods and has 3 currently" in ran.out
@@ -218,7 +220,7 @@ def test_quarantine_says_what_to_do(cluster: Live) -> None:
     assert "  node-0: driver to driver " in ran.out
     assert "Quarantine (" in ran.out or "Quarantine since" in ran.out
     assert "do: gpustack rollout retry node-0 " in ran.out
-    assert "node-1: waits (breaker)" in ran.out
+    assert "  node-1, node-2: waits (breaker)" in ran.out
 
 
 def test_lines_that_would_cover_a_node(cluster: Live, project: Project) -> None:

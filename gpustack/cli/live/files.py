@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...model import Finding, InputError
+from . import synced
 
 if TYPE_CHECKING:
     from ...reconciler.memory import FakeCluster
@@ -36,6 +37,8 @@ class Dump:
     namespace: str = ""
     """That of the driver's DaemonSets, or of the reconciler's Lease; "" where neither is in the files."""
     kinds: Counter[str] = field(default_factory=Counter)
+    rendered: list[str] = field(default_factory=list)
+    """Names of the NodePolicies that come from a render, over which the cluster's own give way."""
 
     @property
     def missing(self) -> list[str]:
@@ -54,11 +57,18 @@ def load(sources: list[str]) -> Dump:
 
     dump = Dump(FakeCluster(Server(now=datetime.now(UTC).replace(microsecond=0))))
     known = kinds()
-    for path in (path for source in sources for path in files(Path(source))):
+    late = []  # what is rendered goes over what is there, whichever file is named first
+    for path in dict.fromkeys(path for source in sources for path in files(Path(source))):
         for body in objects(path):
             kind = known.get((str(body.get("apiVersion", "")).rpartition("/")[0], str(body.get("kind"))))
-            if kind is not None:
+            if kind is not None and synced.rendered(kind, body):
+                late.append((kind, body, path))
+            elif kind is not None:
                 put(dump, kind, body, path)
+    for kind, body, path in late:
+        put(dump, kind, body, path)
+    dump.rendered = [str(body["metadata"]["name"]) for kind, body, _ in late if kind.name == POLICIES.name]
+    synced.prune(dump.cluster.server, POLICIES, dump.rendered)
     for name, plural in NEEDED.items():
         if not dump.kinds[name]:
             what = f"the files hold no {name}"
@@ -79,7 +89,10 @@ def kinds() -> dict[tuple[str, str], Kind[Any]]:
 
 
 def files(source: Path) -> Iterator[Path]:
-    """SOURCE, or the files below it."""
+    """SOURCE, or the files below it; with a rendered stage of NodePolicies that of their drivers."""
+    beside = source.parent / "driver"
+    if source.name == "reconciler" and source.is_dir() and beside.is_dir():
+        yield from files(beside)
     if source.is_dir():
         yield from sorted(path for path in source.rglob("*") if path.suffix in ENDINGS and path.is_file())
     elif source.exists():
@@ -136,8 +149,11 @@ def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
     namespace = str(metadata.get("namespace") or "default") if kind.namespaced else ""
     made = {**body, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
     server = dump.cluster.server
+    old = server.find(kind, name, namespace) if synced.rendered(kind, body) else None
     try:
-        server.put(kind, plain(made))
+        server.put(kind, synced.over(old, plain(made)))
+        if synced.rendered(kind, body) and kind.name == "DaemonSet":
+            synced.settle(server, kind, old, name, namespace)
         if isinstance(metadata.get("generation"), int):
             server.edit(kind, name, {"metadata": {"generation": metadata["generation"]}}, namespace)
         server.read(kind, name, namespace)

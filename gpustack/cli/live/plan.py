@@ -3,10 +3,12 @@ the budgets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..common import counted
+from . import estimates
 from .reading import Look
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ SHOWN = 8
 
 def data(look: Look) -> dict[str, Any]:
     """The plan for --format json."""
-    waits = look.waits
+    waits, shares = look.waits, budgets(look)
     order = [_turn(look, candidate, waits.get(candidate.view.name, [])) for candidate in look.outlook.order]
     due = {candidate.view.name for candidate in look.outlook.order}
     return {
@@ -27,7 +29,8 @@ def data(look: Look) -> dict[str, Any]:
         "leader": look.leader or None,
         "paused": look.known.paused or None,
         "notes": list(look.notes),
-        "budgets": [_budget(share) for share in budgets(look)],
+        "budgets": [_budget(share) for share in shares],
+        "estimates": estimates.data(look, shares),
         "order": order,
         "underWay": [
             {
@@ -115,15 +118,17 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     yield "budgets"
     for each in found["budgets"]:
         yield f"  {budget_text(each)}"
+    if found["estimates"]:
+        yield "time, by deadlines and windows"
+    for each in found["estimates"]:
+        yield f"  {estimates.line(each)}"
     now = [turn for turn in found["order"] if turn["begins"]]
     later = [turn for turn in found["order"] if not turn["begins"]]
     yield "begins now" if now else "nothing begins now"
-    for number, turn in enumerate(now, 1):
-        yield from turn_lines(number, turn)
+    yield from turns_lines(1, now)
     if later:
         yield "later, in this order"
-    for number, turn in enumerate(later, len(now) + 1):
-        yield from turn_lines(number, turn)
+    yield from turns_lines(len(now) + 1, later)
     if found["underWay"]:
         yield "under way"
     for each in found["underWay"]:
@@ -133,9 +138,17 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     rest = [wait for wait in found["waits"] if wait["node"] not in known]
     if rest:
         yield "nothing to do, for a reason"
-    for wait in rest:
-        yield f"  {wait['node']}: {wait['reason']}: {wait['message']}"
+    for (reason, message), nodes in folded((wait["node"], (wait["reason"], wait["message"])) for wait in rest):
+        yield f"  {some(nodes)}: {reason}: {message}"
     yield "nothing was changed"
+
+
+def folded(whys: Iterable[tuple[str, tuple[str, str]]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Each reason and message once, with the nodes that wait for it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node, why in whys:
+        found.setdefault(why, []).append(node)
+    yield from found.items()
 
 
 def head(found: dict[str, Any]) -> Iterator[str]:
@@ -161,26 +174,48 @@ def aim(operation: dict[str, Any]) -> str:
     return f"{operation['operation']}" + ("" if target == "-" else f" to {target}")
 
 
-def turn_lines(number: int, turn: dict[str, Any]) -> Iterator[str]:
-    """A node that has its turn."""
+def turns_lines(first: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Nodes that have their turn, the FIRST of them by that number; neighbours with one aim and reason are one line."""
+    for _, same in groupby(turns, key=_alike):
+        group = list(same)
+        yield from turn_lines(first, group)
+        first += len(group)
+
+
+def _alike(turn: dict[str, Any]) -> tuple[Any, ...]:
+    waits = tuple(wait["message"] for wait in turn["waits"])
+    return turn["policy"], aim(turn), turn["restartOnly"], turn["podsKnown"], waits
+
+
+def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Nodes that have their turn for the same reason."""
+    turn, last = turns[0], number + len(turns) - 1
     how = ", restarts the driver and moves nobody" if turn["restartOnly"] else ""
-    yield f"  {number}. {turn['node']} ({turn['policy']}): {aim(turn)}{how}"
+    numbers = f"{number}" if last == number else f"{number}-{last}"
+    yield f"  {numbers}. {some(each['node'] for each in turns)} ({turn['policy']}): {aim(turn)}{how}"
     for wait in turn["waits"]:
         yield f"     waits ({wait['reason']}): {wait['message']}"
-    if turn["waitsFor"]:
-        yield f"     waits first for {pods_text(turn['waitsFor'])}"
-    if turn["evicts"]:
-        yield f"     evicts {pods_text(turn['evicts'])}"
+    for key, what in (("waitsFor", "waits first for"), ("evicts", "evicts")):
+        if pods := [pod for each in turns for pod in each[key]]:
+            yield f"     {what} {pods_text(pods)}"
     if not turn["podsKnown"]:
-        yield "     its pods were not read: its turn is far away"
+        yield f"     pods there were not read: {'its turn is' if len(turns) == 1 else 'their turns are'} far away"
     told = {wait["message"] for wait in turn["waits"]}
-    for blocker in turn["blockers"]:
-        if blocker not in told:
-            yield f"     blocked: {blocker}"
+    blockers = [blocker for each in turns for blocker in each["blockers"] if blocker not in told]
+    for blocker in blockers[:SHOWN]:
+        yield f"     blocked: {blocker}"
+    if len(blockers) > SHOWN:
+        yield f"     blocked: {len(blockers) - SHOWN} more"
 
 
 def pods_text(names: Iterable[str]) -> str:
     """How many pods, and the first of them."""
     names = list(names)
+    return f"{counted(len(names), 'pod')}: {some(names)}"
+
+
+def some(names: Iterable[str]) -> str:
+    """NAMES in a line, as many as somebody reads; JSON has all."""
+    names = list(names)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{counted(len(names), 'pod')}: {', '.join(names[:SHOWN])}{more}"
+    return f"{', '.join(names[:SHOWN])}{more}"

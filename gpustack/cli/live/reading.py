@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...api.objects import Object
 from ...model import Finding, InputError
 from ...reconciler.core.spans import span
+from ...reconciler.core.view import ours, selects
 from ...reconciler.shell.cluster import (
     EVERYTHING,
     NODES,
@@ -45,6 +46,9 @@ T = TypeVar("T", bound=Object)
 CLOSER = 50
 """How many nodes with something due are looked at more closely: their pods, and a trial of their evictions."""
 TRIALS = 500
+DISCOVERED = "feature.node.kubernetes.io/"
+PASSES = 3
+"""Passes that only note something on nodes, past which a plan before a sync looks: whose they are, their labels."""
 
 
 @dataclass
@@ -142,11 +146,12 @@ def look(options: argparse.Namespace) -> Look:
         raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
     dump = files.load(options.sources)
     space = options.namespace or dump.namespace or connect.DEFAULT_NAMESPACE
-    return connect.waited(looked(dump.cluster, space, dump.missing))
+    return connect.waited(looked(dump.cluster, space, dump.missing, synced=bool(dump.rendered)))
 
 
-async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -> Look:
-    """A look at CLUSTER."""
+async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *, synced: bool = False) -> Look:
+    """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
+    operator that still runs, nodes that nobody has taken over from it."""
     from ...reconciler.core import engine
     from ...reconciler.core.engine import Wanted
     from ...reconciler.shell.clock import Clock
@@ -165,7 +170,14 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -
     except Forbidden as error:
         reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
     base = sources.base(admitting=elector.announced, paused=elector.paused)
-    base, first = engine.foreseen(base), base
+    if synced and base.foreign:
+        reader.notes[f"{base.foreign} still runs: nothing of this happens before it is scaled down"] = None
+        base = replace(base, foreign="")
+    first = base
+    if synced:
+        reader.notes.update(dict.fromkeys(unseen(base)))
+    for _ in range(PASSES if synced else 1):
+        base = engine.foreseen(base)
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
     closer = Wanted(tuple(dict.fromkeys((*wanted.pods, *due))), tuple(dict.fromkeys((*wanted.candidates, *due))))
@@ -174,6 +186,17 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None) -
     outlook = engine.outlook(known)
     said = (*(nobody(elector, known.now) if notes is None else notes), *reader.notes)
     return Look(space, known, outlook, now.actions, leader(elector, known.now), said)
+
+
+def unseen(known: Snapshot) -> Iterator[str]:
+    """Notes of nodes that a rendered NodePolicy is for by all labels but those of node feature discovery, which has yet
+    to label them: until then nobody knows what they have."""
+    for policy in sorted(known.policies, key=lambda each: each.name):
+        wanted = {key: text for key, text in policy.spec.nodeSelector.items() if not key.startswith(DISCOVERED)}
+        found = [each for each in known.nodes if wanted and selects(wanted, each.labels) and not ours(each)]
+        if found:
+            names = ", ".join(sorted(each.name for each in found)[:8]) + (", ..." if len(found) > 8 else "")
+            yield f"no GPU has been discovered yet on nodes that NodePolicy {policy.name} is for: {names}"
 
 
 def leader(elector: Elector, now: datetime) -> str:

@@ -103,9 +103,8 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield from _policy_lines(policy)
     if found["withoutPolicy"]:
         yield f"no NodePolicy of its own: {counted(len(found['withoutPolicy']), 'node')}"
-    for each in found["withoutPolicy"]:
-        for wait in each["waits"]:
-            yield f"  {each['node']}: {wait['reason']}: {wait['message']}"
+    for (reason, message), nodes in _waiting(found["withoutPolicy"]):
+        yield f"  {plan.some(nodes)}: {reason}: {message}"
     for gap in found["notCovered"]:
         yield f"nothing is rendered for {counted(len(gap['nodes']), 'node')}: {', '.join(gap['nodes'])}"
         yield from (f"  {text}" for text in gap["lacks"])
@@ -132,6 +131,10 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
         yield f"  {each['node']}: {plan.aim(each)}: {where}"
         yield from (f"    {text}" for text in each["why"] if text)
         yield from (f"    do: {text}" for text in each["todo"])
-    for each in policy["waiting"]:
-        for wait in each["waits"]:
-            yield f"  {each['node']}: waits ({wait['reason']}): {wait['message']}"
+    for (reason, message), nodes in _waiting(policy["waiting"]):
+        yield f"  {plan.some(nodes)}: waits ({reason}): {message}"
+
+
+def _waiting(found: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """The reasons of nodes that wait, each with its nodes."""
+    return plan.folded((each["node"], (wait["reason"], wait["message"])) for each in found for wait in each["waits"])
