@@ -1,4 +1,4 @@
-"""The findings that are no rules: what each id means that is raised where something can't be read, rendered or done.
+"""The findings that are not rules: what each id means that is raised where something can't be read, rendered or done.
 
 They can't be waived. Who raises one adds its line here; a test compares the table with the code, and
 docs/rules/index.md shows it. An id has one meaning, for ever.
@@ -9,7 +9,7 @@ from __future__ import annotations
 RAISED: dict[str, str] = {
     # A policy, layer or other file that can't be used: policy/
     "GPU001": "A file or folder can't be read",
-    "GPU002": "A file is no text in UTF-8, or has invisible characters in it",
+    "GPU002": "A file is not UTF-8 text, or has invisible characters in it",
     "GPU003": "A file is not valid YAML",
     "GPU004": "A key stands twice in the same mapping",
     "GPU005": "A key is not a name: a number, a boolean, a mapping, nothing",
@@ -46,10 +46,10 @@ RAISED: dict[str, str] = {
     "GPU038": "No policy names an engine that syncs it",
     "GPU039": "Several clusters have no root object in common",
     # Acceptances: policy/loading/acceptances.py, cli/accept.py
-    "GPU047": "acceptances.yaml is no list of acceptances",
+    "GPU047": "acceptances.yaml is not a list of acceptances",
     "GPU048": "A finding of a review can't be accepted",
     # Waivers: policy/loading/waivers.py, compiler/judge.py
-    "GPU030": "waivers.yaml is no list of waivers",
+    "GPU030": "waivers.yaml is not a list of waivers",
     "GPU031": "A waiver expired",
     "GPU032": "A waiver covers nothing",
     "GPU046": "Several clusters read one OCI artifact, which is one cluster's",
@@ -88,7 +88,7 @@ RAISED: dict[str, str] = {
     "GPU908": "gpustack's JSON schemas are missing",
     "GPU909": "A process of a render was killed",
     "GPU910": "A schema of other software in schemas/crds/ can't be used, or can't be made",
-    "GPU911": "constructs.allow.yaml is no list of distributions",
+    "GPU911": "constructs.allow.yaml is not a list of distributions",
     "GPU912": "A construct of a team's own fails, or renders what can't be used",
     "GPU920": "A cluster's folder in dist/ is a link or a file",
     "GPU921": "dist/ can't be written",
@@ -125,7 +125,7 @@ RAISED: dict[str, str] = {
     "GPU974": "An artifact is pushed to where the cluster's policy doesn't read it",
     "GPU975": "A cache isn't used, as others could have written what is in it",
     "GPU976": "A path in dist/ isn't rendered",
-    "GPU977": "dist.allow.yaml is no list of files",
+    "GPU977": "dist.allow.yaml is not a list of files",
     "GPU978": "A link leads out of the project, or stands where none may",
     "GPU979": "dist/ is compared with its own indexes only, as the policies can't be rendered",
     "GPU999": "A defect of gpustack",

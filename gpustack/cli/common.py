@@ -123,7 +123,7 @@ def processes(text: str) -> int:
     value = whole(text)
     if not value or value > MOST_JOBS:
         shown = text if len(text) <= 20 else f"{text[:20]}..."
-        raise argparse.ArgumentTypeError(f"{shown!r} is no number of processes: write one from 1 to {MOST_JOBS}")
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of processes: write one from 1 to {MOST_JOBS}")
     return value
 
 

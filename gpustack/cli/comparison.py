@@ -82,7 +82,7 @@ def judged(
     return impact, tuple(accepted.complaints(impact, listed, today, used))
 
 
-REWORDED = "is written otherwise, and means the same"
+REWORDED = "is written differently, and means the same"
 FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"
 REVISION = "no policy of one side can be read"
 """Why numbers are missing."""
@@ -104,7 +104,7 @@ class Sides:
     old: Policies | None = None
     new: Policies | None = None
     touched: Mapping[str, Content] = field(default_factory=dict)
-    """Files beside policies and the rendered folder that are others, with the content of both sides."""
+    """Files beside policies and the rendered folder that differ, with the content of both sides."""
     foreign: Sequence[Foreign] = ()
     """What lies in the rendered folder and isn't rendered."""
 

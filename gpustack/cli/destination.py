@@ -159,7 +159,7 @@ def target(text: str) -> Reference:
 
     found = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
     if found is None or found.digest:
-        what = f"{text!r} is no place for an artifact"
+        what = f"{text!r} is not a place for an artifact"
         remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
         raise InputError(Finding("GPU966", "error", what, remedy=remedy))
     return found

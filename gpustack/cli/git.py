@@ -84,7 +84,7 @@ def start(
     words: Sequence[str], why: str, remedy: str, given: bytes = b"", root: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """What Git does with WORDS and GIVEN on its standard input in ROOT, a project's root (default: the current folder).
-    File names in WORDS are no patterns, and Git speaks English.
+    File names in WORDS are not patterns, and Git speaks English.
 
     Raises MissingToolError, with WHY and REMEDY, where there is no Git, and InputError where it doesn't come to an end,
     or the root is made to look like a repository of its own.
@@ -421,7 +421,7 @@ class Git:
         given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
         said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root)
         plain = sum(map(said.count, ("\0unspecified\0", "\0unset\0", "\0eol\0lf\0")))
-        if plain == len(paths) * len(names) and all("/" in path for path in paths):  # such a path is no word of Git's
+        if plain == len(paths) * len(names) and all("/" in path for path in paths):  # no word of Git's has one
             return []  # as nearly always, and a fleet has a third of a million of them
         parts = said.split("\0")
         triples = zip(parts[0::3], parts[1::3], parts[2::3], strict=False)

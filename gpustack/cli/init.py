@@ -74,7 +74,7 @@ def left_alone(folder: Path, kept: Mapping[str, str]) -> Iterator[str]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of PATH, none where it is no file that can be read."""
+    """The lines of PATH, none where it is not a file that can be read."""
     try:
         return [line.strip() for line in read_regular(path).decode("utf-8", "replace").splitlines()]
     except OSError:

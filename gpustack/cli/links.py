@@ -2,7 +2,7 @@
 
 Solves: a link is one line in a pull request, and what it leads to is in none: a policy that is somebody's login, whose
 first lines a message then quotes; a dist/ that is another folder; waivers that lie where nobody looks for them. So what
-lies in the clone stays in the clone, and the files by which a review is steered are no links at all.
+lies in the clone stays in the clone, and the files by which a review is steered are not links at all.
 """
 
 from __future__ import annotations

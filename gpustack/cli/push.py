@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     links.refuse(options.out)
     goals = destination.wanted(options)
-    # Everything is looked at before the first is pushed: half a fleet is no state that somebody wants.
+    # Everything is looked at before the first is pushed: nobody wants half a fleet.
     known = [(goal, rendered.content(Path(options.out), goal.cluster)) for goal in goals]
     alien = of_render(options, [goal.cluster for goal in goals])
     if alien:

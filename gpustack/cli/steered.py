@@ -1,8 +1,8 @@
 """Files beside policies and what they render to, as they are merged and as they are proposed.
 
-What is proposed is the work tree, and what Git has staged where the work tree shows it otherwise or not at all: a file
-that is committed and not checked out is proposed all the same. What Git is told to ignore isn't, but for the folders
-and files that are known to steer.
+What is proposed is the work tree, and what Git has staged where the work tree shows it differently or not at all: a
+file that is committed and not checked out is proposed all the same. What Git is told to ignore isn't, but for the
+folders and files that are known to steer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
 
 
 def _odd(path: str, *committed: Entry | None) -> bool:
-    """Whether PATH is no plain file on one side, or can be executed: then its name says nothing about what it does."""
+    """Whether PATH is not a plain file on one side, or can be executed: then its name doesn't say what it does."""
     modes = {entry.mode for entry in committed if entry is not None and entry.blob}
     try:
         mode = os.lstat(path).st_mode
@@ -105,7 +105,7 @@ def _plain(entry: Entry | None) -> Entry | None:
 
 
 def _is(git: Git, shown: Shown | None, entry: Entry | None, *, lines: bool = False) -> bool:
-    """Whether what is SHOWN is ENTRY, with LINES also where its lines only end otherwise, as some are checked out."""
+    """Whether what is SHOWN is ENTRY, with LINES also where its lines only end differently, as some are checked out."""
     if shown is None or entry is None:
         return shown is None and entry is None
     mode, data = shown

@@ -3,7 +3,7 @@
 `validate` and `push` compare the folder with what the policies render to now; a folder without policies beside it, with
 what its own indexes list. `diff` and `report` have a base to compare with: what is as it was merged, and was rendered
 then, is only stale, as where somebody looks at a change before rendering it. All else that the render doesn't make,
-makes otherwise, or makes and that is gone, is what nobody reviews.
+makes differently, or makes and that is gone, is what nobody reviews.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
 
 
 def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Collection[str]) -> Iterator[Foreign]:
-    """What is STAGED below FOLDER and the work tree shows otherwise, or not at all. What an earlier render wrote, and
+    """What is STAGED below FOLDER and the work tree shows differently, or not at all. What an earlier render wrote, and
     a later one has deleted, is not yet staged as that: the staged indexes list it.
     """
     gone = {}
@@ -252,7 +252,7 @@ class Proposed:
             yield from (Foreign(path, "content", MISSING) for path in gone)
 
     def _in_git(self, there: Mapping[str, foreign.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
-        """What Git has staged, or committed, and the work tree shows otherwise, or not at all."""
+        """What Git has staged, or committed, and the work tree shows differently, or not at all."""
         for path, entry in staged.items():
             known = self.merged.get(path) == entry
             if entry.mode == "160000":

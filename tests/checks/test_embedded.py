@@ -181,7 +181,7 @@ def test_config_maps_given_through_the_wrong_fields(policy: str, expected: list[
             [],
         ),
         ("node.kubernetes.io/gpu: 'true'", "feature: pci.device", ["drops the label node.kubernetes.io/gpu"]),
-        ("example.com/a: 'not a value!'", "feature: pci.device", ["is no value of a label"]),
+        ("example.com/a: 'not a value!'", "feature: pci.device", ["is not a valid label value"]),
         ("example.com/a: '@pci.device.class'", "feature: pci.device", []),
         ("example.com/a: 'x'", "feature: pci.devices", ["there is no feature 'pci.devices'"]),
         (

@@ -33,7 +33,7 @@ def test_everything_is_given_back(cluster: Live) -> None:
     """No cordon, label or annotation of ours is left, nor the Lease; what remains to do is said."""
     ran = cluster.run("reconciler", "uninstall", "--yes")
     assert ran.code == 0, ran.err
-    assert ran.out == "2 nodes given back\nNodePolicies are still there, and do nothing by themselves: gpus\n"
+    assert ran.out == "2 nodes given back\nNodePolicies are still there, and do nothing on their own: gpus\n"
     for name in ("node-0", "node-1"):
         node = cluster.world.server.read(NODES, name)
         assert not node.spec.unschedulable

@@ -278,7 +278,7 @@ def test_the_fleet_is_paused_and_goes_on(cluster: Live) -> None:
     assert cluster.world.server.version == before
     assert cluster.run("rollout", "pause", "gpus").code == 0
     assert cluster.run("rollout", "resume").out == (
-        f"the fleet: no longer paused (Lease {NAMESPACE}/{NAME}); still paused by themselves: gpus\n"
+        f"the fleet: no longer paused (Lease {NAMESPACE}/{NAME}); still paused on their own: gpus\n"
     )
     assert cluster.world.server.read(LEASES, NAME, NAMESPACE).annotations == {}
 
@@ -369,7 +369,7 @@ def test_a_record_that_cannot_be_read(cluster: Live) -> None:
         (["pause", "--namespace", "other"], f"no Lease {NAME} in namespace other"),
         (["pause", "--from", "x"], "see gpustack rollout pause --help"),
         (["resum"], "invalid choice"),
-        (["status", "-n", "a/../b"], "'a/../b' is no namespace"),
+        (["status", "-n", "a/../b"], "'a/../b' is not a namespace"),
         (["hold", ""], "it is empty: name one, or leave it out"),
     ],
 )

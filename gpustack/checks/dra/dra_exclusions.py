@@ -50,7 +50,7 @@ def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
 
     `gpuCluster` excludes the device plugin and all that stands on it, so the field would be ignored (operator.md
     11.1). What the release, the platform or `enabled: false` say asks for nothing. What `gpuCluster` takes over
-    from sections of the same name is no part of this.
+    from sections of the same name is not part of this.
 
     Bad:
         gpuCluster: {}

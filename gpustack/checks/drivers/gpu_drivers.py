@@ -179,7 +179,7 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 driver.paths["kernelModuleType"],
                 f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})",
-                f"driver containers choose the modules by themselves from R{AUTO_FROM} on",
+                f"driver containers choose the modules themselves from R{AUTO_FROM} on",
                 f"set {driver.paths['kernelModuleType']} to open or proprietary",
             ),
         )

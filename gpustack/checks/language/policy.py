@@ -182,7 +182,7 @@ def given(spec: ClusterPolicySpec, part: str) -> bool:
 
 @rule("GPU105", "note")
 def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
-    """Driver upgrades by themselves, and nothing that carries them out.
+    """Automatic driver upgrades, and nothing that carries them out.
 
     A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
     that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits. The reconciler does it, but not
@@ -213,7 +213,7 @@ def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
     elif spec.sandboxWorkloads.enabled:
         yield Hit(
             path,
-            "drivers don't roll by themselves with sandboxWorkloads.enabled",
+            "drivers aren't upgraded automatically with sandboxWorkloads.enabled",
             f"neither with the operator nor here; {by_hand}",
             BY_HAND,
         )

@@ -75,7 +75,7 @@ def _of_rule(where: Where, one: Mapping[str, Any]) -> Iterator[Hit]:
         yield _hit((*where, "expr"), f"{name}: Prometheus can't read the expression: {problem}", remedy)
     if one.get("record"):
         if not SERIES.fullmatch(str(one["record"])):
-            yield _hit((*where, "record"), f"{name} is no name of a series", "write letters, digits, _ and :")
+            yield _hit((*where, "record"), f"{name} is not a valid series name", "write letters, digits, _ and :")
         for key in OF_ALERTS:
             if key in one:
                 yield _hit((*where, key), f"{name} records a series, and has {key}", f"take {key} out")
@@ -84,7 +84,7 @@ def _of_rule(where: Where, one: Mapping[str, Any]) -> Iterator[Hit]:
         for label, text in given.items() if isinstance(given, dict) else ():
             if not LABEL.fullmatch(str(label)) or label == "__name__":
                 yield _hit(
-                    (*where, key, label), f"{name}: {label} is no name of a label", "write letters, digits and _"
+                    (*where, key, label), f"{name}: {label} is not a valid label name", "write letters, digits and _"
                 )
             if one.get("alert") and (problem := go_template.wrong(str(text))):
                 what = f"{name}: Prometheus can't read the template in {label}: {problem}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def rules_of(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The rules in NodeFeatureRules of SPEC's extraObjects, with their paths. What is no rule at all is left out:
+    """The rules in NodeFeatureRules of SPEC's extraObjects, with their paths. What is not a rule at all is left out:
     validation refuses it.
     """
     for index, body in enumerate(spec.extraObjects):

@@ -81,7 +81,7 @@ def _labels(path: Path, labels: Any) -> Iterator[Hit]:
         if isinstance(value, str) and value and not value.startswith("@") and not _label_value(value):
             yield Hit(
                 where,
-                f"{value!r} is no value of a label",
+                f"{value!r} is not a valid label value",
                 "node feature discovery drops the label",
                 "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
             )

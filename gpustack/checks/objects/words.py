@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 @rule("GPU206", "error", over="object")
 def number_in_quotes(resource: Resource) -> Iterator[Hit]:
-    """A number in quotes where the API server takes a number or a text that is none.
+    """A number in quotes where the API server takes a number, or text that is not one.
 
     How many pods may be away is a number (1) or a percentage ("25%"): "1" is neither, and the API server refuses it. A
     text in the place of a port is a port's name, which has a letter. (apimachinery's IsValidPercent and

@@ -85,7 +85,7 @@ def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
                 f"spec.{section}.enabled",
                 f"{title} is installed on {platform.title}, which has it already",
                 f"{brought.what}; {harm}{why}",
-                f"set spec.{section}.enabled: false, or correct spec.cluster.platform if the nodes are others",
+                f"set spec.{section}.enabled: false, or correct spec.cluster.platform if the nodes are different ones",
             )
 
 
@@ -240,7 +240,7 @@ def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.cluster.platform",
             f"{platform.title} asks of node pools that they are created with {option}",
-            "the cloud installs a driver of its own otherwise",
+            "otherwise the cloud installs a driver of its own",
             "see to it where node pools are made",
         )
 
@@ -274,7 +274,7 @@ def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
 
 @rule("GPU453", "note", over="render")
 def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
-    """The kubelet's folder is another one, and some rendered paths are in the default one.
+    """The kubelet's folder is not the default one, and some rendered paths are in the default one.
 
     `hostPaths.kubeletRootDir` moves the pod resources that the exporter reads. Device plugins register in
     /var/lib/kubelet/device-plugins, wherever the kubelet's root is: kubernetes/kubernetes issue 120626. Where that is

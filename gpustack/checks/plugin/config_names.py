@@ -232,6 +232,6 @@ def no_label_value(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 "spec.devicePlugin.config",
                 f"no node can choose the configuration {name!r}",
-                f"nodes choose by the label {NODE_LABEL}, and that is no value of a label",
+                f"nodes choose by the label {NODE_LABEL}, and that is not a valid label value",
                 f"use at most {most} letters, digits, '-', '_' and '.', the first and the last a letter or digit",
             )

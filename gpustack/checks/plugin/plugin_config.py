@@ -184,7 +184,7 @@ def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | N
     except IllegalProfile as error:
         return f"{why}; {error}", "write nvidia.com/mig- and a profile that `gpustack mig list PRODUCT` prints"
     if not profile.exposed:
-        return f"{why}, and parts of instances are none of them", f"write {MIG}{profile.instance}"
+        return f"{why}, and parts of instances are not among them", f"write {MIG}{profile.instance}"
     right = resource_name(profile, version)
     if right != name:
         why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"

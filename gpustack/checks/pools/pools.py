@@ -21,7 +21,7 @@ def overlaps(spec: ClusterPolicySpec) -> Iterator[tuple[int, int]]:
     """Pairs of pools, each once, of which all nodes of the first belong to the second too.
 
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. Pools of which only some nodes
-    may be the same (one selects by zone, one by size) are none: nobody knows.
+    may be the same (one selects by zone, one by size) are left out: nobody knows.
     """
     labels = [_telling(spec, pool) for pool in spec.nodePools]
     for index, mine in enumerate(labels):

@@ -245,7 +245,7 @@ def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
             if vgpu.board(name) not in boards:
                 yield Hit(
                     f"spec.nodePools[{index}].vgpu.config",
-                    f"{name} is no vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
+                    f"{name} is not a vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
                     "the device manager refuses a set with a type that the GPU doesn't have",
                     "name a set for this GPU",
                 )

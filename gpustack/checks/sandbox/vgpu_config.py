@@ -62,7 +62,7 @@ def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU manager, and no word about where its image is.
 
     NVIDIA publishes none: the host driver for vGPUs is licensed, and everybody builds an image of it. The chart's
-    default leaves repository and version empty, and a bare name is no image that a node could pull (bug-reports.md
+    default leaves repository and version empty, and a bare name is not an image that a node could pull (bug-reports.md
     B58).
 
     Bad:

@@ -49,7 +49,7 @@ def space(text: str) -> str:
     from ...reconciler.shell.cluster import NAMESPACE
 
     if text and not NAMESPACE.fullmatch(text):  # argparse asks of the default too
-        raise argparse.ArgumentTypeError(f"{text!r} is no namespace: up to 63 small letters, digits and dashes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a namespace: up to 63 lower-case letters, digits and dashes")
     return text
 
 
@@ -130,7 +130,7 @@ def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig
         known = contexts(file) if context and file else []
         if known and context not in known:
             raise unknown("context", context, known, f"{file} has") from None
-        why = str(error) if file else "no kubeconfig is named, and this is no pod"
+        why = str(error) if file else "no kubeconfig is named, and this is not a pod"
         raise no_configuration(why, files=files) from None
 
 

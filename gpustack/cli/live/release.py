@@ -51,7 +51,7 @@ class Released:
                 "run it again once those pods are gone, to remove the labels, or keep them for what labels next"
             )
         if self.policies:
-            found.append(f"NodePolicies are still there, and do nothing by themselves: {', '.join(self.policies)}")
+            found.append(f"NodePolicies are still there, and do nothing on their own: {', '.join(self.policies)}")
         return found
 
     @property

@@ -58,7 +58,7 @@ async def resume(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
     policies = (await reading.Reader(cluster).list(POLICIES)).items
     others = [each.name for each in policies if keys.PAUSED in each.annotations and each.name != options.policy]
     if not options.policy and others:
-        made[0].what += f"; still paused by themselves: {', '.join(sorted(others))}"
+        made[0].what += f"; still paused on their own: {', '.join(sorted(others))}"
     return made
 
 

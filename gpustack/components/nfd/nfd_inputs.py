@@ -196,7 +196,7 @@ def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
 
 
 def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
-    """Labels with a namespace that the policy's own NodeFeatureRules set. What is no rule at all is left to
+    """Labels with a namespace that the policy's own NodeFeatureRules set. What is not a rule at all is left to
     validation.
     """
     for body in spec.extraObjects:

@@ -143,7 +143,7 @@ class Reader:
                 key,
                 f"no node can ask for the {what} {name!r}",
                 "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
-                f"nodes ask by the label {label}, and that is no value of a label",
+                f"nodes ask by the label {label}, and that is not a valid label value",
             )
 
     def text(self, node: Any, what: str) -> str | None:

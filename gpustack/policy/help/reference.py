@@ -109,13 +109,13 @@ def markdown() -> str:
 
 
 def _plain_fields() -> Iterator[str]:
-    """Fields of `spec` that are no sections."""
+    """Fields of `spec` that are not sections."""
     texts = descriptions(ClusterPolicySpec)
     rows = [("extends", "list of text", "", EXTENDS["description"])]
     for name, field in ClusterPolicySpec.model_fields.items():
         if not nested(field.annotation):
             rows.append((name, _words(field.annotation, field.metadata), "", texts[name]))
-    yield "### Fields of `spec` that are no sections"
+    yield "### Fields of `spec` that are not sections"
     yield _table(rows)
 
 

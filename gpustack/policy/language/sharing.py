@@ -64,7 +64,7 @@ class TimeSlicing(Section):
     renameByDefault: bool | None = None
     """Whether shared GPUs are called `nvidia.com/gpu.shared`, so that nobody gets one by accident. Absent: false."""
     failRequestsGreaterThanOne: bool | None = None
-    """Whether pods that ask for more than one share are refused; a second share is no second GPU. Absent: false."""
+    """Whether pods that ask for more than one share are refused; a second share is not a second GPU. Absent: false."""
 
 
 class Mps(Section):

@@ -4,7 +4,7 @@ in.
 ::
 
     sides.py     a folder, a Git revision or the policies of now -> for each cluster, its objects
-    own.py       names that are a cluster's own, so that they are no difference to the next one's
+    own.py       names that are a cluster's own, so that they don't count as differences from the next one
     fields.py    two bodies -> changes of fields: lists by their keys, quantities by value
     objects.py   two sets of objects -> added, removed, changed, renamed, moved
     groups.py    the changes of many clusters -> each change with the clusters it is in; and back: `apply`

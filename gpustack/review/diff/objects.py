@@ -66,7 +66,7 @@ class ObjectChange:
 
     `was` names the object that one was renamed from. `moved` are the files before and after, where they differ. `old`
     and `new` are the whole object of either side, for who asks what the change means; `tier` is what it may do, once
-    that is judged (review/impact). They are no part of the change.
+    that is judged (review/impact). They are not part of the change.
     """
 
     what: Kind

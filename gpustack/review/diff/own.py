@@ -2,7 +2,7 @@
 
 Solves: `gpustack-prod-eu-1` in one cluster and `gpustack-prod-eu-2` in the next are one decision, and so is a new image
 in `gpu-operator` here and `nvidia` there. Objects are compared with a mark in the place of such a name, so that equal
-changes are equal; `literal` puts the names back. A mark is no guess: every cluster that shares the change has its own
+changes are equal; `literal` puts the names back. No mark is a guess: every cluster that shares the change has its own
 name in that place. A cluster called `main` may have its branch marked: then its change is like nobody's, stands alone,
 with all names written out, and nothing false is said.
 

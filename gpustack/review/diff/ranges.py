@@ -10,7 +10,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 
 
 def fold(names: Iterable[str]) -> list[str]:
-    """NAMES with runs of numbers as ranges, in order: a-1, a-2, a-3 is a-1..3. Two alone are no range."""
+    """NAMES with runs of numbers as ranges, in order: a-1, a-2, a-3 is a-1..3. Two alone are not a range."""
     rows: dict[tuple[str, str, int], list[int]] = {}
     found: list[str] = []
     for name in sorted(set(names)):
@@ -45,7 +45,7 @@ def _written(stem: str, rest: str, width: int, run: Sequence[int]) -> list[str]:
 
 
 def _natural(text: str) -> list[tuple[int, int | str]]:
-    parts = re.split(r"([0-9]+)", text)  # digits of other scripts are no numbers to it
+    parts = re.split(r"([0-9]+)", text)  # digits of other scripts are not numbers to it
     return [(0, int(part)) if at % 2 else (1, part) for at, part in enumerate(parts) if part]
 
 

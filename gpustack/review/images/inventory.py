@@ -122,7 +122,7 @@ def of_fleet(clusters: Mapping[str, str], found: Callable[[str], Iterable[Found]
 
 def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[str]) -> str:
     """The image that REFERENCE is a mirror of, by REGISTRY_MAP and the references KNOWN to the policy; itself where it
-    is none.
+    isn't one.
     """
     names = {images.repository(each) for each in known}
     for prefix in sorted(registry_map):

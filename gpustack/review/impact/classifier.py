@@ -73,7 +73,7 @@ def acts(subject: Subject, change: ObjectChange) -> str:
     if change.identity.engine:
         return "what an engine applies, and where"
     if kind in table.listed() and group != table.listed()[kind]:
-        return f"a {kind} of {group or 'the core'} is no known one"
+        return f"a {kind} of {group or 'the core'} is not known here"
     if change.was:
         return f"it was {change.was.name}"
     if not table.of_kind(kind):
@@ -155,7 +155,7 @@ def may_act(subject: Subject) -> Iterator[Hit]:
 def own_object_goes(subject: Subject) -> Iterator[Hit]:
     """An object that no component makes is removed, or moves.
 
-    What ran there runs no longer. Where it kept somebody from something (a quota, a NetworkPolicy), nothing does
+    What ran there runs no longer. Where it held somebody back (a quota, a NetworkPolicy), nothing does
     any more. In another stage it is deleted and made anew.
 
     Do: make sure that nothing counts on it.

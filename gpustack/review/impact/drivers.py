@@ -244,7 +244,7 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
 
 
 def _installed(change: ObjectChange) -> str:
-    """What nodes get by CHANGE, and where it is no other driver, the fields by which it is installed anew."""
+    """What nodes get by CHANGE, and where it is the same driver, the fields by which it is installed anew."""
     fields = [field.path[len(POD) :] for field in change.fields if not names_item(field, DIGEST)]
     paths = [dotted(path) for path in fields if path and path[0] in INSTALLS and not UNREAD & set(path)]
     if "containers[nvidia-driver-ctr].image" in paths:
@@ -312,7 +312,7 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
         found = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]
         old, new = (at(body, "spec", "upgrade", "windows") for body in (change.old, change.new))
         if old != new and not tighter(old, new):
-            found.append("its maintenance windows are others, or longer")
+            found.append("its maintenance windows are different, or longer")
         if found:
             yield Hit(str(change.identity), "; ".join(found))
 

@@ -39,7 +39,7 @@ def about(subject: Subject, hit: Hit) -> Pair:
 
 
 def body(found: Any) -> Any:
-    """An object, or that there is none."""
+    """An object, or its absence."""
     return found if found is not None else "absent"
 
 

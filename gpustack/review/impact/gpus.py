@@ -195,7 +195,7 @@ def _claimed(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Iterator[Hi
             frozen = reconciler.runs(after)
             if node_labels.apart(pool.selection, other.selection) or (not frozen and wants(pool) == wants(other)):
                 continue
-            then = "the reconciler freezes those" if frozen else "those get what the last of both says"
+            then = "the reconciler freezes those" if frozen else "those get what the last of the two says"
             yield Hit(f"pool {pool.name}", f"its nodes may be of pool {other.name}, too: {then}", spread(pool))
 
 

@@ -42,7 +42,7 @@ class Leaf:
 
 
 def leaves(value: Any) -> dict[Path, Any]:
-    """All values in VALUE by their paths; empty maps and lists are no values."""
+    """All values in VALUE by their paths; empty maps and lists are not values."""
     return dict(_leaves((), value))
 
 

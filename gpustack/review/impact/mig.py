@@ -58,7 +58,7 @@ def mig_changes(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("NodePolicy"):
         one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
         if change.what == "changed" and one != two:
-            yield Hit(str(change.identity), "the MIG layout of its nodes is another one")
+            yield Hit(str(change.identity), "the MIG layout of its nodes changes")
 
 
 @rule("IMP307", 2)
@@ -105,7 +105,7 @@ def strategy_changes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP309", 3)
 def label_waits(subject: Subject) -> Iterator[Hit]:
-    """A pool's MIG layout is another one, and its nodes keep theirs until somebody changes their label.
+    """A pool's MIG layout changes, and its nodes keep theirs until somebody changes their label.
 
     The node's label nvidia.com/mig.config says what the MIG manager does, and nothing of this change sets it. A pool
     without a layout commands none: its nodes stay cut as they are, also where a reconciler runs.
@@ -147,7 +147,7 @@ def waiting_nodes(subject: Subject) -> Iterator[Hit]:
 
 
 def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
-    """Each layout that is another one than before, and what becomes of it."""
+    """Each layout that changes, and what becomes of it."""
     restarts = bool(_manager_restarts(subject))
     pooled: set[str] = set()
     for pair in pairs(subject):
@@ -159,7 +159,7 @@ def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
             yield _change(subject.after, pair, one, two, restarts)
     for name in _others(subject):
         if name not in pooled:
-            what = f"its content is another one; nodes with {LABEL}={name} "
+            what = f"its content changes; nodes with {LABEL}={name} "
             yield _same_label(f"layout {name}", what, None, restarts=restarts)
 
 

@@ -126,7 +126,7 @@ def image_changes(subject: Subject) -> Iterator[tuple[ObjectChange, str, str]]:
 def image_versions(subject: Subject) -> Iterator[Hit]:
     """An image gets another version.
 
-    Its containers are pulled anew on every node that runs them. Another digest under the same tag is no other version:
+    Its containers are pulled anew on every node that runs them. A new digest under the same tag is not a new version:
     somebody swapped what is behind it. Without the digest that it had, whoever moves the tag says what runs.
 
     Do: read the release notes of what you don't know; `gpustack releases diff` has those of the GPU stack's defaults.

@@ -163,7 +163,7 @@ def pod_security(subject: Subject) -> Iterator[Hit]:
         )
         if was != now and not (change.what == "added" and not now):
             level, other = LEVELS.get(was, 2), LEVELS.get(now, 2)
-            word = "laxer" if other > level else "stricter" if other < level else "said otherwise"
+            word = "laxer" if other > level else "stricter" if other < level else "spelled differently"
             yield Hit(str(change.identity), f"{ENFORCE}: {was or 'not set'} -> {now or 'not set'} ({word})")
 
 

@@ -1,7 +1,7 @@
 """Selectors of labels in objects, and whether another value of a label changes what they pick.
 
 Solves: a label says whose something is until a NetworkPolicy, a Service or a disruption budget picks pods by it. Each
-requirement is asked by itself, whatever else its selector wants: if none of them answers otherwise, none of the
+requirement is asked by itself, whatever else its selector wants: if none of them answers differently, none of the
 selectors does.
 """
 
@@ -61,7 +61,7 @@ def _bare(key: Any) -> str:
     return next((text.removeprefix(each) for each in PREFIXES if text.startswith(each)), text)
 
 
-def picks_otherwise(found: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
-    """Whether one of the requirements FOUND answers otherwise once the label KEY is NEW instead of OLD."""
+def picks_differently(found: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
+    """Whether one of the requirements FOUND answers differently once the label KEY is NEW instead of OLD."""
     mine = [each for each in found if each.key == key]
     return any(each.holds(old) != each.holds(new) or each.holds(new) is None for each in mine)

@@ -15,7 +15,7 @@ from ..diff.objects import Identity, ObjectChange
 from ..diff.own import NAMESPACE
 from .leaves import Leaf, text
 from .origin import CONTENT, Fleet, Name, Step, brought, names, said, steps, words
-from .selectors import Requirement, picks_otherwise, requirements
+from .selectors import Requirement, picks_differently, requirements
 from .tags import moves
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
 
@@ -93,8 +93,8 @@ class Subject:
         return any(leaf.path[-1] in each for each in notes)
 
     def picks(self, leaf: Leaf) -> bool:
-        """Whether a selector, of an object that changes or is brought along, picks otherwise by the label of LEAF."""
-        return picks_otherwise(self._requirements, leaf.path[-1], leaf.old, leaf.new)
+        """Whether a selector, of an object that changes or is brought along, picks differently by the label of LEAF."""
+        return picks_differently(self._requirements, leaf.path[-1], leaf.old, leaf.new)
 
     @cached_property
     def _requirements(self) -> Sequence[Requirement]:

@@ -182,7 +182,7 @@ def test_content_of_a_named_layout(project: Project, manner: str) -> None:
     effects = told(one, two)
     assert set(effects) == {"IMP307"}
     assert effects["IMP307"].where == ("layout mine" if manner == "by hand" else "pool a")
-    assert "another content" in effects["IMP307"].what or "content is another" in effects["IMP307"].what
+    assert "another content" in effects["IMP307"].what or "content changes" in effects["IMP307"].what
     assert set(told(one, one)) == set()
 
 

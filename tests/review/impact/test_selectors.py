@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.review.impact.selectors import picks_otherwise, requirements
+from gpustack.review.impact.selectors import picks_differently, requirements
 from gpustack.review.impact.tiers import OUTAGE, PLANNED, ROUTINE
 from tests.review.impact.requests import Request, judge, laid
 from tests.review.impact.test_requests import dashboard, extra, thing
@@ -73,7 +73,7 @@ def test_labels_of_a_monitor() -> None:
     prometheus = thing(
         "monitoring.coreos.com/v1", "Prometheus", "p", spec={"serviceMonitorSelector": {"matchLabels": {"team": "x"}}}
     )
-    assert picks_otherwise(requirements(prometheus), "team", None, "x")
+    assert picks_differently(requirements(prometheus), "team", None, "x")
     over = {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"team": "y"}}}}
     base = extra(network(matchLabels={"team": "x"}))
     assert judge(Request("lab-a100", laid(base, over), base))[0].tier == ROUTINE
@@ -95,4 +95,4 @@ def test_labels_of_a_monitor() -> None:
 )
 def test_every_form_of_a_selector(selecting: Any, old: Any, new: Any, otherwise: bool) -> None:
     """Maps, requirements and texts, wherever they stand; what isn't understood counts as an answer that changes."""
-    assert picks_otherwise(requirements(selecting), "team", old, new) is otherwise
+    assert picks_differently(requirements(selecting), "team", old, new) is otherwise

@@ -209,8 +209,8 @@ def told(site: Site, folder: Path, number: int, commit: str) -> Iterator[Failed]
 
 
 def read(folder: Path, path: str, most: int) -> str | None:
-    """The text of the file PATH in FOLDER, no more than MOST bytes of it; None where that is no regular file, or a link
-    is on the way.
+    """The text of the file PATH in FOLDER, no more than MOST bytes of it; None unless it is a regular file, and no
+    link is on the way.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     *folders, name = path.split("/")

@@ -2,7 +2,7 @@
 # What CI asks of a change: review.sh BASE FOLDER, run where the change lies
 #
 # Writes FOLDER/comment.md (what changes against the commit BASE, for people) and FOLDER/lint.xml (JUnit), and fails when
-# something changes that an owner has to accept first, when dist/ is stale, when a rule has something against a policy,
+# something changes that an owner has to accept first, when dist/ is stale, when a rule objects to a policy,
 # when kubeconform, where it is installed, refuses an object, or when a lock isn't complete. Everything is looked at first,
 # unless gpustack itself can't be installed or run: then that alone is said.
 #
@@ -49,7 +49,7 @@ case $code in
   printf '### gpustack: the change could not be rendered\n' >"$folder/diff.md"
   ;;
 esac
-asks "\`gpustack lint\`: a rule has something against a policy." \
+asks "\`gpustack lint\`: a rule objects to a policy." \
   "$gpustack" lint --fail-on warning --format "${LINT_FORMAT:-text}" --report "junit=$folder/lint.xml"
 asks "\`gpustack check\`: dist/ is not what the policies render to." "$gpustack" check
 if command -v kubeconform >/dev/null; then
