@@ -143,3 +143,21 @@ def test_no_driver_rolls_by_itself_where_nodes_serve_machines() -> None:
     found = cluster(sandboxWorkloads={"enabled": True}, nodePools=[POOL])
     assert not found.pools[0].budget.automatic
     assert cluster(nodePools=[POOL]).pools[0].budget.automatic
+
+
+@pytest.mark.parametrize(
+    ("sharing", "sevenths"),
+    [
+        ({}, 7),
+        ({"mig": {"layout": {"1g.18gb": 7}}}, 7),
+        ({"mig": {"layout": {"3g.71gb": 1, "2g.35gb": 1}}}, 5),
+        ({"mig": {"config": "all-3g.71gb"}}, 6),
+        ({"mig": {"config": "all-enabled"}}, 0),
+        ({"mig": {"config": "all-disabled"}}, 7),
+        ({"mig": {"devices": [{"indices": [0], "layout": {"3g.71gb": 1}}]}}, 3),
+    ],
+)
+def test_what_a_layout_hands_out(sharing: dict[str, Any], sevenths: int) -> None:
+    """The compute slices of the GPU with the fewest, however the layout is said: a profile begins with how many it has,
+    and a GPU that stays whole has all seven (mig-profiles.yaml)."""
+    assert cluster(nodePools=[{**POOL, "sharing": sharing}]).pools[0].handed_out == sevenths
