@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import _versions, faults
 from ...cluster.drivers import NodeDriver, system_of
@@ -75,21 +75,34 @@ def fault_that_depends(cluster: Cluster) -> Iterator[Hit]:
     yield from _found(spec, "note")
 
 
+class Shown(NamedTuple):
+    """A fault that shows, the path that says the version, and where it shows: in POOL, or in the whole cluster."""
+
+    fault: Fault
+    path: str
+    pool: NodePool | None
+
+
 def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
+    found = [each for each in shown(spec) if each.fault.severity == severity]
+    yield from (_hit(each.fault, each.path) for each in found if each.pool is None)
+    yield from joined((each.pool, _hit(each.fault, each.path, f" ({POOLS})")) for each in found if each.pool)
+
+
+def shown(spec: ClusterPolicySpec) -> Iterator[Shown]:
+    """The known faults that show in SPEC."""
     for section in SECTIONS:
         part = getattr(spec, section)
         if not part.enabled:
             continue
         for fault in faults.faults_of(section, images.version(part)):
             told = {entry.name for entry in part.env or ()}
-            if fault.severity == severity and not (fault.unless_env and told >= set(fault.unless_env)):
+            if not (fault.unless_env and told >= set(fault.unless_env)):
                 yield from _of_component(spec, fault, images.version_path(f"spec.{section}", part))
-    yield from joined(
-        (driver.pool, _hit(fault, driver.paths["version"], f" ({POOLS})"))
-        for driver in resolve(spec).drivers
-        for fault in faults.faults_of("driver", driver.version)
-        if fault.severity == severity and _of_driver(spec, driver, fault.where) and not _avoided(spec, driver, fault)
-    )
+    for driver in resolve(spec).drivers:
+        for fault in faults.faults_of("driver", driver.version):
+            if _of_driver(spec, driver, fault.where) and not _avoided(spec, driver, fault):
+                yield Shown(fault, driver.paths["version"], driver.pool)
 
 
 def _hit(fault: Fault, path: str, whose: str = "") -> Hit:
@@ -97,7 +110,7 @@ def _hit(fault: Fault, path: str, whose: str = "") -> Hit:
     return Hit(path, fault.what + whose, why, f"use {fault.use}")
 
 
-def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[Hit]:
+def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[Shown]:
     """The fault, where the cluster or one of its pools has what it needs to show."""
     where = fault.where
     if "platforms" in where and spec.cluster.platform not in where["platforms"]:
@@ -106,10 +119,9 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
         return
     of_nodes = {"selinux", "systems", "host_driver"} & where.keys()
     if not of_nodes or ("selinux" in where and on_openshift(spec.cluster)):
-        yield _hit(fault, path)
+        yield Shown(fault, path, None)
     else:
-        pools = [pool for pool in spec.nodePools if _shows(spec, pool, where)]
-        yield from joined((pool, _hit(fault, path, f" ({POOLS})")) for pool in pools)
+        yield from (Shown(fault, path, pool) for pool in spec.nodePools if _shows(spec, pool, where))
 
 
 def _runs(spec: ClusterPolicySpec, runtime: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import drivers
 from ...catalog import releases as catalogue
+from ...checks.platforms import faults
 from ...cluster.resolve import resolve
 from ...model import numbers
 from .. import releases
@@ -15,6 +16,7 @@ from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, is_driver
 from .tags import older, split
+from .tiers import OUTAGE, PLANNED
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
@@ -130,6 +132,27 @@ def _branch(version: str) -> str:
         return f"{version.partition('.')[0]}, which the catalogue doesn't know"
     until = f", supported until {found.end_of_life}" if found.end_of_life else ""
     return f"{found.name} ({found.type}{until})"
+
+
+@rule("IMP706", 2, 3)
+def known_fault(subject: Subject) -> Iterator[Hit]:
+    """A component comes to a version, or to nodes and settings, with a known fault.
+
+    Release notes and public issues tell what is broken there. The cluster, or one of its pools, had not got it before
+    this change. Lint says the same of the policy (GPU414 to GPU416); what depends on settings that no policy has is
+    told as planned.
+
+    Do: take the version that is named, or keep the one that you have.
+    """
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    had = {(each.fault.name, each.pool.name if each.pool else "") for each in faults.shown(subject.before)}
+    for fault, path, pool in faults.shown(subject.after):
+        if (fault.name, pool.name if pool else "") not in had:
+            where = f"pool {pool.name}" if pool else path
+            spread = nodes.number([resolve(subject.after).of(pool)]) if pool else None
+            tier = PLANNED if fault.severity == "note" else OUTAGE
+            yield Hit(where, fault.what, spread, remedy=f"use {fault.use}", tier=tier)
 
 
 @rule("IMP705", 3)
