@@ -231,8 +231,8 @@ class Git:
         root = os.path.realpath(self._root or Path.cwd())
         top = root.removesuffix(f"/{self.prefix.rstrip('/')}") if self.prefix else root
         full = os.path.join(root, path)  # noqa: PTH118 - a str
-        found = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), top)  # noqa: PTH118, PTH119, PTH120 - strings
-        return None if found.split("/")[0] == ".." else "" if found == "." else found
+        inside = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), top)  # noqa: PTH118, PTH119, PTH120 - strings
+        return None if inside.split("/")[0] == ".." else "" if inside == "." else inside
 
     def commit(self, reference: str) -> str:
         """The commit that REFERENCE names. Raises InputError."""
@@ -251,10 +251,10 @@ class Git:
         shape = "--format=%(objectname) %(*objectname) %(refname)"
         listed = self._run(["for-each-ref", shape, *places, f"refs/remotes/*/{name}"])
         lines = [line.split(" ", 2) for line in os.fsdecode(listed.stdout).splitlines()]
-        found = {ref: peeled or direct for direct, peeled, ref in lines}
-        mine = {ref: commit for ref, commit in found.items() if ref in places}
-        if f"refs/tags/{name}" in found:  # Git takes the tag, and a remote's branch may be meant
-            mine |= {ref: commit for ref, commit in found.items() if ref.endswith(f"/{name}")}
+        commits = {ref: peeled or direct for direct, peeled, ref in lines}
+        mine = {ref: commit for ref, commit in commits.items() if ref in places}
+        if f"refs/tags/{name}" in commits:  # Git takes the tag, and a remote's branch may be meant
+            mine |= {ref: commit for ref, commit in commits.items() if ref.endswith(f"/{name}")}
         if re.fullmatch(r"[0-9a-f]{7,}", name) and mine:
             ids = self._run(["rev-parse", f"--disambiguate={name}"])
             mine |= {commit: commit for commit in os.fsdecode(ids.stdout).split()}
@@ -266,8 +266,8 @@ class Git:
 
     def head(self) -> str:
         """The commit that is checked out, "" where there is none yet."""
-        found = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-        return os.fsdecode(found.stdout).strip() if found.returncode == 0 else ""
+        head = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        return os.fsdecode(head.stdout).strip() if head.returncode == 0 else ""
 
     def base(self, reference: str) -> str:
         """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
@@ -284,11 +284,11 @@ class Git:
         if not places:
             return {}
         words = ["ls-tree", "-r", "-z", "--full-tree", commit, *(() if "" in places else ("--", *places))]
-        found = {}
+        entries = {}
         for line in filter(None, self.ask(*words, about=commit).split("\0")):
             head, _, path = line.partition("\t")
-            found[path] = Entry(head[:6], head.rpartition(" ")[2])
-        return {self.named(path): entry for path, entry in found.items()} if self.prefix else found
+            entries[path] = Entry(head[:6], head.rpartition(" ")[2])
+        return {self.named(path): entry for path, entry in entries.items()} if self.prefix else entries
 
     def named(self, path: str) -> str:
         """PATH, from the repository's top, as it is named from the root."""
@@ -307,25 +307,25 @@ class Git:
         place = self.place(folder)
         if place is None:
             return {}
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         words = ["ls-files", "--stage", "-z", "--full-name", "--", self.named(place) or "."]
         for line in filter(None, self.ask(*words).split("\0")):
             head, _, path = line.partition("\t")
             mode, blob, stage = head.split()
-            found[self.named(path)] = Entry(mode, blob if stage == "0" else "")
-        return found
+            entries[self.named(path)] = Entry(mode, blob if stage == "0" else "")
+        return entries
 
     def staged_beside(self, commit: str, merged: Mapping[str, Entry]) -> dict[str, Entry]:
         """What `staged` has for the root, found by what differs from COMMIT, which has MERGED there."""
-        found = dict(merged)
+        entries = dict(merged)
         for path, entry in self.restaged(commit, ".").items():
             if entry and not entry.blob:
                 return self.staged(".")
             if entry:
-                found[path] = entry
+                entries[path] = entry
             else:
-                found.pop(path, None)
-        return found
+                entries.pop(path, None)
+        return entries
 
     def restaged(self, commit: str, folder: str) -> dict[str, Entry | None]:
         """What is in the index below FOLDER and isn't as COMMIT has it, by the names from the root: None where it is
@@ -333,12 +333,12 @@ class Git:
         """
         words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none"]
         parts = self.ask(*words, commit, "--", folder).split("\0")
-        found: dict[str, Entry | None] = {}
+        changed: dict[str, Entry | None] = {}
         for head, path in zip(parts[::2], parts[1::2], strict=False):
             _, mode, _, blob, status = head.split(" ")
-            unmerged = status == "U" or (found.get(self.named(path)) or Entry("", "x")).blob == ""
-            found[self.named(path)] = Entry(mode, "") if unmerged else None if status == "D" else Entry(mode, blob)
-        return found
+            unmerged = status == "U" or (changed.get(self.named(path)) or Entry("", "x")).blob == ""
+            changed[self.named(path)] = Entry(mode, "") if unmerged else None if status == "D" else Entry(mode, blob)
+        return changed
 
     def tracked(self, *paths: str) -> set[str]:
         """What is in the index at and below PATHS, by the names from the root."""
@@ -366,13 +366,13 @@ class Git:
         ends = {"core.autocrlf": "true", "core.eol": "crlf"}
         asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
         lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
-        found = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
+        rules = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
         if os.linesep != "\n":
-            found.append(("", "core.eol", "native"))
+            rules.append(("", "core.eol", "native"))
         if self.has_attributes(paths, staged):
             said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
-            found += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
-        return found
+            rules += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
+        return rules
 
     def overlooked(self, folder: str | Path) -> set[str]:
         """The paths below FOLDER, from the root, of which this clone's index says not to look at the work tree: sparse,
@@ -385,9 +385,9 @@ class Git:
             return self._overlooked
         words = ["ls-files", "-v", "-z", "--full-name", "--", self.named(place) or "."]
         odd = [line for line in self.ask(*words).split("\0") if line and line[0] != "H"]
-        found = {self.named(line[2:]) for line in odd if line[0] == "S" or line[0].islower()}
-        self._overlooked = found if folder == "." else None
-        return found
+        hidden = {self.named(line[2:]) for line in odd if line[0] == "S" or line[0].islower()}
+        self._overlooked = hidden if folder == "." else None
+        return hidden
 
     def has_attributes(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
         """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
@@ -432,9 +432,9 @@ class Git:
         them at all. What Git is told to ignore doesn't count.
         """
         known = self.staged(folder)
-        found = {path: True for path, entry in known.items() if not same(self.here(path), entry)}
+        touched = {path: True for path, entry in known.items() if not same(self.here(path), entry)}
         listed = self.ask("ls-files", "-z", "--others", "--exclude-standard", "--", folder)
-        return found | dict.fromkeys(filter(None, listed.split("\0")), False)
+        return touched | dict.fromkeys(filter(None, listed.split("\0")), False)
 
     def changed(self, commit: str, paths: Iterable[Path]) -> set[Path]:
         """Those of PATHS, names of files, that are not as COMMIT has them, less new ones that Git is told to ignore."""

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.action == "show":
         return show(options)
-    found = product(options.product)
-    return listed(found, options) if options.action == "list" else planned(found, options)
+    gpu = product(options.product)
+    return listed(gpu, options) if options.action == "list" else planned(gpu, options)
 
 
 def product(name: str) -> Product:
@@ -50,30 +50,30 @@ def product(name: str) -> Product:
 
     known = {one.lower(): one for one in gpus.products()}
     try:
-        found = gpus.product(known.get(name.lower(), name))
+        gpu = gpus.product(known.get(name.lower(), name))
     except gpus.UnknownProduct as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
         remedy = f"{near}Write the node's label nvidia.com/gpu.product"
         raise InputError(Finding("GPU026", "error", f"no GPU product is called {name!r}", remedy=remedy)) from None
-    if not found.mig_capable:
+    if not gpu.mig_capable:
         why = "only some boards of Ampere, Hopper and Blackwell can be divided"
-        raise FindingsError(Finding("GPU303", "error", f"{found.name} takes no MIG", why=why))
-    return found
+        raise FindingsError(Finding("GPU303", "error", f"{gpu.name} takes no MIG", why=why))
+    return gpu
 
 
-def listed(found: Product, options: argparse.Namespace) -> int:
+def listed(gpu: Product, options: argparse.Namespace) -> int:
     from ..catalog import gpus, mig
 
-    profiles, shape = gpus.mig_profiles(found), mig.geometry(found.group)
+    profiles, shape = gpus.mig_profiles(gpu), mig.geometry(gpu.group)
     if options.format == "json":
         size = {"computeSlices": shape.compute_slices, "memorySlices": shape.memory_slices} if shape else None
-        document = {"product": found.name, "board": found.group, "geometry": size, "uncertain": found.uncertain}
+        document = {"product": gpu.name, "board": gpu.group, "geometry": size, "uncertain": gpu.uncertain}
         print(as_json({"version": 1, **document, "profiles": [as_data(one) for one in profiles]}))
         return 0
     known = f"{shape.compute_slices} compute slices, {shape.memory_slices} memory slices" if shape else ""
-    print(f"{found.name} ({found.board}): {known or 'where instances may stand is not known'}")
-    if found.uncertain:
-        print(f"not sure: {found.uncertain}; `nvidia-smi mig -lgip` on a node tells")
+    print(f"{gpu.name} ({gpu.board}): {known or 'where instances may stand is not known'}")
+    if gpu.uncertain:
+        print(f"not sure: {gpu.uncertain}; `nvidia-smi mig -lgip` on a node tells")
     if not profiles:
         print("its profiles are not known: `nvidia-smi mig -lgip` on a node prints them")
         return 0
@@ -118,40 +118,40 @@ def as_data(profile: MigProfile) -> dict[str, Any]:
     }
 
 
-def planned(found: Product, options: argparse.Namespace) -> int:
+def planned(gpu: Product, options: argparse.Namespace) -> int:
     from ..catalog import mig, mig_solver
 
-    wanted = layout(found, options.want)
-    shape = mig.geometry(found.group)
+    wanted = layout(gpu, options.want)
+    shape = mig.geometry(gpu.group)
     if shape is None:
-        what = f"where MIG instances may stand on {found.name} isn't known, so there is nothing to plan with"
-        remedy = f"see `gpustack mig list {found.name}` for its profiles, or try on a node: nvidia-smi mig -cgi"
+        what = f"where MIG instances may stand on {gpu.name} isn't known, so there is nothing to plan with"
+        remedy = f"see `gpustack mig list {gpu.name}` for its profiles, or try on a node: nvidia-smi mig -cgi"
         raise InputError(Finding("GPU026", "error", what, remedy=remedy))
-    reason = mig_solver.explain(found.group, wanted)
+    reason = mig_solver.explain(gpu.group, wanted)
     if reason is not None:
-        part = mig_solver.largest_part(found.group, wanted)
+        part = mig_solver.largest_part(gpu.group, wanted)
         remedy = f"ask for less, such as --want {argument(part)}"
         raise FindingsError(Finding("GPU302", "error", f"that doesn't fit: {reason}", remedy=remedy))
-    complete = mig_solver.completions(found.group, wanted)
-    rows = [(one, *mig_solver.used(found.group, one)) for one in complete]
+    complete = mig_solver.completions(gpu.group, wanted)
+    rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
-        document = {"version": 1, **plan_data(found, wanted), "layouts": [plan_row(*one) for one in rows]}
+        document = {"version": 1, **plan_data(gpu, wanted), "layouts": [plan_row(*one) for one in rows]}
         print(as_json(document))
         return 0
     what = f"{wanted}, and as much beside it as fits" if wanted.counts else "all layouts that leave no room"
-    print(f"{found.name}: {what}")
+    print(f"{gpu.name}: {what}")
     print(f"best first: {BEST}\n\ncompute  memory  instances  layout")
     for one, compute, memory in rows:
         of_compute, of_memory = f"{compute}/{shape.compute_slices}", f"{memory}/{shape.memory_slices}"
         print(f"{of_compute:>7}  {of_memory:>6}  {one.instances:>9}  {one}")
     from ..review.mig_picture import of_layout, terminal
 
-    print(f"\n{terminal([of_layout('the best:', found.group, complete[0])])}")
+    print(f"\n{terminal([of_layout('the best:', gpu.group, complete[0])])}")
     print(f"sharing: {{mig: {{layout: {written(complete[0])}}}}}")
     return 0
 
 
-def layout(found: Product, text: str) -> MigLayout:
+def layout(gpu: Product, text: str) -> MigLayout:
     """The layout that TEXT asks for; refused where it isn't a layout, or has a profile of another board."""
     from ..catalog import gpus
     from ..catalog.mig import IllegalProfile, MigLayout
@@ -159,20 +159,20 @@ def layout(found: Product, text: str) -> MigLayout:
     try:
         wanted = MigLayout.parse(text)
         for name, _ in wanted.counts:
-            gpus.mig_profile(found, name)
+            gpus.mig_profile(gpu, name)
     except IllegalProfile as error:
         raise InputError(Finding("GPU026", "error", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1")) from None
     except gpus.UnknownProfile as error:
-        known = ", ".join(one.name for one in gpus.mig_profiles(found)) or "none that are known"
+        known = ", ".join(one.name for one in gpus.mig_profiles(gpu)) or "none that are known"
         near = f"did you mean {error.nearest[0]}? " if error.nearest else ""
-        what = f"{found.name} has no MIG profile {error.name}"
+        what = f"{gpu.name} has no MIG profile {error.name}"
         raise FindingsError(Finding("GPU301", "error", what, remedy=f"{near}Its profiles: {known}")) from None
     return wanted
 
 
-def plan_data(found: Product, wanted: MigLayout) -> dict[str, Any]:
+def plan_data(gpu: Product, wanted: MigLayout) -> dict[str, Any]:
     """What was asked for, and how the answers are sorted."""
-    return {"product": found.name, "board": found.group, "want": wanted.as_dict(), "bestFirst": BEST}
+    return {"product": gpu.name, "board": gpu.group, "want": wanted.as_dict(), "bestFirst": BEST}
 
 
 def plan_row(one: MigLayout, compute: int, memory: int) -> dict[str, Any]:

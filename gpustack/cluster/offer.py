@@ -112,13 +112,13 @@ def offer(cluster: Cluster) -> Offer:
 def runtime_classes(cluster: Cluster) -> list[str]:
     """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
     spec = cluster.spec
-    found = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
-    found += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
+    names = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
+    names += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
     if not cluster.dra and not spec.cdi.nriPluginEnabled:
-        found += [cluster.runtime_class, *(CDI_CLASSES if spec.cdi.enabled else ())]
+        names += [cluster.runtime_class, *(CDI_CLASSES if spec.cdi.enabled else ())]
     if cluster.sandbox and spec.kataManager.enabled:
-        found += [one.name for one in spec.kataManager.config.runtimeClasses]
-    return found
+        names += [one.name for one in spec.kataManager.config.runtimeClasses]
+    return names
 
 
 def pool_offer(pool: Pool) -> PoolOffer:
@@ -145,14 +145,14 @@ def pool_offer(pool: Pool) -> PoolOffer:
 
 def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What is known of the labels of nodes of POOL once the stack runs there."""
-    found: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
-    found["nvidia.com/gpu.present"] = frozenset(["true"])
+    known: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
+    known["nvidia.com/gpu.present"] = frozenset(["true"])
     if pool.spec.gfd.enabled is not False and pool.workload == "container" and not pool.cluster.kata:
-        found |= _discovered(pool.said, pool.product, sharing, cut=cut)
-        found["nvidia.com/gpu.product"] = _product(pool, sharing, cut=cut)
-    if cut and MIG_LABEL not in found:
-        found[MIG_LABEL] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
-    return found
+        known |= _discovered(pool.said, pool.product, sharing, cut=cut)
+        known["nvidia.com/gpu.product"] = _product(pool, sharing, cut=cut)
+    if cut and MIG_LABEL not in known:
+        known[MIG_LABEL] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
+    return known
 
 
 def _discovered(
@@ -162,21 +162,21 @@ def _discovered(
 
     SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone.
     """
-    found: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None}
+    labels: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None}
     if sharing is not None and not cut:
         shared = sharing.replicas(GPU) > 1
         strategy = {"mps": "mps", "timeSlicing": "time-slicing"}[sharing.kind] if shared else "none"
-        found["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
-        found["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(GPU))])
+        labels["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
+        labels["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(GPU))])
     if product is not None:
         major, _, minor = product.compute_capability.partition(".")
-        found["nvidia.com/gpu.family"] = frozenset([product.family])
-        found["nvidia.com/gpu.compute.major"] = frozenset([major])
-        found["nvidia.com/gpu.compute.minor"] = frozenset([minor or "0"])
-        found["nvidia.com/mig.capable"] = frozenset(["true" if product.mig_capable else "false"])
+        labels["nvidia.com/gpu.family"] = frozenset([product.family])
+        labels["nvidia.com/gpu.compute.major"] = frozenset([major])
+        labels["nvidia.com/gpu.compute.minor"] = frozenset([minor or "0"])
+        labels["nvidia.com/mig.capable"] = frozenset(["true" if product.mig_capable else "false"])
     if pool.gpusPerNode is not None and not cut:
-        found["nvidia.com/gpu.count"] = frozenset([str(pool.gpusPerNode)])
-    return found
+        labels["nvidia.com/gpu.count"] = frozenset([str(pool.gpusPerNode)])
+    return labels
 
 
 def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:

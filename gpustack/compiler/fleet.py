@@ -63,14 +63,14 @@ class Outcome:
 
 
 def compile_sources(
-    project: Project, found: Sequence[Source], executor: Executor, progress: Progress
+    project: Project, policies: Sequence[Source], executor: Executor, progress: Progress
 ) -> tuple[list[GroupedFinding], int]:
     """Step 2: compile each distinct spec once; returns what the rules say and the number of stacks that were compiled.
 
     Raises FindingsError with the located errors of all clusters, and InputError for waivers that can't be read.
     """
-    decisions = Decisions(read_waivers(project, [source.path for source in found]), project.today)
-    judgement = judge_sources(project, found, decisions, executor, progress)
+    decisions = Decisions(read_waivers(project, [source.path for source in policies]), project.today)
+    judgement = judge_sources(project, policies, decisions, executor, progress)
     errors = [item for item in judgement.findings if item.finding.severity == "error"]
     if errors:
         raise FindingsError(*(also(item) for item in errors))
@@ -87,7 +87,7 @@ class Judgement:
 
 def judge_sources(
     project: Project,
-    found: Sequence[Source],
+    policies: Sequence[Source],
     decisions: Decisions,
     executor: Executor,
     progress: Progress,
@@ -96,7 +96,7 @@ def judge_sources(
 ) -> Judgement:
     """Compile each distinct spec once, and remember the sources whose specs compile. NOTES: locate notes as well."""
     by_key: dict[str, list[Source]] = {}
-    for source in found:
+    for source in policies:
         by_key.setdefault(source.key, []).append(source)
     todo = [(project, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
     results: dict[str, list[Finding]] = {}
@@ -110,7 +110,7 @@ def judge_sources(
         results[key] = [finding_of(item) for item in entry["findings"]]
     told = (
         (source, decisions.waive(source.path.parent, source.name, finding))
-        for source in found
+        for source in policies
         for finding in (*source.findings, *results[source.key])
         if due(finding, project.today)
     )
@@ -118,25 +118,25 @@ def judge_sources(
     known = [_located(project, same[0], finding, notes) for finding, same in grouped]
     asked = [
         (project, dataclasses.replace(same[0], spec=""), finding)
-        for (finding, same), found in zip(grouped, known, strict=True)
-        if found is None
+        for (finding, same), placed in zip(grouped, known, strict=True)
+        if placed is None
     ]
     fresh = executor.map(_locate, asked, warm=True)
     located = [
-        GroupedFinding(found or next(fresh), tuple(source.name for source in same))
-        for found, (_, same) in zip(known, grouped, strict=True)
+        GroupedFinding(placed or next(fresh), tuple(source.name for source in same))
+        for placed, (_, same) in zip(known, grouped, strict=True)
     ]
-    sources.remember(project, [source for source in found if source.key not in refused], executor)
-    located += [GroupedFinding(finding, ()) for finding in complaints(found, decisions, refused)]
+    sources.remember(project, [source for source in policies if source.key not in refused], executor)
+    located += [GroupedFinding(finding, ()) for finding in complaints(policies, decisions, refused)]
     return Judgement(located, len(todo))
 
 
-def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
-    """What is wrong with the waivers beside FOUND. Of the stacks REFUSED, not everything was looked at; a policy that
-    could not be read is not in FOUND.
+def complaints(policies: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
+    """What is wrong with the waivers beside POLICIES, of which those are left out that could not be read. Of the
+    stacks REFUSED, not everything was looked at.
     """
     judged: dict[Path, list[Source]] = {}
-    for source in found:
+    for source in policies:
         judged.setdefault(source.path.parent, []).append(source)
     whole = [folder for folder, same in judged.items() if decisions.covers(folder) and is_whole(folder, same)]
     return decisions.complaints(
@@ -145,11 +145,11 @@ def complaints(found: Sequence[Source], decisions: Decisions, refused: set[str])
     )
 
 
-def is_whole(folder: Path, found: Iterable[Source]) -> bool:
-    """Whether FOUND are all the policies in FOLDER."""
+def is_whole(folder: Path, policies: Iterable[Source]) -> bool:
+    """Whether POLICIES are all that are in FOLDER."""
     from ..policy.loading.load import policy_files
 
-    return {source.path.name for source in found} >= {path.name for path in policy_files(folder, folder.name)}
+    return {source.path.name for source in policies} >= {path.name for path in policy_files(folder, folder.name)}
 
 
 def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Waiver, ...]]:
@@ -158,8 +158,8 @@ def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Wa
     from ..policy.loading.waivers import waivers_of
 
     folders = dict.fromkeys(path.parent for path in paths)
-    found = {folder: waivers_of(folder, display(folder / WAIVERS, project.root)) for folder in folders}
-    return {folder: waivers for folder, waivers in found.items() if waivers}
+    by_folder = {folder: waivers_of(folder, display(folder / WAIVERS, project.root)) for folder in folders}
+    return {folder: waivers for folder, waivers in by_folder.items() if waivers}
 
 
 def _compile(item: tuple[Project, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
@@ -197,11 +197,11 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
     has something to tell stays one.
     """
     project, source, finding = item
-    found = sources.located(project, source, finding)
+    placed = sources.located(project, source, finding)
     if source.stamp and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
-        place_found = dataclasses.asdict(found.location) if found.location else None
-        project.store.put("place", _place_key(source, finding), {"at": place_found, "why": found.why})
-    return found
+        place_found = dataclasses.asdict(placed.location) if placed.location else None
+        project.store.put("place", _place_key(source, finding), {"at": place_found, "why": placed.why})
+    return placed
 
 
 def render(
@@ -211,22 +211,22 @@ def render(
     removed.
     """
     with Executor(project.jobs, len(paths)) as executor:
-        found = sources.read_all(project, paths, executor, progress)
-        findings, stacks = compile_sources(project, found, executor, progress)
+        policies = sources.read_all(project, paths, executor, progress)
+        findings, stacks = compile_sources(project, policies, executor, progress)
         with locked(project.out):
             dist.sweep(project.out)
-            changes, inside = write_all(project, found, executor, progress)
-            gone, others = without_policy(project, found) if prune else ([], [])
+            changes, inside = write_all(project, policies, executor, progress)
+            gone, others = without_policy(project, policies) if prune else ([], [])
             changes += [dist.remove_cluster(project.out, name) for name in gone]
     with contextlib.suppress(OSError):
         project.store.prune()
-    names = {source.name for source in found}
+    names = {source.name for source in policies}
     alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
     return Outcome(changes, findings, stacks, tuple(others), tuple(alien))
 
 
 def write_all(
-    project: Project, found: Sequence[Source], executor: Executor, progress: Progress
+    project: Project, policies: Sequence[Source], executor: Executor, progress: Progress
 ) -> tuple[list[dist.Change], list[Foreign]]:
     """Steps 3 and 4, and what is foreign in the clusters' folders. A change that somebody makes after this returns is
     seen by the next render.
@@ -234,7 +234,7 @@ def write_all(
     changes: dict[str, dist.Change] = {}
     alien: list[Foreign] = []
     dirty: list[tuple[Project, Source]] = []
-    for source in found:
+    for source in policies:
         known = untouched(project, source)
         if known is not None:
             changes[source.name] = dist.Change(source.name)
@@ -247,15 +247,15 @@ def write_all(
         progress("writing", done, len(dirty))
     if dirty:
         time.sleep(RACY_SECONDS)
-    return [changes[source.name] for source in found], alien
+    return [changes[source.name] for source in policies], alien
 
 
 def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
     """PATHS as sources whose stacks are in the store; nothing is written to the output folder."""
     with Executor(project.jobs) as executor:
-        found = sources.read_all(project, paths, executor, progress)
-        compile_sources(project, found, executor, progress)
-    return found
+        policies = sources.read_all(project, paths, executor, progress)
+        compile_sources(project, policies, executor, progress)
+    return policies
 
 
 def stack_of(project: Project, source: Source) -> Stack:
@@ -319,11 +319,11 @@ def untouched(project: Project, source: Source) -> list[Foreign] | None:
     return [Foreign(*each) for each in state["foreign"]]
 
 
-def without_policy(project: Project, found: Iterable[Source]) -> tuple[list[str], list[str]]:
-    """Clusters in the output folder that none of FOUND, which are all policies, describes: those that this project
+def without_policy(project: Project, policies: Iterable[Source]) -> tuple[list[str], list[str]]:
+    """Clusters in the output folder that none of POLICIES, which are all, describes: those that this project
     rendered, and those of others, whose policies are elsewhere.
     """
-    names = {source.name for source in found}
+    names = {source.name for source in policies}
     own = index.owner(project.root, project.out)
     left: tuple[list[str], list[str]] = ([], [])
     for name in index.clusters_in(project.out):
@@ -337,13 +337,13 @@ def stale(
 ) -> Outcome:
     """What `render` would change, found by reading every file; nothing is written to the output folder."""
     with Executor(project.jobs, len(paths)) as executor:
-        found = sources.read_all(project, paths, executor, progress)
-        findings, stacks = compile_sources(project, found, executor, progress)
-        pairs = list(executor.map(_compare, [(project, source) for source in found]))
-        gone, others = without_policy(project, found) if prune else ([], [])
+        policies = sources.read_all(project, paths, executor, progress)
+        findings, stacks = compile_sources(project, policies, executor, progress)
+        pairs = list(executor.map(_compare, [(project, source) for source in policies]))
+        gone, others = without_policy(project, policies) if prune else ([], [])
         changes = [change for change, _ in pairs] + [dist.left_over(project.out, name) for name in gone]
     inside = [each for _, there in pairs for each in there]
-    names = {source.name for source in found}
+    names = {source.name for source in policies}
     alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
     return Outcome(changes, findings, stacks, tuple(others), foreign.untold(project.out, alien, changes))
 

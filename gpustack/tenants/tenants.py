@@ -77,8 +77,8 @@ class Tenant:
     @cached_property
     def containers(self) -> tuple[tuple[tuple[str, int], dict[str, Any]], ...]:
         """The containers and where they stand below the pod, initial ones first."""
-        found = ((key, self.pod.get(key)) for key in ("initContainers", "containers"))
-        lists = ((key, items) for key, items in found if isinstance(items, list))
+        given = ((key, self.pod.get(key)) for key in ("initContainers", "containers"))
+        lists = ((key, items) for key, items in given if isinstance(items, list))
         return tuple(
             ((key, index), container)
             for key, items in lists
@@ -99,8 +99,8 @@ class Tenant:
                     together[name] = together.get(name, 0) + number
                 else:  # beside the sidecars that were started before it
                     alone[name] = max(alone.get(name, 0), number + together.get(name, 0))
-        found = {name: max(together.get(name, 0), alone.get(name, 0)) for name in together | alone}
-        return {name: number for name, number in found.items() if number > 0}
+        most = {name: max(together.get(name, 0), alone.get(name, 0)) for name in together | alone}
+        return {name: number for name, number in most.items() if number > 0}
 
     @cached_property
     def known(self) -> dict[str, int]:
@@ -123,8 +123,8 @@ class Tenant:
     def keeps_away(self, pool: PoolOffer) -> list[Any]:
         """The taints of POOL that the pod doesn't tolerate."""
         by_name = self.wanted if self.offer.tolerated_by_name else {}
-        found = kept_away(pool.taints, tolerations_of(self.pod))
-        return [taint for taint in found if taint.key not in by_name]
+        repelling = kept_away(pool.taints, tolerations_of(self.pod))
+        return [taint for taint in repelling if taint.key not in by_name]
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ def findings(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offe
 def asked(container: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
     """The resources of NVIDIA that CONTAINER asks for: how many, and whether under limits or requests."""
     resources = container.get("resources")
-    found: dict[str, tuple[int, str]] = {}
+    numbers: dict[str, tuple[int, str]] = {}
     for part in ("requests", "limits"):
         amounts = resources.get(part) if isinstance(resources, dict) else None
         for name, amount in amounts.items() if isinstance(amounts, dict) else ():
             if NVIDIA in str(name).lower():
-                found[str(name)] = amount_of(amount), part
-    return found
+                numbers[str(name)] = amount_of(amount), part
+    return numbers
 
 
 def place_of(tenant: Tenant, name: str) -> str:
@@ -191,15 +191,15 @@ def place_of(tenant: Tenant, name: str) -> str:
 
 def pods_in(body: Body) -> list[tuple[Path, dict[str, Any], bool]]:
     """Where pods stand in BODY, what stands there, and whether it is a whole PodSpec. See `Tenant.whole`."""
-    found = [(path, pod, True) for path, pod in _pods(body, (), set())]
+    pods = [(path, pod, True) for path, pod in _pods(body, (), set())]
     known = KINDS.get((str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))))
     if known is None:
-        loose = _loose(body["spec"], ("spec",), {id(pod) for _, pod, _ in found}) if "spec" in body else ()
-        found += [(path, {"containers": [part]}, False) for path, part in loose]
-    elif not found:  # whose containers aren't a list: a rule says so
+        loose = _loose(body["spec"], ("spec",), {id(pod) for _, pod, _ in pods}) if "spec" in body else ()
+        pods += [(path, {"containers": [part]}, False) for path, part in loose]
+    elif not pods:  # whose containers aren't a list: a rule says so
         pod = node(body, known)
-        found += [(known, pod, True)] if isinstance(pod, dict) else []
-    return found
+        pods += [(known, pod, True)] if isinstance(pod, dict) else []
+    return pods
 
 
 def tenants_of(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer) -> Iterator[Tenant]:

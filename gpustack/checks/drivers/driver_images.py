@@ -40,17 +40,17 @@ def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
         driver: {enabled: false}
     """
     spec = cluster.spec
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
         first = drivers.first_branch_on(driver.pool.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
-            found.append((driver.pool, _no_image(driver, f"NVIDIA publishes none for {system.name}")))
+            hits.append((driver.pool, _no_image(driver, f"NVIDIA publishes none for {system.name}")))
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
-            found.append((driver.pool, _no_image(driver, f"there are images for it from {first.name} on")))
+            hits.append((driver.pool, _no_image(driver, f"there are images for it from {first.name} on")))
         elif last := _after_the_last(driver):
-            found.append((driver.pool, _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")))
-    yield from joined(found)
+            hits.append((driver.pool, _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")))
+    yield from joined(hits)
 
 
 def _after_the_last(driver: NodeDriver) -> str:
@@ -77,7 +77,7 @@ def no_such_version(cluster: Cluster) -> Iterator[Hit]:
     Good:
         driver: {version: 580.126.20}
     """
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(cluster.spec):
         known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
         if known and not driver.vgpu and driver.numbers not in {numbers(name) for name in known}:
@@ -87,8 +87,8 @@ def no_such_version(cluster: Cluster) -> Iterator[Hit]:
                 "the driver's pods would wait for an image that does not exist",
                 f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
             )
-            found.append((driver.pool, hit))
-    yield from joined(found)
+            hits.append((driver.pool, hit))
+    yield from joined(hits)
 
 
 def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
@@ -123,7 +123,7 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
         driver: {repository: registry.suse.com/third-party/nvidia}
     """
     spec = cluster.spec
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
         if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
@@ -138,8 +138,8 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
             f"{what}; the driver's pods would wait for an image that does not exist",
             f"{remedy}; set {driver.paths['repository']} to where the image is",
         )
-        found.append((driver.pool, hit))
-    yield from joined(found)
+        hits.append((driver.pool, hit))
+    yield from joined(hits)
 
 
 @rule("GPU437", "error")
@@ -158,13 +158,13 @@ def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     for path, version in versions(spec):
-        found = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
-        if found:
+        match = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
+        if match:
             yield Hit(
                 path,
-                f"the version {version} ends in the operating system {found[2]}",
-                f"the node's system is appended to it: the image would be ...:{version}-{found[2]}",
-                f"leave the system out: {found[1]}; in a mirror the tag has to have it, once",
+                f"the version {version} ends in the operating system {match[2]}",
+                f"the node's system is appended to it: the image would be ...:{version}-{match[2]}",
+                f"leave the system out: {match[1]}; in a mirror the tag has to have it, once",
             )
 
 
@@ -266,7 +266,7 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
         nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-aws}]
     """
     spec = cluster.spec
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         os, kernel = driver.pool.os or "", driver.pool.kernel or ""
         if not driver.precompiled or not kernel or not driver.numbers:
@@ -291,8 +291,8 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
             f"choose another branch or kernel, set {driver.paths['usePrecompiled']}: false, or name a registry with "
             f"images of your own in {driver.paths['repository']}",
         )
-        found.append((driver.pool, hit))
-    yield from joined(found)
+        hits.append((driver.pool, hit))
+    yield from joined(hits)
 
 
 @rule("GPU441", "error")

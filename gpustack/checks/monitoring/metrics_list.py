@@ -37,10 +37,10 @@ def listed(spec: ClusterPolicySpec) -> Listed | None:
     if exporter.enabled is False:
         return None
     section = f"{path.removeprefix('spec.')}dcgmExporter.config"
-    found = _own(spec) or text_of(spec, exporter.config, section, KEY)
-    if found is None or found.text is None:
+    csv_text = _own(spec) or text_of(spec, exporter.config, section, KEY)
+    if csv_text is None or csv_text.text is None:
         return None
-    return Listed(found, read_metrics(found.text, images.version(exporter)))
+    return Listed(csv_text, read_metrics(csv_text.text, images.version(exporter)))
 
 
 def _own(spec: ClusterPolicySpec) -> Text | None:
@@ -58,9 +58,9 @@ def _own(spec: ClusterPolicySpec) -> Text | None:
 
 def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
     """The metrics that the exporter of SPEC serves, by name, with their types; None where nobody knows."""
-    found = listed(spec)
-    if found is not None:
-        return {row.name: row.type for row in found.metrics.rows}
+    csv = listed(spec)
+    if csv is not None:
+        return {row.name: row.type for row in csv.metrics.rows}
     exporter = telemetry(spec).exporter
     config = exporter.config
     by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in exporter.env or ())
@@ -89,9 +89,9 @@ def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
               DCGM_FI_DEV_GPU_TEMP, gauge, Temperature (in C)
     """
     spec = cluster.spec
-    found = listed(spec)
-    for problem in found.metrics.problems if found else ():
-        yield Hit(found.text.path if found else "", problem.what, problem.why, problem.remedy, problem.place)
+    csv = listed(spec)
+    for problem in csv.metrics.problems if csv else ():
+        yield Hit(csv.text.path if csv else "", problem.what, problem.why, problem.remedy, problem.place)
 
 
 @rule("GPU521", "error")
@@ -114,13 +114,13 @@ def never_exported(cluster: Cluster) -> Iterator[Hit]:
               DCGM_FI_DEV_SM_CLOCK, gauge, Clock of the multiprocessors
     """
     spec = cluster.spec
-    found = listed(spec)
+    csv = listed(spec)
     never = dcgm.not_exported()
-    for row in found.metrics.rows if found else ():
-        if found and row.name in never:
-            alone = all(other.name in never for other in found.metrics.rows)
+    for row in csv.metrics.rows if csv else ():
+        if csv and row.name in never:
+            alone = all(other.name in never for other in csv.metrics.rows)
             yield Hit(
-                found.text.path,
+                csv.text.path,
                 f"the exporter never serves {row.name}",
                 "its values are lists or structures, and the exporter knows numbers and text",
                 "write a field that it serves, such as DCGM_FI_DEV_GPU_UTIL" if alone else "delete the row",
@@ -150,22 +150,22 @@ def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
               DCGM_FI_DEV_GPU_UTIL, gauge, Share of time in which the GPU was busy
     """
     spec = cluster.spec
-    found = listed(spec)
-    if found is None:
+    csv = listed(spec)
+    if csv is None:
         return
     first: dict[str, Row] = {}
     old = {new: name for name, new in dcgm.new_names().items()}
     plain = sorted({pool.gpuProduct or "" for pool in spec.nodePools if _consumer(pool.gpuProduct)})
-    for row in found.metrics.rows:
+    for row in csv.metrics.rows:
         other = first.setdefault(old.get(row.name, row.name), row)
         if other is not row:
             line = other.places[0][0]
             what = f"{row.name} stands twice" if other.name == row.name else f"{row.name} is {other.name}"
             why = f"line {line} has the same field"
-            yield Hit(found.text.path, what, why, "delete one of the two rows", row.places[0])
+            yield Hit(csv.text.path, what, why, "delete one of the two rows", row.places[0])
         if row.profiling and plain:
             yield Hit(
-                found.text.path,
+                csv.text.path,
                 f"{row.name} will be missing on {', '.join(plain)}",
                 "the board doesn't have the counters of the profiling unit, and the exporter leaves out what a GPU "
                 "doesn't have",

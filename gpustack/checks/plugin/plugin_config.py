@@ -45,9 +45,9 @@ def configs(spec: ClusterPolicySpec) -> list[Named]:
     return [Named(one.path, one.key, read_plugin_config(one.text or "", version)) for one in texts]
 
 
-def _problems(found: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
+def _problems(named: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
     for problem in problems:
-        yield Hit(found.path, f"{found.name}: {problem.what}", problem.why, problem.remedy, problem.place)
+        yield Hit(named.path, f"{named.name}: {problem.what}", problem.why, problem.remedy, problem.place)
 
 
 @rule("GPU501", "error")
@@ -82,8 +82,8 @@ def ignored_key(cluster: Cluster) -> Iterator[Hit]:
                     resources: [{name: nvidia.com/gpu, replicas: 4}]
     """
     spec = cluster.spec
-    for found in configs(spec):
-        yield from _problems(found, found.config.ignored)
+    for named in configs(spec):
+        yield from _problems(named, named.config.ignored)
 
 
 @rule("GPU502", "error")
@@ -114,10 +114,10 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
                 version: v1
     """
     spec = cluster.spec
-    for found in configs(spec):
-        yield from _problems(found, found.config.refused)
-        counting = [problem for path, problem in found.config.wrong.items() if environment(spec, path) is None]
-        yield from _problems(found, tuple(counting))
+    for named in configs(spec):
+        yield from _problems(named, named.config.refused)
+        counting = [problem for path, problem in named.config.wrong.items() if environment(spec, path) is None]
+        yield from _problems(named, tuple(counting))
     for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled is not False else ():
         yield Hit(
             wrong.path,
@@ -159,13 +159,13 @@ def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
     """
     spec = cluster.spec
     version = images.version(spec.devicePlugin)
-    for found in configs(spec):
-        for shared in found.config.sharing.values():
+    for named in configs(spec):
+        for shared in named.config.sharing.values():
             for entry in shared.entries:
-                reason = _not_offered(entry.name, strategy(spec, found.config), version)
+                reason = _not_offered(entry.name, strategy(spec, named.config), version)
                 if reason:
                     why, remedy = reason
-                    yield Hit(found.path, f"{found.name}: no node has {entry.name}", why, remedy, entry.place)
+                    yield Hit(named.path, f"{named.name}: no node has {entry.name}", why, remedy, entry.place)
 
 
 def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | None:
@@ -224,24 +224,24 @@ def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
                 flags: {failOnInitError: false}
     """
     spec = cluster.spec
-    for found in configs(spec):
-        yield from _flags(spec, found)
-        for shared in found.config.sharing.values():
-            yield from _entries(found, shared)
-        mps = found.config.sharing.get("mps")
+    for named in configs(spec):
+        yield from _flags(spec, named)
+        for shared in named.config.sharing.values():
+            yield from _entries(named, shared)
+        mps = named.config.sharing.get("mps")
         if mps and mps.fails is False and fails_always(spec):
             first = plugin_config.MPS_FAILS_SETTABLE
             yield Hit(
-                found.path,
-                f"{found.name}: failRequestsGreaterThanOne: false has no effect under mps",
+                named.path,
+                f"{named.name}: failRequestsGreaterThanOne: false has no effect under mps",
                 f"the device plugin {spec.devicePlugin.version} takes it as true; {first} is the first that heeds it",
                 "leave it out, or take a newer device plugin",
                 mps.fails_place,
             )
 
 
-def _flags(spec: ClusterPolicySpec, found: Named) -> Iterator[Hit]:
-    for path, (value, place) in found.config.flags.items():
+def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
+    for path, (value, place) in named.config.flags.items():
         wins = environment(spec, path)
         if wins is None or _same(value) == _same(wins):
             continue
@@ -252,12 +252,12 @@ def _flags(spec: ClusterPolicySpec, found: Named) -> Iterator[Hit]:
         if path == STRATEGY and spec.mig.strategy == wins:
             why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
             remedy = "leave out the flag"
-            if path not in found.config.wrong:
+            if path not in named.config.wrong:
                 remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
-        yield Hit(found.path, f"{found.name}: {path}: {value} has no effect", why, remedy, place)
+        yield Hit(named.path, f"{named.name}: {path}: {value} has no effect", why, remedy, place)
 
 
-def _entries(found: Named, shared: Shared) -> Iterator[Hit]:
+def _entries(named: Named, shared: Shared) -> Iterator[Hit]:
     for at, entry in enumerate(shared.entries):
         most, first = shared.replicas(entry.name), shared.labelled(entry.name)
         earlier = [other for other in shared.entries[:at] if other.name == entry.name]
@@ -266,8 +266,8 @@ def _entries(found: Named, shared: Shared) -> Iterator[Hit]:
         why = f"nodes offer {most} shares of each, the larger number"
         if first != most:
             why += f", and GPU feature discovery writes {first}, the first one's, into gpu.replicas"
-        what = f"{found.name}: a second entry for {entry.name}"
-        yield Hit(found.path, what, why, f"keep one of them, with replicas: {most}", entry.place)
+        what = f"{named.name}: a second entry for {entry.name}"
+        yield Hit(named.path, what, why, f"keep one of them, with replicas: {most}", entry.place)
 
 
 def _same(value: str) -> frozenset[str]:

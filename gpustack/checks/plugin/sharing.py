@@ -49,17 +49,17 @@ def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
                     resources: [{name: nvidia.com/gpu, replicas: 48}]
     """
     spec = cluster.spec
-    for found in configs(spec):
-        mps, sliced = found.config.sharing.get("mps"), found.config.sharing.get("timeSlicing")
+    for named in configs(spec):
+        mps, sliced = named.config.sharing.get("mps"), named.config.sharing.get("timeSlicing")
         if mps and sliced:
             yield Hit(
-                found.path,
-                f"{found.name}: timeSlicing beside mps",
+                named.path,
+                f"{named.name}: timeSlicing beside mps",
                 "the device plugin takes mps and drops timeSlicing without a word",
                 "keep one of the two",
                 sliced.place,
             )
-        yield from _mps(spec, found, mps) if mps else ()
+        yield from _mps(spec, named, mps) if mps else ()
     for index, pool in enumerate(spec.nodePools):
         if pool.sharing.mps and not cluster.dra:
             path = f"spec.nodePools[{index}].sharing.mps"
@@ -76,28 +76,28 @@ def choosers(spec: ClusterPolicySpec, name: str) -> list[NodePool]:
     return [pool for pool in spec.nodePools if (pool.nodeSelector.get(NODE_LABEL) or default) == name]
 
 
-def _mps(spec: ClusterPolicySpec, found: Named, mps: Shared) -> Iterator[Hit]:
-    if strategy(spec, found.config) == "mixed":
-        own = None if environment(spec, STRATEGY) else found.config.flags.get(STRATEGY)
-        yield _mixed(found.path, f"{found.name}: sharing by MPS", own[1] if own else mps.place)
-    most = _most_clients(choosers(spec, found.name))
-    products = {pool.gpuProduct for pool in choosers(spec, found.name) if _most_clients([pool]) == most}
+def _mps(spec: ClusterPolicySpec, named: Named, mps: Shared) -> Iterator[Hit]:
+    if strategy(spec, named.config) == "mixed":
+        own = None if environment(spec, STRATEGY) else named.config.flags.get(STRATEGY)
+        yield _mixed(named.path, f"{named.name}: sharing by MPS", own[1] if own else mps.place)
+    most = _most_clients(choosers(spec, named.name))
+    products = {pool.gpuProduct for pool in choosers(spec, named.name) if _most_clients([pool]) == most}
     for entry in mps.entries:
         if entry.name.startswith(MIG):
             yield Hit(
-                found.path,
-                f"{found.name}: MPS for {entry.name}",
+                named.path,
+                f"{named.name}: MPS for {entry.name}",
                 "the device plugin shares no MIG instances by MPS",
                 "use timeSlicing for instances, or share whole GPUs by MPS",
                 entry.place,
             )
         if entry.replicas > most:
             yield _too_many(
-                found.path,
+                named.path,
                 entry.replicas,
                 most,
                 ", ".join(sorted(filter(None, products))),
-                name=found.name,
+                name=named.name,
                 entry=entry,
             )
 
@@ -156,11 +156,11 @@ def what_sharing_isolates(cluster: Cluster) -> Iterator[Hit]:
             if getattr(pool.sharing, kind) is not None:
                 part = "one MIG instance" if pool.sharing.mig else "one GPU"
                 yield _shares(f"spec.nodePools[{index}].sharing.{kind}", f"node pool {pool.name}", kind, part)
-    for found in configs(spec):
-        kind = found.config.kind
-        if kind and found.config.sharing[kind].entries:
-            place = found.config.sharing[kind].place
-            yield _shares(found.path, f"nodes with {found.name}", kind, "one GPU", place)
+    for named in configs(spec):
+        kind = named.config.kind
+        if kind and named.config.sharing[kind].entries:
+            place = named.config.sharing[kind].place
+            yield _shares(named.path, f"nodes with {named.name}", kind, "one GPU", place)
 
 
 def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] | None = None) -> Hit:
