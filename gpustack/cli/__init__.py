@@ -66,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     settle()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if "_ARGCOMPLETE" in os.environ:
+        complete()
+    if words[:1] in ([], ["help"]):
+        words = [*words[1:], "--help"]
     with guarded():
         try:
             code = attempt(words)
@@ -74,6 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             silence(1)
             return 141 if isinstance(lost.error, BrokenPipeError) else tell(refusal(lost.error), [])
         return code
+
+
+def complete() -> None:
+    """Answer a shell that asks how the line goes on (`eval "$(register-python-argcomplete gpustack)"`), and exit."""
+    import argcomplete
+
+    line = os.environ.get("COMP_LINE", "").split()[1:]
+    argcomplete.autocomplete(parser_for(next((word for word in line if not word.startswith("-")), None)))
 
 
 def settle() -> None:

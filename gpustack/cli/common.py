@@ -32,12 +32,13 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """Options of every verb that reads policies."""
-    parser.add_argument(
+    which = parser.add_argument(
         "policies",
         nargs="*",
         metavar="CLUSTER|FILE",
         help="a cluster's name, a glob, or a policy file anywhere (default: all)",
     )
+    which.completer = lambda **_: sorted(path.stem for path in Path(POLICIES).glob("*.y*ml"))  # type: ignore[attr-defined]
     add_compiling(parser)
 
 

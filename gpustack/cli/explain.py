@@ -37,11 +37,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         told = explain(loaded, options.path)
     except NotSetError as error:
-        print("[]" if options.format == "json" else printable(error.findings[0].what))
+        none = as_json({"version": 1, "exit": 0, "values": []})
+        print(none if options.format == "json" else printable(error.findings[0].what))
         return 0
     if options.format == "json":
         found = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
-        print(as_json(found))
+        print(as_json({"version": 1, "exit": 0, "values": found}))
         return 0
     rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]
     width = max((len(left) for left, _ in rows), default=0)

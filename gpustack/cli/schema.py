@@ -140,7 +140,7 @@ def plain(kind: OwnKind) -> dict[str, Any]:
 def told(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
     """Print what was DONE, or what there is."""
     if options.format == "json":
-        print(as_json({"exitCode": 0, "kinds": done}))
+        print(as_json({"version": 1, "exit": 0, "kinds": done}))
         return 0
     for each in done:
         did = f"{each['did']}: " if "did" in each else ""

@@ -59,6 +59,19 @@ def test_review(new: Project, tmp_path: Path) -> None:
     assert "could not be rendered" in comment.read_text(encoding="utf-8").partition("###")[0]
 
 
+def test_what_rules_say(new: Project, tmp_path: Path) -> None:
+    """What lint has against a policy stands in the comment, indented: no text of a policy ends the block."""
+    policy = new.folder / "policies" / "example.yaml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB"), encoding="utf-8")
+    new.run("render")
+    assert review(new, tmp_path).returncode == 1
+    said = (new.folder / "report" / "comment.md").read_text(encoding="utf-8")
+    block = said.partition("### gpustack lint\n\n")[2]
+    assert "warning GPU109: the catalogue has no GPU 'NVIDIA-H100-80GB'" in block
+    assert all(line.startswith("    ") or not line for line in block.split("\n"))
+
+
 def test_bases(new: Project, tmp_path: Path) -> None:
     """After a merge the base is the commit before. A branch that is new has none, and is compared with itself; a
     commit that the clone doesn't have, or a word that Git would take for an option, ends it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,7 @@ def test_version(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["rendr"], ["--jobs"], ["render", "--oops"], ["check", "--format", "yaml"], ["render", "--no-c"]]
+    "words", [["rendr"], ["--jobs"], ["render", "--oops"], ["check", "--format", "yaml"], ["render", "--no-c"]]
 )
 def test_command_lines_that_are_wrong(project: Project, words: list[str]) -> None:
     """A command line that can't be understood is exit 4 with the way to help; an abbreviation of an option is none, as
@@ -79,6 +81,35 @@ def test_schema(project: Project) -> None:
     assert (done.code, "GPU924" in done.err) == (4, True)
 
 
+def test_help_in_words(project: Project) -> None:
+    """Whoever types `gpustack` alone, or asks `gpustack help`, gets what --help prints."""
+    assert project.run().out == project.run("--help").out == project.run("help").out
+    assert project.run("help", "mig", "plan").out == project.run("mig", "plan", "--help").out
+    assert project.run("help", "rendr").code == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("gpustack ex", {"explain"}),
+        ("gpustack render --form", {"--format"}),
+        ("gpustack render --format ", {"text", "json"}),
+        ("gpustack rollout re", {"resume", "retry", "reset-breaker"}),
+        ("gpustack render prod", {"prod-1", "prod-2"}),
+    ],
+)
+def test_completion(project: Project, line: str, offered: set[str]) -> None:
+    """A shell that asks as argcomplete's protocol says (COMP_LINE, COMP_POINT, an answer on descriptor 8) gets verbs,
+    options, their values, and the clusters of the folder."""
+    for name in ("prod-1", "prod-2", "test"):
+        project.policy(name)
+    answer = project.folder / "answer"
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
+    env = {**project.environment(), **asked, "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}
+    subprocess.run([sys.executable, "-m", "gpustack"], cwd=project.folder, env=env, check=True, timeout=60)
+    assert {word.strip() for word in answer.read_text(encoding="utf-8").split("\n")} - {""} == offered
+
+
 def test_explain(project: Project) -> None:
     """`explain` says the value and who wrote it: policy, layer, platform or release, with file and line."""
     project.layer("base", daemonsets={"priorityClassName": "mine"})
@@ -86,7 +117,7 @@ def test_explain(project: Project) -> None:
     assert "cdi.enabled: false" in project.run("explain", "a", "cdi.enabled").out
     row = project.run("explain", "a", "daemonsets.priorityClassName").out
     assert row.split() == ["daemonsets.priorityClassName:", '"mine"', "layer:", "policies/layers/base.yaml:7:24"]
-    (found,) = project.run("explain", "a", "gfd.version", "--format", "json").json
+    (found,) = project.run("explain", "a", "gfd.version", "--format", "json").json["values"]
     assert (found["origin"], found["value"]) == ("release", "v0.20.0")
 
 

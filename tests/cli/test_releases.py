@@ -61,7 +61,7 @@ def test_a_field_that_is_not_set(project: Project) -> None:
     project.policy("a")
     done = project.run("explain", "a", "driver.secretEnv")
     assert (done.code, done.out) == (0, "spec.driver.secretEnv is not set\n")
-    assert project.run("explain", "a", "driver.secretEnv", "--format", "json").out == "[]\n"
+    assert project.run("explain", "a", "driver.secretEnv", "--format", "json").json["values"] == []
     assert project.run("explain", "a", "driver.secretenv").code == 4
 
 

@@ -135,6 +135,21 @@ def test_combinations(spec: dict[str, Any], _place: tuple[str | int, ...], _word
     validator().validate(document(**spec))
 
 
+def test_known_values_are_offered() -> None:
+    """Editors offer the platforms and products that the catalogue knows; any other text is taken too."""
+    one = {"name": "a", "gpuProduct": "NVIDIA-H900"}
+    taken: list[dict[str, Any]] = [
+        {"cluster": {"platform": "generic"}},
+        {"cluster": {"platform": "of-ours"}},
+        {"nodePools": [one]},
+    ]
+    assert all(validator().is_valid(document(**spec)) for spec in taken)
+    found = export()["$defs"]
+    offered = found["ClusterFacts"]["properties"]["platform"]["anyOf"][0]
+    assert {"generic", "gke-cos", "eks-al2023"} <= set(offered["enum"])
+    assert "NVIDIA-H100-80GB-HBM3" in found["NodePool"]["properties"]["gpuProduct"]["anyOf"][0]["enum"]
+
+
 def test_unknown_annotation() -> None:
     """A field of a type that the schema can't express is a failure here, not a hole in the schema."""
     with pytest.raises(TypeError, match="no schema"):

@@ -24,6 +24,7 @@ from typing import Any
 from annotated_types import Ge, Le, MinLen
 from pydantic.fields import FieldInfo
 
+from gpustack.catalog import gpus, platforms
 from gpustack.model import INT32
 
 from ..language.base import Section
@@ -39,6 +40,8 @@ Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
 KINDS = ["ClusterPolicy", "PolicyLayer"]
+SUGGESTED = {"platform": platforms.names, "gpuProduct": gpus.products}
+"""Fields that take any text, and the values that are known, for editors to offer."""
 EXTENDS: Schema = {
     "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",
     "type": ["array", "null"],
@@ -121,6 +124,8 @@ def _definition(model: type[Section], item: bool) -> Schema:
     found: Schema = {"type": "object", "additionalProperties": False}
     for name, field in model.model_fields.items():
         value = shape(field.annotation, field.metadata, field.json_schema_extra)
+        if name in SUGGESTED:
+            value = {"anyOf": [{"enum": SUGGESTED[name]()}, value]}
         if item and field.is_required():
             found.setdefault("required", []).append(name)
         else:

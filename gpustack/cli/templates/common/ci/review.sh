@@ -39,7 +39,7 @@ version=$("$gpustack" version) && [ -n "$version" ] || {
 }
 
 code=0
-"$gpustack" diff --base "$commit" --fail-on outage --format markdown --budget 60000 >"$folder/diff.md" || code=$?
+"$gpustack" diff --base "$commit" --fail-on outage --format markdown --budget 50000 >"$folder/diff.md" || code=$?
 [ -s "$folder/diff.md" ] || code=70 # nothing at all was said
 case $code in
 0) ;;
@@ -50,7 +50,8 @@ case $code in
   ;;
 esac
 asks "\`gpustack lint\`: a rule objects to a policy." \
-  "$gpustack" lint --fail-on warning --format "${LINT_FORMAT:-text}" --report "junit=$folder/lint.xml"
+  "$gpustack" lint --fail-on warning --format "${LINT_FORMAT:-text}" --report "junit=$folder/lint.xml" \
+  --report "text=$folder/lint.txt"
 asks "\`gpustack check\`: dist/ is not what the policies render to." "$gpustack" check
 if command -v kubeconform >/dev/null; then
   asks "\`gpustack validate\`: kubeconform refuses an object." "$gpustack" validate
@@ -67,8 +68,14 @@ done
 {
   [ -z "$failed" ] || printf '**Not passed:**\n%s\n\n' "$failed"
   cat "$folder/diff.md"
+  case $failed in
+  *"gpustack lint"*) # indented, so that no policy ends the block; as much as a comment has room for
+    printf '\n### gpustack lint\n\n'
+    LC_ALL=C tr -cd '\11\12\40-\176' <"$folder/lint.txt" | cut -c 1-200 | head -n 50 | sed 's/^/    /'
+    ;;
+  esac
 } >"$folder/comment.md"
-rm "$folder/diff.md"
+rm -f "$folder/diff.md" "$folder/lint.txt"
 [ -z "$failed" ] || {
   printf 'not passed:%s\n' "$failed" >&2
   exit 1
