@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from gpustack.reconciler.core import engine
@@ -38,8 +39,11 @@ class History(Upheavals):
     def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0) -> None:
         self.world = World(Server(history_limit=200))
         self.watcher = Watcher(self.world)
-        self.replica = Replica(self.world, lambda: self.watcher.client("one"), lambda known: self._begun("one", known))
-        self.other = Replica(self.world, lambda: self.watcher.client("two"), lambda known: self._begun("two", known))
+        # Partials, and no closures: a copy of a history is one of all that it holds (explore.py).
+        self.replica, self.other = (
+            Replica(self.world, partial(self.watcher.client, name), partial(self._begun, name))
+            for name in ("one", "two")
+        )
         self.want, self.versions, self.plans, self.by_hand = Want(limits=limits), 1, 0, False
         self.world.install_stack("1")
         self.sync(0)

@@ -20,7 +20,7 @@ from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.clock import Clock
 from gpustack.reconciler.shell.cluster import ApiError
 from gpustack.reconciler.shell.log import Log
-from gpustack.reconciler.shell.perform import Outcome
+from gpustack.reconciler.shell.perform import Outcome, Performer
 from gpustack.reconciler.shell.runner import Runner
 
 
@@ -39,6 +39,18 @@ class Watched(Runner):
         made, decision = await super()._afresh(known)
         self.begun(made)
         return made, decision
+
+
+@dataclass
+class Noted:
+    """What carries out decisions of RUNNER, and tells it which."""
+
+    runner: Watched
+    performer: Performer
+
+    async def __call__(self, decision: Decision) -> Outcome:
+        self.runner.decided = decision
+        return await Performer.perform(self.performer, decision)
 
 
 @dataclass
@@ -64,19 +76,16 @@ class Replica:
     def restart(self) -> None:
         """Another process, which knows nothing and has another identity."""
         self.number += 1
-        clock = Clock(lambda: self.world.elapsed)
+        clock = Clock(self._elapsed)
         self.cluster = self.client()
         log = Log("error", io.StringIO())
         self.runner = Watched(self.cluster, NAMESPACE, f"{self.cluster.actor}-{self.number}", clock, log)
-        self.runner.sources.refusals.chance = lambda: 0.5  # a history is the same whenever it is played
+        self.runner.sources.refusals.chance = _middle  # a history is the same whenever it is played
         self.runner.begun = self.begun
-        perform = self.runner.performer.perform
+        self.runner.performer.perform = Noted(self.runner, self.runner.performer)  # type: ignore[method-assign]
 
-        async def noted(decision: Decision) -> Outcome:
-            self.runner.decided = decision
-            return await perform(decision)
-
-        self.runner.performer.perform = noted  # type: ignore[method-assign]
+    def _elapsed(self) -> float:
+        return self.world.elapsed
 
     async def turn(self) -> None:
         """Renew the Lease, let the watches catch up, and make a pass if this replica leads."""
@@ -105,3 +114,7 @@ class Replica:
             return task
 
         return drive(begin())
+
+
+def _middle() -> float:
+    return 0.5

@@ -34,6 +34,26 @@ class Killed(BaseException):
 
 
 @dataclass
+class Eye:
+    """What WATCHER sees of the requests of one process of ACTOR, which makes none any more once it was killed."""
+
+    watcher: Watcher
+    actor: str
+    dead: bool = False
+
+    async def __call__(self, request: Request, when: Literal["before", "after"]) -> None:
+        if self.dead:
+            raise Killed
+        if when == "before":
+            await self.watcher.before(self.actor, request)
+            return
+        self.watcher.made(self.actor, request)
+        if self.watcher.dead[self.actor]:
+            self.dead = True
+            raise Killed
+
+
+@dataclass
 class Watcher:
     """Watches WORLD. `kill` counts down: after so many writes the writer is killed."""
 
@@ -57,7 +77,8 @@ class Watcher:
     unlisted: dict[str, ApiError] = field(default_factory=dict)
     """Nodes whose pods it does not list, and what it says."""
     _request: tuple[str, Request] | None = None
-    _dead: dict[str, list[bool]] = field(default_factory=dict)
+    dead: dict[str, bool] = field(default_factory=dict)
+    """Whether the present process of an actor was killed."""
     _gates: dict[str, tuple[int, asyncio.Event]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,37 +86,33 @@ class Watcher:
 
     def client(self, actor: str) -> FakeCluster:
         """A client whose writes are looked at, and which can be killed."""
-        cluster, dead = FakeCluster(self.world.server, actor=actor), [False]
-        self._dead[actor] = dead
+        cluster, self.dead[actor] = FakeCluster(self.world.server, actor=actor), False
         self.evictions = {key: at for key, at in self.evictions.items() if key[0] != actor}
-
-        async def fault(request: Request, when: Literal["before", "after"]) -> None:
-            if dead[0]:
-                raise Killed
-            counts = request.writes and request.kind in {"nodes", "pods", "nodepolicies"}
-            if when == "before":
-                if counts and actor in self._gates:
-                    left, gate = self._gates[actor]
-                    self._gates[actor] = left - 1, gate
-                    if left == 0:
-                        await gate.wait()
-                self._request = actor, request
-                self._again(actor, request)
-                self._refuse(request)
-                return
-            self._request = None
-            if not counts:
-                return
-            self.writes[actor] += 1
-            if actor in self.kill:
-                self.kill[actor] -= 1
-                if self.kill[actor] < 0:
-                    del self.kill[actor]
-                    dead[0] = True
-                    raise Killed
-
-        cluster.fault = fault
+        cluster.fault = Eye(self, actor)
         return cluster
+
+    async def before(self, actor: str, request: Request) -> None:
+        """ACTOR is about to make REQUEST."""
+        if _counts(request) and actor in self._gates:
+            left, gate = self._gates[actor]
+            self._gates[actor] = left - 1, gate
+            if left == 0:
+                await gate.wait()
+        self._request = actor, request
+        self._again(actor, request)
+        self._refuse(request)
+
+    def made(self, actor: str, request: Request) -> None:
+        """ACTOR has made REQUEST."""
+        self._request = None
+        if not _counts(request):
+            return
+        self.writes[actor] += 1
+        if actor in self.kill:
+            self.kill[actor] -= 1
+            if self.kill[actor] < 0:
+                del self.kill[actor]
+                self.dead[actor] = True
 
     def _refuse(self, request: Request) -> None:
         """Answer with what stands against it."""
@@ -107,7 +124,7 @@ class Watcher:
 
     def killed(self, actor: str) -> bool:
         """Whether the present process of ACTOR was killed."""
-        return self._dead[actor][0]
+        return self.dead[actor]
 
     def stall(self, actor: str, writes: int) -> asyncio.Event:
         """Stop ACTOR before it has made so many more writes; the gate lets it go on."""
@@ -127,9 +144,9 @@ class Watcher:
         if before is not None and before.pods is known.pods:
             return
         for node in self.world.machines:
-            listed = known.pods.get(node)
-            used = listed is None or any(pod.labels.get("uses-gpu") == "true" for pod in listed)
-            self.empty[node] = 0 if used else self.empty.get(node, 0) + 1
+            if (listed := known.pods.get(node)) is not None:  # a list that nobody answered says nothing
+                used = any(pod.labels.get("uses-gpu") == "true" for pod in listed)
+                self.empty[node] = 0 if used else self.empty.get(node, 0) + 1
 
     def quiet(self) -> None:
         """The pass has ended, no request is under way: what comes now is by others."""
@@ -211,3 +228,8 @@ class Watcher:
             self.gone.pop(name, None)
         else:
             self.gone.setdefault(name, (self.world.server.now, self.world.elapsed))
+
+
+def _counts(request: Request) -> bool:
+    """Whether a process may be killed by the REQUEST, or held up."""
+    return request.writes and request.kind in {"nodes", "pods", "nodepolicies"}

@@ -1,0 +1,304 @@
+"""All that can happen in a small cluster, breadth first: what random histories may miss.
+
+Solves: a history that breaks something must be drawn before it is found. Here a world of a few nodes is followed from
+the moment that a new driver is committed, and in every state that it comes to each fault of `FAULTS` is tried, a few in
+all, until no state is new. States are the same where people could not tell them apart: names are numbered, times are
+ages in steps of `AGES`, attempts saturate at three. Time moves to the next moment at which anybody does something.
+
+In every state all invariants of `watcher` hold, and nothing stops in silence: a node that is not as wanted, and for
+which nothing is written, has a reason. From every state the way without a further fault ends at rest; and from every
+rest, once everybody cooperates, each node comes to be as wanted.
+
+The program goes on with what it remembers, unless a fault restarts it, so its memory is part of a state.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from gpustack.reconciler.core.actions import PatchStatus
+from gpustack.reconciler.memory.eviction import BUDGETS
+from gpustack.reconciler.memory.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
+from gpustack.reconciler.memory.world import World
+from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
+
+from . import moment as m
+from .history import STEPS, History
+from .watcher import ViolationError
+
+Step = tuple[str, int]
+Key = bytes
+
+FAULTS: tuple[Step, ...] = (
+    ("kill", 0), ("kill", 1), ("restart", 0), ("stall", 0), ("stall", 1),
+    ("deny", 0), ("deny", 1), ("unlist", 0), ("unlist", 1),
+    ("works", 0), ("works", 1), ("cordon", 0), ("cordon", 1), ("hold", 0), ("pause", 0), ("pause", 1),
+    ("fault", 0), ("fault", 5), ("fault", 2), ("fault", 4), ("taint", 0), ("bind", 0), ("bind", 1),
+    ("workload", 4), ("driver", 0), ("revert", 0), ("replace", 1), ("record", 0), ("record", 1),
+)  # fmt: skip
+"""One of each kind: steps of histories, each with the number that says which node and what."""
+AGES = (0, 1, 5, 12, 20, 60, 150, 300, 400, 600, 900, 1800, 3600, 7200)
+"""Seconds: ages between two of these are the same."""
+SATURATED = 3
+PATIENT = 80
+"""Passes that may leave a state as it is while its time goes on."""
+STEADY = 3
+"""Passes in a row in which nobody changes anything, as far apart as the program says, and a cluster is at rest."""
+SOON, LATER = 5.0, 60.0
+"""Seconds after which is looked again at what is changing, and at what only says the same again and again."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+PASSING = {"resourceVersion", "generation", "managedFields", "observedGeneration", "creationTimestamp", "renewTime",
+           "lastHeartbeatTime", "leaseTransitions", "acquireTime", "holderIdentity", "id", "message"}  # fmt: skip
+"""Fields that nothing depends on but whether they are there."""
+COUNTED = {"attempt", "failures", "restarts", "recordons", "restartCount"}
+
+
+class SilentStopError(ViolationError):
+    """Something is due, nothing moves, and no reason is given."""
+
+
+@dataclass
+class Explored:
+    """What there is to say in the end: numbers of states and of ways between them, what is wrong and how it came."""
+
+    states: int = 0
+    ways: int = 0
+    rests: int = 0
+    wrong: dict[str, list[Step]] = field(default_factory=dict)
+    whole: bool = True
+    """Whether no state was left out."""
+
+
+@dataclass
+class State:
+    """A world on its way: how it came to be, and how many faults may still happen."""
+
+    history: History
+    trace: tuple[Step, ...]
+    left: int
+    age: int = 0
+    """How many passes have left it as it is."""
+
+
+def explore(start: History, faults: int, which: Iterable[Step] = FAULTS, most: int = 10**9) -> Explored:
+    """Follow START through all that can happen with so many FAULTS of WHICH, or through the first MOST states."""
+    found, known, waiting = Explored(), {(canonical(start), faults)}, deque([State(start, (), faults)])
+    while waiting:
+        state = waiting.popleft()
+        found.states += 1
+        if found.states >= most:
+            found.whole = False
+            break
+        for step in (None, *(which if state.left else ())):
+            found.ways += 1
+            try:
+                after = _after(state, step)
+                if after is None:
+                    found.rests += 1
+                    continue
+                key = (canonical(after.history), after.left)
+            except ViolationError as violation:
+                kind = str(violation).partition(":")[0]
+                found.wrong.setdefault(kind, [*state.trace, *((step,) if step else ()), (str(violation), 0)])
+                continue
+            if key not in known:
+                known.add(key)
+                waiting.append(after)
+    return found
+
+
+def _after(state: State, step: Step | None) -> State | None:
+    """What becomes of STATE: by the fault STEP, or by time, None where it is at rest and comes to a good end."""
+    after = copied(state.history)
+    if step is not None:
+        STEPS[step[0]](after, step[1])
+        return State(after, (*state.trace, step), state.left - 1)
+    if not _moved_on(after):
+        after.settle()
+        return None
+    return State(after, (*state.trace, ("", 0)), state.left)
+
+
+def _moved_on(history: History) -> bool:
+    """Let passes and time go on until the state is another one. Whether it ever is."""
+    before, calm, written = canonical(history), 0, 0
+    for count in range(PATIENT):
+        changes = history.watcher.changes
+        if history.once():
+            written += 1
+        else:
+            _reasons(history)
+        history.world.tick(0)  # who sees what is new does so at once, and acts on it
+        soon = min(SOON * 2 ** (count // 10), LATER)
+        history.world.tick(pause(history) if changes == history.watcher.changes else soon)
+        if canonical(history) != before:
+            return True
+        calm = calm + 1 if changes == history.watcher.changes else 0
+        if calm >= STEADY:
+            return False
+    if written:
+        raise ViolationError(f"livelock: {written} passes write, and nothing changes: {history.problems()}")
+    return False  # a kubelet says the same again and again
+
+
+def _reasons(history: History) -> None:
+    """Every node on which something is due has a reason, where nothing is written for it."""
+    if not history.replica.runner.elector.leading:
+        return
+    decided, machines = history.replica.decided, history.world.machines
+    told = {wait.node for wait in decided.waits}
+    told |= {action.node for action in decided.actions if not isinstance(action, PatchStatus)}
+    told |= {name for name, machine in machines.items() if machine.driver.stage not in {"", "ready"}}
+    due = (text for text in history.problems() if not text.endswith(("is cordoned", "has taints")))
+    silent = [text for text in due if not {"", text.split()[0]} & told]
+    if silent:
+        raise SilentStopError(f"silent_stop: {silent}")
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def pause(history: History) -> float:
+    """Seconds until somebody does something: a machine, a pod that ends, the program."""
+    ends = [max(until - history.world.elapsed, 1.0) for until in _moments(history.world)]
+    return min([*ends, max(history.replica.decided.again, 1.0)])
+
+
+def _moments(world: World) -> Iterator[float]:
+    for machine in world.machines.values():
+        for task, spans in ((machine.driver, (RETRY, INSTALL, 2 * PATIENCE)), (machine.mig, (APPLY, RETRY, PATIENCE))):
+            if task.stage not in {"", "ready"}:
+                yield from (task.since + span for span in spans if task.since + span > world.elapsed)
+                if task.stage in {"start", "assert"}:
+                    yield world.elapsed + 1
+    yield from world._ends.values()
+    yield from world._lingering.values()
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+def copied(history: History) -> History:
+    """A copy that goes its own way. Objects of the API are never changed, so both have the same."""
+    server = history.world.server
+    server.history.clear()
+    server.writes.clear()
+    shared: list[Any] = [one for of in server._objects.values() for names in of.values() for one in names.values()]
+    shared += [each for pair in server._decoded.values() for each in pair]
+    for replica in (history.replica, history.other):
+        runner = replica.runner
+        shared += [runner.log, runner.metrics, runner.decided]
+        shared += [each for watch in runner.sources.watches for each in watch.items.values()]
+    shared += [*history.watcher.seen.values(), history.want]
+    made = copy.deepcopy(history, {id(each): each for each in shared})
+    made.want = copy.copy(history.want)
+    return made
+
+
+def canonical(history: History) -> Key:
+    """What people could tell a state by, in short."""
+    text = json.dumps(_Form(history).whole(), sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+class _Form:
+    """Writes a state so that equal ones are written equally."""
+
+    def __init__(self, history: History) -> None:
+        self.history, self.world = history, history.world
+        self.now = self.world.server.now
+        self.names: dict[str, str] = {}
+
+    def whole(self) -> list[Hashable]:
+        history, world, server = self.history, self.world, self.world.server
+        for node in sorted(world.machines):
+            self.names[str(world.node(node)["metadata"]["uid"])] = node
+            self.names[world.machines[node].id] = f"{node}'s machine"
+        pods = [self._pod(body) for body in self._ordered(PODS)]
+        made: list[Any] = [
+            [self._value(body) for body in server.all(NODES)],
+            pods,
+            [self._value(body) for kind in (POLICIES, BUDGETS) for body in server.all(kind)],
+            [m.annotations_of(body).get(m.PAUSED) for body in server.all(LEASES)],
+            [self._machine(name) for name in sorted(world.machines)],
+            [[self._name(uid), self._age_of(until - world.elapsed)] for uid, until in sorted(world._ends.items())],
+            [vars(each) for each in world.workloads.values()],
+            vars(history.want), history.by_hand,
+            sorted(history.watcher.denied), sorted(history.watcher.unlisted), sorted(history.watcher.owners.items()),
+        ]  # fmt: skip
+        return [*made, self._program()]
+
+    def _program(self) -> list[Any]:
+        """What the program remembers."""
+        runner = self.history.replica.runner
+        first = {f"{self._name(uid)} {what}": self._age(at) for (uid, what), at in runner.sources.seen.first.items()}
+        refusals = runner.sources.refusals
+        kept = [
+            [self._name(uid), min(each.tries, SATURATED), self._age(each.until)]
+            for of in (refusals.pods, refusals.nodes, refusals.writes)
+            for uid, each in sorted(of.items())
+        ]
+        admitting = [self._name(uid) for uid in runner.elector.admitting]
+        return [first, kept, sorted(admitting), runner.elector.leading]
+
+    def _machine(self, name: str) -> list[Any]:
+        machine = self.world.machines[name]
+        tasks = [self._task(task) for task in (machine.driver, machine.mig)]
+        return [machine.loaded, machine.geometry, sorted(machine.faults), tasks]
+
+    def _task(self, task: Task) -> list[Any]:
+        lasts = task.stage not in {"", "ready"}
+        return [task.stage, lasts and self._age_of(self.world.elapsed - task.since), task.value, task.restarted]
+
+    def _ordered(self, kind: Any) -> list[Mapping[str, Any]]:
+        """The pods by node and by what they are, numbered in the order in which they were made."""
+
+        def place(body: Mapping[str, Any]) -> tuple[str, str, str]:
+            labels = body["metadata"].get("labels") or {}
+            return body["spec"].get("nodeName", ""), str(labels.get("app", labels)), body["metadata"]["uid"]
+
+        found = sorted(self.world.server.all(kind), key=place)
+        for number, body in enumerate(found):
+            self.names[body["metadata"]["uid"]] = self.names[body["metadata"]["name"]] = f"pod-{number}"
+        return found
+
+    def _pod(self, body: Mapping[str, Any]) -> Any:
+        return self._value(body)
+
+    def _value(self, value: Any, key: str = "") -> Any:
+        if key in PASSING:
+            return bool(value)
+        if key in COUNTED:
+            return min(int(value), SATURATED)
+        if isinstance(value, Mapping):
+            return {self._name(str(name)): self._value(item, str(name)) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._value(item) for item in value]
+        if isinstance(value, str):
+            return self._text(value)
+        return value
+
+    def _text(self, text: str) -> Any:
+        if text.startswith("{") and text != "{":
+            return self._value(json.loads(text))
+        if TIME.fullmatch(text):
+            return self._age(datetime.fromisoformat(text))
+        return self._name(TIME.sub("a time", text))
+
+    def _name(self, text: str) -> str:
+        return self.names.get(text, text)
+
+    def _age(self, at: datetime) -> int:
+        return self._age_of((self.now - at) / timedelta(seconds=1))
+
+    def _age_of(self, seconds: float) -> int:
+        return bisect_right(AGES, seconds) if seconds >= 0 else -bisect_right(AGES, -seconds)

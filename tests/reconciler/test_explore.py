@@ -1,0 +1,61 @@
+"""What can happen in the smallest clusters, all of it; `make explore` has two nodes, and more faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpustack.reconciler.core import engine
+from tests.reconciler.model.explore import FAULTS, canonical, copied, explore
+from tests.reconciler.model.history import STEPS, History
+
+
+def committed(nodes: int = 1) -> History:
+    """A cluster in which another driver was just committed."""
+    history = History(nodes)
+    history.driver(0)
+    return history
+
+
+def test_faults_on_one_node() -> None:
+    """One node and a program that is killed, restarted, overtaken or refused at any moment: no invariant breaks,
+    nothing stops in silence, and every way ends well."""
+    found = explore(committed(), 1, [step for step in FAULTS if step[0] in {"kill", "restart", "stall", "deny"}])
+    assert found.wrong == {}
+    assert found.whole
+    assert found.rests > 0
+
+
+def test_two_nodes_without_a_fault() -> None:
+    """Two nodes get the driver one after the other, and are at rest."""
+    found = explore(committed(2), 0)
+    assert (found.wrong, found.whole, found.rests) == ({}, True, 1)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    """Nothing that happens to a copy happens to what it was made of, and both go on alike."""
+    history = committed(2)
+    before = canonical(history)
+    made = copied(history)
+    assert canonical(made) == before
+    for step, number in FAULTS:
+        STEPS[step](copied(history), number)
+    made.go(0)
+    assert canonical(history) == before
+    assert canonical(made) != before
+    history.go(0)
+    assert canonical(history) == canonical(made)
+
+
+@pytest.mark.parametrize("lacks", ["actions", "waits"])
+def test_a_silent_stop_is_found(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
+    """A program that does not what is due, or that waits and doesn't say for what."""
+    real = engine.decide
+    monkeypatch.setattr(engine, "decide", lambda known: replace(real(known), **{lacks: ()}))
+    assert set(explore(committed(), 0).wrong) == {"silent_stop"}
+
+
+def test_faults_are_steps() -> None:
+    """Every fault is a step of histories, which random ones draw, too."""
+    assert {name for name, _ in FAULTS} <= STEPS.keys()
