@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ def test_a_copy_goes_its_own_way() -> None:
 def test_a_silent_stop_is_found(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
     """A program that does not what is due, or that waits and doesn't say for what."""
     real = engine.decide
-    monkeypatch.setattr(engine, "decide", lambda known: replace(real(known), **{lacks: ()}))
+    without: dict[str, Any] = {lacks: ()}
+    monkeypatch.setattr(engine, "decide", lambda known: replace(real(known), **without))
     assert set(explore(committed(), 0).wrong) == {"silent_stop"}
 
 

@@ -28,6 +28,7 @@ from typing import Any
 from gpustack.reconciler.core.actions import PatchStatus
 from gpustack.reconciler.memory.eviction import BUDGETS
 from gpustack.reconciler.memory.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
+from gpustack.reconciler.memory.rules import Document
 from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
 
@@ -223,7 +224,7 @@ class _Form:
         for node in sorted(world.machines):
             self.names[str(world.node(node)["metadata"]["uid"])] = node
             self.names[world.machines[node].id] = f"{node}'s machine"
-        pods = [self._pod(body) for body in self._ordered(PODS)]
+        pods = [self._value(body) for body in self._pods()]
         made: list[Any] = [
             [self._value(body) for body in server.all(NODES)],
             pods,
@@ -259,20 +260,17 @@ class _Form:
         lasts = task.stage not in {"", "ready"}
         return [task.stage, lasts and self._age_of(self.world.elapsed - task.since), task.value, task.restarted]
 
-    def _ordered(self, kind: Any) -> list[Mapping[str, Any]]:
+    def _pods(self) -> list[Document]:
         """The pods by node and by what they are, numbered in the order in which they were made."""
 
-        def place(body: Mapping[str, Any]) -> tuple[str, str, str]:
+        def place(body: Document) -> tuple[str, str, str]:
             labels = body["metadata"].get("labels") or {}
             return body["spec"].get("nodeName", ""), str(labels.get("app", labels)), body["metadata"]["uid"]
 
-        found = sorted(self.world.server.all(kind), key=place)
-        for number, body in enumerate(found):
+        pods = sorted(self.world.server.all(PODS), key=place)
+        for number, body in enumerate(pods):
             self.names[body["metadata"]["uid"]] = self.names[body["metadata"]["name"]] = f"pod-{number}"
-        return found
-
-    def _pod(self, body: Mapping[str, Any]) -> Any:
-        return self._value(body)
+        return pods
 
     def _value(self, value: Any, key: str = "") -> Any:
         if key in PASSING:
