@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +13,14 @@ from . import common
 from .text import as_json
 
 if TYPE_CHECKING:
-    from ..cluster.capacity import PoolCapacity, Range, Total
+    from ..cluster.capacity import PoolCapacity, Range, Total, Unit
 
 Pools = tuple["PoolCapacity", ...]
+Totals = Mapping[str, Sequence["Total"]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "policies",
-        nargs="*",
-        metavar="CLUSTER|FILE",
-        help="a cluster's name, a glob, or a policy file anywhere (default: all)",
-    )
+    common.add_clusters(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
@@ -35,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     fleet = totals(dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools in clusters for pool in pools)
     if options.format == "json":
         documents = [as_data(name, pools, totals(pools)) for name, pools in clusters]
-        print(as_json({"version": 1, "clusters": documents, "total": totals_data(fleet)}))
+        print(as_json({"version": 2, "clusters": documents, "total": totals_data(fleet)}))
         return 0
     for name, pools in clusters:
         print("\n".join([name, *lines(pools), *totals_lines("total", totals(pools))]), end="\n\n")
@@ -92,19 +88,22 @@ def ranged(count: Range | None) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def totals_lines(title: str, found: Mapping[str, Total]) -> Iterator[str]:
-    """What all pools advertise together."""
-    width = max((len(name) for name in found), default=0)
-    if found:
+def totals_lines(title: str, found: Totals) -> Iterator[str]:
+    """What all pools advertise together. A name that stands for several things has a line for each."""
+    rows = [
+        (f"{name} ({total.unit})" if len(every) > 1 else name, total) for name, every in found.items() for total in every
+    ]
+    width = max((len(name) for name, _ in rows), default=0)
+    if rows:
         yield f"  {title}"
-    for name, total in found.items():
+    for name, total in rows:
         more = f" and {len(total.without) - 3} more" if len(total.without) > 3 else ""
         pools = ", ".join(total.without[:3]) + more
         beside = "" if not total.without else f" ({pools})" if total.known is None else f", beside what {pools} has"
         yield f"    {name:<{width}}  {ranged(total.known)}{beside}"
 
 
-def as_data(name: str, pools: Pools, total: Mapping[str, Total]) -> dict[str, Any]:
+def as_data(name: str, pools: Pools, total: Totals) -> dict[str, Any]:
     """A cluster for --format json; null stands for a number that isn't known."""
     return {
         "name": name,
@@ -115,6 +114,7 @@ def as_data(name: str, pools: Pools, total: Mapping[str, Total]) -> dict[str, An
                 "nodes": bounds(pool.nodes),
                 "gpusPerNode": pool.gpus,
                 "perNode": dict(pool.per_node),
+                "units": {resource: unit_data(unit) for resource, unit in pool.units.items()},
                 "total": {resource: bounds(count) for resource, count in pool.total.items()},
                 "unknown": list(pool.unknown),
             }
@@ -124,9 +124,18 @@ def as_data(name: str, pools: Pools, total: Mapping[str, Total]) -> dict[str, An
     }
 
 
-def totals_data(found: Mapping[str, Total]) -> dict[str, Any]:
-    """Sums by resource, and the pools that they are without."""
-    return {name: {**(bounds(total.known) or {}), "without": list(total.without)} for name, total in found.items()}
+def totals_data(found: Totals) -> dict[str, Any]:
+    """Sums by resource and by what one of it is, and the pools that they are without."""
+    return {
+        name: [
+            {"unit": unit_data(one.unit), **(bounds(one.known) or {}), "without": list(one.without)} for one in every
+        ]
+        for name, every in found.items()
+    }
+
+
+def unit_data(unit: Unit) -> dict[str, Any]:
+    return {"gpuProduct": unit.product, "migProfile": unit.profile, "sharedBy": unit.shared_by}
 
 
 def bounds(count: Range | None) -> dict[str, int] | None:

@@ -32,14 +32,24 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """Options of every verb that reads policies."""
-    which = parser.add_argument(
-        "policies",
-        nargs="*",
-        metavar="CLUSTER|FILE",
-        help="a cluster's name, a glob, or a policy file anywhere (default: all)",
-    )
-    which.completer = lambda **_: sorted(path.stem for path in Path(POLICIES).glob("*.y*ml"))  # type: ignore[attr-defined]
+    add_clusters(parser)
     add_compiling(parser)
+
+
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    """The argument that names policies, any number of them."""
+    text = "a cluster's name, a glob, or a policy file anywhere (default: all)"
+    completed(parser.add_argument("policies", nargs="*", metavar="CLUSTER|FILE", help=text))
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The argument that names one policy."""
+    completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
+
+
+def completed(which: argparse.Action) -> None:
+    """Let shells complete the names of clusters for the argument WHICH."""
+    which.completer = lambda **_: sorted(path.stem for path in Path(POLICIES).glob("*.y*ml"))  # type: ignore[attr-defined]
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:

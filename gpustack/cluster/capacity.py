@@ -8,7 +8,7 @@ and what can't be known is said instead of guessed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import gpus, kubevirt, vgpu
@@ -31,12 +31,31 @@ Counts = dict[str, int | None]
 """Resource to number; None for a number that isn't known."""
 
 
+UNNAMED = "a GPU that the policy doesn't name"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one of a resource is. A name says less: nvidia.com/gpu is a whole GPU on some nodes, and an instance of MIG
+    or a share of a smaller GPU on others. `profile` is None for what isn't cut, `shared_by` is 1 for what isn't shared.
+    """
+
+    product: str | None
+    profile: str | None = None
+    shared_by: int = 1
+
+    def __str__(self) -> str:
+        part = f"{self.profile} of " if self.profile else ""
+        shared = f", shared by {self.shared_by}" if self.shared_by > 1 else ""
+        return f"{part}{self.product or UNNAMED}{shared}"
+
+
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
     """What nodes of a pool advertise.
 
     `nodes` and `gpus` (per node) are None where the policy doesn't say them. `per_node` is empty where nodes advertise
-    nothing, and where it isn't known what: `unknown` then says why.
+    nothing, and where it isn't known what: `unknown` then says why. `units` says of each resource what one is.
     """
 
     name: str
@@ -45,6 +64,7 @@ class PoolCapacity:
     gpus: int | None
     per_node: Mapping[str, int | None]
     unknown: tuple[str, ...] = ()
+    units: Mapping[str, Unit] = field(default_factory=dict)
 
     @property
     def total(self) -> dict[str, Range | None]:
@@ -57,8 +77,11 @@ class PoolCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A resource in all pools: the sum of what is known (None if nothing is), and the pools whose part isn't."""
+    """What is the same UNIT under one name, in all pools: the sum of what is known (None if nothing is), and the pools
+    whose part isn't.
+    """
 
+    unit: Unit
     known: Range | None
     without: tuple[str, ...] = ()
 
@@ -72,36 +95,39 @@ def capacity(pool: Pool) -> PoolCapacity:
     said = pool.said
     nodes = (said.count.min, said.count.max) if said.count else None
     unknown = [] if nodes else ["count isn't said, so the number of nodes isn't known"]
-    per_node: Counts = {}
+    per_node, units = Counts(), dict[str, Unit]()
     try:
-        per_node = _per_node(pool)
+        per_node, units = _per_node(pool)
     except (_Unknown, UnknownSharing) as reason:
         unknown.insert(0, str(reason))
     if None in per_node.values():
         unknown.insert(0, "gpusPerNode isn't said, so the number of GPUs isn't known")
     ordered = {name: per_node[name] for name in sorted(per_node)}
-    return PoolCapacity(pool.name, said.gpuProduct, nodes, said.gpusPerNode, ordered, tuple(unknown))
+    return PoolCapacity(pool.name, said.gpuProduct, nodes, said.gpusPerNode, ordered, tuple(unknown), units)
 
 
-def totals(pools: Iterable[PoolCapacity]) -> dict[str, Total]:
-    """Every resource that nodes of POOLS advertise, by name."""
+def totals(pools: Iterable[PoolCapacity]) -> dict[str, list[Total]]:
+    """Every resource that nodes of POOLS advertise, by name: a sum for each thing that the name stands for."""
     pools = list(pools)
-    found: dict[str, Total] = {}
+    found: dict[str, list[Total]] = {}
     for name in sorted({name for pool in pools for name in pool.per_node}):
-        parts = {pool.name: pool.total[name] for pool in pools if name in pool.per_node}
-        known = [part for part in parts.values() if part is not None]
-        without = tuple(pool for pool, part in parts.items() if part is None)
-        found[name] = Total((sum(low for low, _ in known), sum(high for _, high in known)) if known else None, without)
+        having = [pool for pool in pools if name in pool.per_node]
+        for unit in sorted({pool.units[name] for pool in having}, key=str):
+            parts = {pool.name: pool.total[name] for pool in having if pool.units[name] == unit}
+            known = [part for part in parts.values() if part is not None]
+            both = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
+            total = Total(unit, both, tuple(pool for pool, part in parts.items() if part is None))
+            found.setdefault(name, []).append(total)
     return found
 
 
-def _per_node(pool: Pool) -> Counts:
+def _per_node(pool: Pool) -> tuple[Counts, dict[str, Unit]]:
+    """What a node advertises, and what one of each is."""
     if pool.cluster.dra:
         raise _Unknown("GPUs are offered by dynamic resource allocation: devices of resource slices, and no resources")
-    if pool.workload == "vm-passthrough":
-        return _passthrough(pool)
-    if pool.workload == "vm-vgpu":
-        return _vgpus(pool)
+    if pool.workload in {"vm-passthrough", "vm-vgpu"}:
+        whole = _passthrough(pool) if pool.workload == "vm-passthrough" else _vgpus(pool)
+        return whole, dict.fromkeys(whole, Unit(pool.said.gpuProduct))
     if pool.spec.devicePlugin.enabled is False:
         raise _Unknown("devicePlugin is off, so whatever else runs on the nodes decides")
     own = pool.said.sharing.mps or pool.said.sharing.timeSlicing
@@ -109,7 +135,21 @@ def _per_node(pool: Pool) -> Counts:
     how = pool.sharing
     if how.kind == "mps" and counts_by == "mixed":
         raise _Unknown("the device plugin refuses MPS with mig.strategy mixed")
-    return _after_sharing(_unshared(pool, counts_by), how)
+    before = _unshared(pool, counts_by)
+    profiles = _profiles(pool, counts_by)
+    units = {how.shown(name): Unit(pool.said.gpuProduct, profiles.get(name), how.replicas(name)) for name in before}
+    return _after_sharing(before, how), units
+
+
+def _profiles(pool: Pool, counts_by: str) -> dict[str, str]:
+    """The MIG profiles behind each name of a resource where GPUs are cut, before sharing."""
+    if counts_by == "none" or (pool.product is not None and not pool.product.mig_capable):
+        return {}
+    found: dict[str, list[str]] = {}
+    for profile in sorted({profile for group in pool.groups or () for profile in group.layout or ()}):
+        name = GPU if counts_by == "single" else resource_name(profile, images.version(pool.spec.devicePlugin))
+        found.setdefault(name, []).append(profile)
+    return {name: " or ".join(profiles) for name, profiles in found.items()}
 
 
 def _unshared(pool: Pool, counts_by: str) -> Counts:

@@ -37,7 +37,8 @@ two
 
 2 clusters
   total
-    nvidia.com/gpu  128 to 144, beside what two/b has
+    nvidia.com/gpu (NVIDIA-H100-80GB-HBM3)               0 to 16, beside what two/b has
+    nvidia.com/gpu (NVIDIA-H100-80GB-HBM3, shared by 4)  128
 """
     )
 
@@ -47,9 +48,40 @@ def test_json(project: Project) -> None:
     project.policy("one", nodePools=[{**SHARED, "count": None}], **PLUGIN)
     data = project.run("capacity", "one", "--format", "json").json
     (pool,) = data["clusters"][0]["pools"]
-    assert (data["version"], pool["nodes"], pool["perNode"]) == (1, None, {"nvidia.com/gpu": 32})
+    assert (data["version"], pool["nodes"], pool["perNode"]) == (2, None, {"nvidia.com/gpu": 32})
     assert pool["total"] == {"nvidia.com/gpu": None}
-    assert data["total"] == {"nvidia.com/gpu": {"without": ["one/a"]}}
+    unit = {"gpuProduct": "NVIDIA-H100-80GB-HBM3", "migProfile": None, "sharedBy": 4}
+    assert pool["units"] == {"nvidia.com/gpu": unit}
+    assert data["total"] == {"nvidia.com/gpu": [{"unit": unit, "without": ["one/a"]}]}
+
+
+T4 = {**POOL, "name": "t4", "gpuProduct": "Tesla-T4", "gpusPerNode": 1, "count": 2}
+CUT = {"mig": {"strategy": "single"}, "migManager": {"enabled": True}}
+
+
+def test_one_name_for_different_things(project: Project) -> None:
+    """With the strategy single an instance of MIG is a nvidia.com/gpu (device-plugin-config.yaml), as a whole GPU and a
+    share of one are: a sum over several of these is of nothing. What is the same is added up, across clusters as well.
+    """
+    whole, quarter = {**POOL, "count": 1}, {**T4, "sharing": {"timeSlicing": {"replicas": 4}}}
+    instances = {**POOL, "name": "cut", "count": 1, "sharing": {"mig": {"layout": {"1g.10gb": 7}}}}
+    pools = [{**pool, "nodeSelector": {"pool": pool["name"]}} for pool in (whole, quarter, instances)]
+    project.policy("one", nodePools=pools, **PLUGIN, **CUT)
+    project.policy("two", nodePools=[whole], **PLUGIN)
+    _, fleet = project.run("capacity").out.split("2 clusters\n")
+    assert [line.rsplit(maxsplit=1) for line in fleet.splitlines()[1:]] == [
+        ["    nvidia.com/gpu (1g.10gb of NVIDIA-H100-80GB-HBM3)", "56"],
+        ["    nvidia.com/gpu (NVIDIA-H100-80GB-HBM3)", "16"],
+        ["    nvidia.com/gpu (Tesla-T4, shared by 4)", "8"],
+    ]
+    total = project.run("capacity", "--format", "json").json["total"]
+    assert [(each["unit"]["migProfile"], each["max"]) for each in total["nvidia.com/gpu"]] == [
+        ("1g.10gb", 56),
+        (None, 16),
+        (None, 8),
+    ]
+    project.policy("one", nodePools=[{**T4, "name": "a"}, {**T4, "name": "b", "nodeSelector": {"b": "b"}}], **PLUGIN)
+    assert project.run("capacity", "one").out.splitlines()[-2].split() == ["nvidia.com/gpu", "4"]
 
 
 def test_policies_that_cannot_be_read(project: Project) -> None:

@@ -96,6 +96,9 @@ def test_help_in_words(project: Project) -> None:
         ("gpustack render --format ", {"text", "json"}),
         ("gpustack rollout re", {"resume", "retry", "reset-breaker"}),
         ("gpustack render prod", {"prod-1", "prod-2"}),
+        ("gpustack explain t", {"test"}),
+        ("gpustack capacity prod", {"prod-1", "prod-2"}),
+        ("gpustack mig show prod", {"prod-1", "prod-2"}),
     ],
 )
 def test_completion(project: Project, line: str, offered: set[str]) -> None:
