@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..model import Finding, InputError
 from . import common
 from .saving import save
-from .text import printable
+from .text import printable, say
 
 if TYPE_CHECKING:
     from ..policy.loading.acceptances import AcceptanceSpec
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     save(path, text, "the file", "name another one after --acceptances")
     for effect in chosen:
         state = f"already accepted by {effect.accepted}" if effect.accepted else f"accepted in {options.acceptances}"
-        print(printable(f"{effect.id}: {effect.where or effect.title}: {state}"))
+        say(printable(f"{effect.id}: {effect.where or effect.title}: {state}"))
     return 0
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, GpustackError, InputError
 from . import common
-from .text import as_json
+from .text import as_json, columns_of, folded
 
 if TYPE_CHECKING:
     from ..cluster.capacity import PoolCapacity, Range, Total, Unit
@@ -67,7 +68,7 @@ def lines(pools: Pools) -> Iterator[str]:
             each = "unknown" if count is None else str(count)
             yield f"    {name:<{width}}  {each:>7} a node  {ranged(pool.total[name]):>7} in total"
         for reason in pool.unknown:
-            yield f"    unknown: {reason}"
+            yield folded(f"    unknown: {reason}", columns_of(sys.stdout))
     if not pools:
         yield "  unknown: the policy has no node pools"
 
@@ -90,9 +91,7 @@ def ranged(count: Range | None) -> str:
 
 def totals_lines(title: str, found: Totals) -> Iterator[str]:
     """What all pools advertise together. A name that stands for several things has a line for each."""
-    rows = [
-        (f"{name} ({total.unit})" if len(every) > 1 else name, total) for name, every in found.items() for total in every
-    ]
+    rows = [(f"{name} ({one.unit})" if len(every) > 1 else name, one) for name, every in found.items() for one in every]
     width = max((len(name) for name, _ in rows), default=0)
     if rows:
         yield f"  {title}"

@@ -14,7 +14,7 @@ from ..compiler.foreign import REMEDY
 from ..compiler.index import index_of
 from . import common, staged, strays
 from .render import as_json
-from .text import print_findings, printable
+from .text import print_findings, printable, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> int:
             for name in names:
                 print(printable(f"{word}: {os.path.normpath(project.out / change.cluster / name)}"))
     for each in outcome.foreign:
-        print(printable(f"not rendered: {each.path} ({each.kind}): {each.why}"))
+        say(printable(f"not rendered: {each.path} ({each.kind}): {each.why}"))
     if outcome.foreign:
-        print(f"{common.counted(len(outcome.foreign), 'path')} not rendered: {REMEDY}", file=sys.stderr)
+        say(f"{common.counted(len(outcome.foreign), 'path')} not rendered: {REMEDY}", sys.stderr)
     if old:
         stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
-        print(f"{stale}: run `gpustack render` and commit {project.out}/", file=sys.stderr)
+        say(f"{stale}: run `gpustack render` and commit {project.out}/", sys.stderr)
         return code
     print_findings(wrong, sys.stderr)
     if code:
@@ -74,6 +74,4 @@ def others(out: Path, outcome: fleet.Outcome) -> None:
     foreign = {each.path for each in outcome.foreign}
     for name in outcome.others:
         if str(out / name) not in foreign:
-            print(
-                printable(f"not ours: {os.path.normpath(out / name)}, rendered from another project"), file=sys.stderr
-            )
+            say(printable(f"not ours: {os.path.normpath(out / name)}, rendered from another project"), sys.stderr)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..model import Finding, InputError
 from ..policy.language.repository import is_digest, named
 from . import common, rendered
-from .text import printable
+from .text import printable, say
 
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
@@ -62,7 +62,7 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
         raise InputError(nowhere(f"no policy of the {common.counted(len(clusters), 'cluster')} in {out}"))
     refuse_shared(goals)
     for cluster in sorted(found.keys() - {each.cluster for each in goals}):
-        print(printable(f"not pushed: {cluster}, whose policy names no OCI artifact"), file=sys.stderr)
+        say(printable(f"not pushed: {cluster}, whose policy names no OCI artifact"), sys.stderr)
     return goals
 
 

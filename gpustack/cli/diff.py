@@ -12,6 +12,7 @@ import os
 import sys
 
 from . import common
+from .text import columns_of
 
 FORMATS = ["text", "markdown", "html", "json", "unified"]
 SMALLEST = 8_000
@@ -62,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
 
     with compare(options) as found:
         colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        print(formats.written(found, options.format, budget=options.budget, colours=colours), end="")
+        columns = columns_of(sys.stdout)
+        text = formats.written(found, options.format, budget=options.budget, colours=colours, columns=columns)
+        print(text, end="")
     if options.fail_on is not None:
         return 1 if fails(found.impact, options.fail_on) else 0
     return 1 if found.difference.groups or found.impact.effects else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import dotted
 from . import common
-from .text import as_json, printable
+from .text import as_json, printable, say
 
 if TYPE_CHECKING:
     from ..model import Location
@@ -37,8 +37,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         told = explain(loaded, options.path)
     except NotSetError as error:
-        none = as_json({"version": 1, "exit": 0, "values": []})
-        print(none if options.format == "json" else printable(error.findings[0].what))
+        if options.format == "json":
+            print(as_json({"version": 1, "exit": 0, "values": []}))
+        else:
+            say(printable(error.findings[0].what))
         return 0
     if options.format == "json":
         found = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]

@@ -20,7 +20,7 @@ from ..compiler.index import SCRATCH
 from ..model import Finding, InputError, MissingToolError, OutputError, docs
 from ..text.regular import read_regular
 from . import common, git
-from .text import printable
+from .text import printable, say
 
 TEMPLATES = Path(__file__).parent / "templates"
 MORE = ".more"
@@ -56,11 +56,11 @@ def run(options: argparse.Namespace) -> int:
             place(fresh, folder)
     except OSError as error:
         raise refused(folder, error) from None
-    print(
+    say(
         printable(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
     )
     for line in (*left_alone(folder, kept), *not_committed(folder, [*files, f"{options.out}/example"])):
-        print(printable(line))
+        say(printable(line))
     return 0
 
 

@@ -12,6 +12,7 @@ from ..model import Finding, InputError
 from . import common
 from .formats import FORMATS, SEVERITIES, Report, write
 from .saving import save
+from .text import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,11 @@ def run(options: argparse.Namespace) -> int:
     report = Report(found, failing)
     for name, path in options.report:
         save(path, write(name, report), "the report", "name another file after --report")
-    sys.stdout.write(write(options.format, report))
+    written = write(options.format, report)
+    if options.format == "text":
+        say(written.removesuffix("\n"))
+    else:
+        sys.stdout.write(written)
     return report.code
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..model import Finding, GpustackError, InputError
 from . import common, images
 from .saving import save
-from .text import document, plain, print_findings, printable
+from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
     from ..registry.client import Client
@@ -189,9 +189,9 @@ def report(options: argparse.Namespace, state: State, end: str, code: int) -> in
         for image in found:
             print(printable(f"{words[name]}: {image}"))
     if state.unpinned:
-        print(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))
+        say(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))
     print_findings(state.unfit, sys.stderr)
-    print(end, file=sys.stderr if code else sys.stdout)
+    say(end, sys.stderr if code else sys.stdout)
     return code
 
 

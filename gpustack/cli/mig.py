@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Finding, FindingsError, InputError
 from . import common
 from .saving import save
-from .text import as_json
+from .text import as_json, say
 
 if TYPE_CHECKING:
     from ..catalog.gpus import Product
@@ -73,9 +73,9 @@ def listed(gpu: Product, options: argparse.Namespace) -> int:
     known = f"{shape.compute_slices} compute slices, {shape.memory_slices} memory slices" if shape else ""
     print(f"{gpu.name} ({gpu.board}): {known or 'where instances may stand is not known'}")
     if gpu.uncertain:
-        print(f"not sure: {gpu.uncertain}; `nvidia-smi mig -lgip` on a node tells")
+        say(f"not sure: {gpu.uncertain}; `nvidia-smi mig -lgip` on a node tells")
     if not profiles:
-        print("its profiles are not known: `nvidia-smi mig -lgip` on a node prints them")
+        say("its profiles are not known: `nvidia-smi mig -lgip` on a node prints them")
         return 0
     print()
     heads = ("profile", "id", "max", "GiB", "SMs", "slices", "memory", "starts at", "resource (strategy mixed)")

@@ -67,12 +67,12 @@ def confirmed(question: str) -> bool:
 
 def tell(done: Released) -> None:
     """What was done, what is left with the reason, and what remains for the person to do."""
-    from .text import printable
+    from .text import printable, say
 
     print(f"{common.counted(len(done.made.released), 'node')} given back")
     for name, why in sorted(done.made.labelled.items()):
-        print(printable(f"{name}: labels of the GPU stack stay: {why}"))
+        say(printable(f"{name}: labels of the GPU stack stay: {why}"))
     for name, why in sorted(done.made.left.items()):
-        print(printable(f"{name}: left as it was: {why}"))
+        say(printable(f"{name}: left as it was: {why}"))
     for text in done.remains:
-        print(printable(text))
+        say(printable(text))

@@ -6,13 +6,14 @@ import argparse
 import dataclasses
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..model import Finding, GpustackError, InputError
 from . import common
-from .text import as_json
+from .text import as_json, columns_of, folded
 
 NEWER_FIELD = "GPU107"
 """The rule against fields that a release does not know: that one of the two lacks them is part of the answer."""
@@ -92,7 +93,8 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
     for title, rows in sections:
         if rows:
             yield f"\n{title}:"
-            yield from (f"  {line}" for line in rows)
+            columns = columns_of(sys.stdout) if title == "Behaviour" else 0  # the rest are tables
+            yield from (folded(f"  {line}", columns) for line in rows)
 
 
 def row(change: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..model import Finding, GpustackError
 from . import common
 from .saving import save
-from .text import printable
+from .text import printable, say
 
 if TYPE_CHECKING:
     from ..compiler.sources import Project, Source
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         print(page, end="")
         return 0
     save(Path(options.file), page, "the report", "name another file after --file")
-    print(printable(f"{options.file}: {', '.join(part.title.lower() for part in parts if part.body)}"))
+    say(printable(f"{options.file}: {', '.join(part.title.lower() for part in parts if part.body)}"))
     return 0
 
 

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def look(options: argparse.Namespace) -> int:
     from .live import plan, reading, status
-    from .text import printable
+    from .text import Code, printable, say
 
     what = plan if options.action == "plan" else status
     found = what.data(reading.look(options))
@@ -76,13 +76,13 @@ def look(options: argparse.Namespace) -> int:
         print(as_json({"version": 1, "exit": 0, **found}))
         return 0
     for line in what.lines(found):
-        print(printable(line))
+        (print if isinstance(line, Code) else say)(printable(line))
     return 0
 
 
 def steer(options: argparse.Namespace) -> int:
     from .live import connect, steer
-    from .text import printable
+    from .text import printable, say
 
     if options.action in {"hold", "unhold"} and options.policy and options.nodes:
         from ..model import Finding, InputError
@@ -104,7 +104,7 @@ def steer(options: argparse.Namespace) -> int:
         print(as_json({"version": 1, "exit": 0, "results": [each.data for each in done]}))
         return 0
     for each in done:
-        print(printable(f"{each.object}: {each.what}"))
+        say(printable(f"{each.object}: {each.what}"))
         for key, text in each.before.items():
             print(printable(f"  {key} was {text}"))
     return 0

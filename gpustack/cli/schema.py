@@ -13,7 +13,7 @@ from ..catalog.kinds import FOLDER, SCOPES, OwnKind, SchemaError, kinds_of
 from ..model import Finding, InputError, Location, OutputError
 from . import common
 from .saving import save
-from .text import as_json, printable
+from .text import as_json, printable, say
 
 if TYPE_CHECKING:
     from ..catalog.definitions import Made
@@ -145,10 +145,10 @@ def told(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
     for each in done:
         did = f"{each['did']}: " if "did" in each else ""
         why = f" ({each['why']})" if "why" in each else ""
-        print(printable(f"{did}{each['apiVersion']} {each['kind']}, {each['scope']}{why}"))
+        say(printable(f"{did}{each['apiVersion']} {each['kind']}, {each['scope']}{why}"))
         if each["unchecked"] and each.get("did") != "removed":
             some = common.some(each["unchecked"])
-            print(printable(f"  left to the API server: {some}"))
+            say(printable(f"  left to the API server: {some}"))
     return 0
 
 

@@ -3,19 +3,67 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 from ..model import Finding, printable
 
-__all__ = ["as_json", "document", "plain", "print_findings", "printable", "text", "whole"]
+__all__ = ["as_json", "document", "plain", "print_findings", "printable", "say", "text", "whole"]
 
 WIDTH = 160
+NARROWEST = 80
+"""A terminal that is narrower breaks lines itself."""
+_CODE = re.compile(r" *\d* \| ")
+"""How a line of a file begins (`quoted`), and the one with the mark below it."""
+
+
+class Code(str):
+    """A line that somebody may copy: it is not for `say`."""
+
+    __slots__ = ()
 
 
 def print_findings(findings: Iterable[Finding], stream: TextIO) -> None:
     for finding in findings:
-        print(text(finding), file=stream)
+        say(text(finding), stream)
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Print TEXT for people to STREAM, standard output by default: prose is broken at the width of a terminal, lines of
+    files that are quoted in it are not. Tables and code go to `print`.
+    """
+    stream = stream or sys.stdout
+    columns = columns_of(stream)
+    lines = (line if _CODE.match(line) else folded(line, columns) for line in text.split("\n"))
+    print("\n".join(lines), file=stream)
+
+
+def columns_of(stream: TextIO) -> int:
+    """The columns of the terminal behind STREAM, as COLUMNS or the terminal itself says. 0 for a pipe, a file and CI,
+    whose logs are searched line by line: nothing is broken there.
+    """
+    if not stream.isatty() or os.environ.get("CI"):
+        return 0
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+def folded(line: str, columns: int) -> str:
+    """LINE broken between words where it is longer than COLUMNS, unless those are 0. What stands between backticks, a
+    path and an address stay whole.
+    """
+    if not columns or len(line) <= columns:
+        return line
+    whole = re.sub(r"`[^`]*`", lambda span: span[0].replace(" ", "\0"), line)  # no line that is printable has one
+    below = " " * (len(line) - len(line.lstrip(" ")) + 4)
+    parts = textwrap.wrap(
+        whole, columns, subsequent_indent=below, break_long_words=False, break_on_hyphens=False, expand_tabs=False
+    )
+    return "\n".join(parts).replace("\0", " ")
 
 
 def text(finding: Finding) -> str:

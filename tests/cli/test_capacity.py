@@ -56,7 +56,7 @@ def test_json(project: Project) -> None:
 
 
 T4 = {**POOL, "name": "t4", "gpuProduct": "Tesla-T4", "gpusPerNode": 1, "count": 2}
-CUT = {"mig": {"strategy": "single"}, "migManager": {"enabled": True}}
+CUT: dict[str, Any] = {"mig": {"strategy": "single"}, "migManager": {"enabled": True}}
 
 
 def test_one_name_for_different_things(project: Project) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.cluster.capacity import PoolCapacity, Total, totals
+from gpustack.cluster.capacity import PoolCapacity, Total, Unit, totals
 from gpustack.cluster.resolve import resolve
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import layers
@@ -196,10 +196,10 @@ def test_totals() -> None:
         )
     ).capacity
     assert totals(pools) == {
-        "nvidia.com/gpu": Total((16, 48), ("c",)),
-        "nvidia.com/mig-1g.5gb": Total((56, 56)),
+        "nvidia.com/gpu": [Total(Unit(A100), (16, 48), ("c",))],
+        "nvidia.com/mig-1g.5gb": [Total(Unit(A100, "1g.5gb"), (56, 56))],
     }
-    assert totals(pools[2:3]) == {"nvidia.com/gpu": Total(None, ("c",))}
+    assert totals(pools[2:3]) == {"nvidia.com/gpu": [Total(Unit(A100), None, ("c",))]}
 
 
 def test_pools_of_which_one_shares() -> None:

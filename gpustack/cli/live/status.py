@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model import docs
 from ..common import counted
+from ..text import Code
 from . import cover, plan
 from .reading import Look
 
@@ -110,7 +111,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield from (f"  {text}" for text in gap["lacks"])
         if gap["lines"]:
             yield "  lines of the cluster's policy that would cover them:"
-            yield from (f"    {text}" for text in gap["lines"])
+            yield from (Code(f"    {text}") for text in gap["lines"])
 
 
 def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
@@ -121,7 +122,7 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
             yield f"  {word}: {why or 'no reason given'}"
     if policy["breaker"]["open"]:
         yield f"  the breaker is open: {policy['breaker']['message']}"
-        yield f"    gpustack rollout reset-breaker {policy['name']}   # once the reason is known"
+        yield Code(f"    gpustack rollout reset-breaker {policy['name']}   # once the reason is known")
     for condition in policy["conditions"]:
         if condition["type"] == "Stalled" and condition["status"] == "True":
             yield f"  stalled: {condition['message']}"

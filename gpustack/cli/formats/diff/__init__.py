@@ -39,11 +39,11 @@ class Compared:
     used: tuple[AcceptanceSpec, ...] = ()
 
 
-def written(found: Compared, how: str, *, budget: int, colours: bool) -> str:
-    """FOUND in the format HOW, with a line end at the end. COLOURS are for a terminal, BUDGET is for Markdown."""
+def written(found: Compared, how: str, *, budget: int, colours: bool, columns: int = 0) -> str:
+    """FOUND in the format HOW, ending with a line end. COLOURS and COLUMNS are for a terminal, BUDGET for Markdown."""
     write = import_module(f"{__name__}.{how}").write
-    options: dict[str, dict[str, Any]] = {"text": {"colours": colours}, "markdown": {"budget": budget}}
-    text: str = write(found, **options.get(how, {}))
+    terminal: dict[str, Any] = {"colours": colours, "columns": columns}
+    text: str = write(found, **{"text": terminal, "markdown": {"budget": budget}}.get(how, {}))
     return text
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ....review.diff.present import blocks, count
 from ....review.diff.ranges import summary
 from ....review.impact.effects import Effect
 from ....review.impact.tiers import named
-from ...text import printable
+from ...text import folded, printable
 from . import Compared, agreement, by_rule, head, missing, sentence, verdict
 
 Painted = tuple[str, str]
@@ -16,9 +17,11 @@ Painted = tuple[str, str]
 CODES = {"head": "1", "red": "1;31", "green": "33", "+": "32", "-": "31", "title": "1", "dim": "2", "": ""}
 
 
-def write(found: Compared, *, colours: bool = False) -> str:
-    """FOUND as lines."""
-    return "".join(f"{paint(printable(line), how, colours)}\n" for line, how in lines(found))
+def write(found: Compared, *, colours: bool = False, columns: int = 0) -> str:
+    """FOUND as lines; what is told of the changes is broken at COLUMNS, 0 for nowhere, and the changes are not."""
+    told = ((part, how) for line, how in lines(found) for part in folded(printable(line), columns).split("\n"))
+    shown = ((printable(line), how) for line, how in changes(found))
+    return "".join(f"{paint(line, how, colours)}\n" for line, how in itertools.chain(told, shown))
 
 
 def paint(line: str, how: str, colours: bool) -> str:
@@ -28,7 +31,7 @@ def paint(line: str, how: str, colours: bool) -> str:
 
 
 def lines(found: Compared) -> Iterator[Painted]:
-    """What is shown, line by line."""
+    """What is told of the changes, line by line."""
     yield head(found), "head"
     for line in filter(None, (verdict(found), missing(found), *found.complaints)):
         yield line, "red" if found.impact.red and line == verdict(found) else ""
@@ -44,7 +47,6 @@ def lines(found: Compared) -> Iterator[Painted]:
         yield "", ""
         yield f"{named(first.tier)} {first.rule}: {first.title}", "green"
         yield from effects(same, total)
-    yield from changes(found)
 
 
 def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
