@@ -42,11 +42,6 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
     completed(parser.add_argument("policies", nargs="*", metavar="CLUSTER|FILE", help=text))
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """The argument that names one policy."""
-    completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
-
-
 def completed(which: argparse.Action) -> None:
     """Let shells complete the names of clusters for the argument WHICH."""
     which.completer = lambda **_: sorted(path.stem for path in Path(POLICIES).glob("*.y*ml"))  # type: ignore[attr-defined]

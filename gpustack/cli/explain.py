@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_cluster(parser)
+    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
     parser.add_argument(
         "path",
         metavar="PATH",

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--want", default="", metavar="PROFILE=N,...", help="instances that one GPU has to hold: 1g.10gb=4,3g.40gb=1"
     )
     show = verbs.add_parser("show", help="draw the GPUs of each pool of a cluster")
-    common.add_cluster(show)
+    common.completed(show.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
     show.add_argument(
         "--svg", metavar="FILE", type=common.named, help="write the picture as SVG as well, - for standard output alone"
     )

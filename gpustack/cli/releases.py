@@ -93,8 +93,7 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
     for title, rows in sections:
         if rows:
             yield f"\n{title}:"
-            columns = columns_of(sys.stdout) if title == "Behaviour" else 0  # the rest are tables
-            yield from (folded(f"  {line}", columns) for line in rows)
+            yield from (folded(f"  {line}", columns_of(sys.stdout) if title == "Behaviour" else 0) for line in rows)
 
 
 def row(change: Any) -> str:

@@ -35,9 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..review.report import frame
+    from ..review.report import frame, rules
 
     parts = [*changes(options), *fleet(options)]
+    parts.append(rules.section(parts))
     page = frame.page(options.title, f"As of {options.today.isoformat()}", parts)
     if options.file == "-":
         print(page, end="")
@@ -110,7 +111,7 @@ def changes(options: argparse.Namespace) -> list[Section]:
     with compare(options) as found:
         lines = [f"{head(found)}, against {options.base}", *filter(None, (verdict(found), missing(found)))]
         return [
-            frame.section("review", "What changes", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
+            frame.section("review", "What changes", "".join(f"<p>{frame.prose(line)}</p>\n" for line in lines)),
             dangers.section(found.impact, found.difference.total),
             changes.section(found.difference),
         ]

@@ -16,8 +16,6 @@ from ..model import Finding, printable
 __all__ = ["as_json", "document", "plain", "print_findings", "printable", "say", "text", "whole"]
 
 WIDTH = 160
-NARROWEST = 80
-"""A terminal that is narrower breaks lines itself."""
 _CODE = re.compile(r" *\d* \| ")
 """How a line of a file begins (`quoted`), and the one with the mark below it."""
 
@@ -49,7 +47,7 @@ def columns_of(stream: TextIO) -> int:
     """
     if not stream.isatty() or os.environ.get("CI"):
         return 0
-    return max(NARROWEST, shutil.get_terminal_size().columns)
+    return max(80, shutil.get_terminal_size().columns)  # a narrower one breaks lines itself
 
 
 def folded(line: str, columns: int) -> str:

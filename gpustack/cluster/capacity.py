@@ -31,9 +31,6 @@ Counts = dict[str, int | None]
 """Resource to number; None for a number that isn't known."""
 
 
-UNNAMED = "a GPU that the policy doesn't name"
-
-
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What one of a resource is. A name says less: nvidia.com/gpu is a whole GPU on some nodes, and an instance of MIG
@@ -45,9 +42,10 @@ class Unit:
     shared_by: int = 1
 
     def __str__(self) -> str:
+        product = self.product or "a GPU that the policy doesn't name"
         part = f"{self.profile} of " if self.profile else ""
         shared = f", shared by {self.shared_by}" if self.shared_by > 1 else ""
-        return f"{part}{self.product or UNNAMED}{shared}"
+        return f"{part}{product}{shared}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +75,7 @@ class PoolCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What is the same UNIT under one name, in all pools: the sum of what is known (None if nothing is), and the pools
-    whose part isn't.
-    """
+    """All of one UNIT under one name: the sum of what is known (None if nothing is), and the pools whose part isn't."""
 
     unit: Unit
     known: Range | None

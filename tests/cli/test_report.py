@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.cli.test_diff import CHANGED, commit, git
-from tests.project import REFUSED, Project
+from tests.project import REFUSED, WARNED, Project
 
 
 def titles(page: str) -> list[str]:
@@ -73,3 +74,26 @@ def test_without_policies(project: Project) -> None:
     assert project.run("report").code == 4
     (project.folder / "policies").mkdir()
     assert project.run("report").code == 4
+
+
+def test_rules_are_links_and_code_is_code(project: Project) -> None:
+    """The id of each rule that is named leads to what the rule means, on the page itself: whoever reads it hasn't got
+    our docs. What is between backticks is code, as Markdown has it, and no backtick is left.
+    """
+    git(project.folder, "init", "-q")
+    project.policy("one")
+    project.run("render")
+    commit(project)
+    project.policy("one", **CHANGED)
+    changes = project.run("report", "--base", "HEAD", "--file", "-").out
+    project.policy("bad", **REFUSED)
+    project.policy("warned", **WARNED)
+    findings = project.run("report", "--file", "-").out
+    for page, rule in ((changes, "IMP"), (findings, "GPU102")):
+        linked = set(re.findall(r'<a href="#(\w+)">\1</a>', page))
+        assert any(name.startswith(rule) for name in linked)
+        assert linked == set(re.findall(r'<article id="(\w+)"', page))
+        assert not re.search(r"<th[^>]*>(GPU|IMP)\d|<h3>[^<]*, (GPU|IMP)\d", page)
+        assert "`" not in page
+    assert "GPU102: The NRI plugin without CDI or without the container toolkit" in findings
+    assert "<code>" in findings

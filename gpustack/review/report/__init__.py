@@ -8,6 +8,7 @@
     changes.py    the change groups
     pictures.py   GPUs and how they are cut
     findings.py   what the rules have to say
+    rules.py      what those rules mean
 
 Each of the others makes one section. Text goes through `frame.text` and nothing else: what a policy holds is never a
 tag. A content security policy in the page lets it load nothing and run no script but its own.

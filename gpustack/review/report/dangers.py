@@ -9,7 +9,7 @@ from ..accepted import key
 from ..diff.ranges import summary
 from ..impact.effects import Effect, Impact
 from ..impact.tiers import RED, named
-from .frame import Section, text
+from .frame import Section, prose, rule_link, text
 
 
 def section(found: Impact, total: int) -> Section:
@@ -24,12 +24,12 @@ def block(same: Sequence[Effect], total: int) -> str:
     """The effects of a rule that are of one tier."""
     first = same[0]
     rows = "".join(f"<li>{_row(effect, total)}</li>\n" for effect in same)
-    red = first.tier <= RED
-    remedies = "".join(f"<p>What to do: {text(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
+    red, heading = first.tier <= RED, f"{text(named(first.tier).capitalize())}, {rule_link(first.rule)}"
+    remedies = "".join(f"<p>What to do: {prose(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
     return (
         f'<div class="effect{" red" if red else ""}" data-row>\n'
-        f"<h3>{text(named(first.tier).capitalize())}, {first.rule}: {text(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
-        + (f"<p>Why: {text(first.why)}</p>\n{remedies}" if red else "")
+        f"<h3>{heading}: {prose(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
+        + (f"<p>Why: {prose(first.why)}</p>\n{remedies}" if red else "")
         + "</div>\n"
     )
 
@@ -42,4 +42,4 @@ def _row(effect: Effect, total: int) -> str:
     said = (
         f"; accepted by {effect.accepted}" if effect.accepted else f"; to accept: {key(effect)}" if key(effect) else ""
     )
-    return f"{place}{text(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "") + text(said)
+    return f"{place}{prose(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "") + prose(said)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from ...model import Finding
 from ..diff.ranges import summary
-from .frame import Section, table, text
+from .frame import Section, prose, rule_link, table, text
 
 
 def section(found: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Section:
     """The section of FOUND, each finding with the clusters that it is about."""
     rows = [
         [
-            text(one.rule),
+            rule_link(one.rule),
             text(f"{one.severity}, waived by {one.waived}" if one.waived else one.severity),
             f"{text(one.location or one.path or '')}",
-            f'<span class="prose">{text(one.what)}</span>',
-            f'<span class="prose">{text(one.remedy)}</span>',
+            f'<span class="prose">{prose(one.what)}</span>',
+            f'<span class="prose">{prose(one.remedy)}</span>',
             text(summary(clusters, total)) if clusters else "",
         ]
         for one, clusters in found

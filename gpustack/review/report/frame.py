@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
@@ -30,6 +31,16 @@ class Section:
 def text(value: object) -> str:
     """VALUE as text of the page: nothing in it is a tag, an entity or a control character."""
     return html.escape(printable(str(value)).encode("utf-8", "backslashreplace").decode())
+
+
+def prose(value: object) -> str:
+    """VALUE as text of the page; what it has between backticks is code."""
+    return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", text(value))
+
+
+def rule_link(name: str) -> str:
+    """The id of a rule, which leads to what it means (`rules`)."""
+    return f'<a href="#{text(name)}">{text(name)}</a>'
 
 
 def section(name: str, title: str, body: str) -> Section:

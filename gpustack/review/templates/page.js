@@ -15,7 +15,7 @@
       const own = [...each.querySelectorAll("[data-row]")];
       each.classList.toggle("nothing", words.length > 0 && own.length > 0 && own.every((row) => row.hidden));
     }
-    document.getElementById("shown").textContent = words.length ? `${count} of ${rows.length} shown` : "";
+    document.getElementById("shown").textContent = words.length ? count + " of " + rows.length + " shown" : "";
   };
   box.addEventListener("input", show);
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));

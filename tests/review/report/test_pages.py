@@ -12,7 +12,7 @@ from gpustack.review.diff.groups import Difference, Group
 from gpustack.review.diff.objects import Identity, ObjectChange
 from gpustack.review.impact.effects import Effect, Impact
 from gpustack.review.impact.rule import all_rules
-from gpustack.review.report import changes, dangers, findings, frame, matrix, pictures
+from gpustack.review.report import changes, dangers, findings, frame, matrix, pictures, rules
 from tests.review.impact.test_rules import spec
 
 all_rules()
@@ -79,7 +79,7 @@ def whole(text: str = "x") -> str:
         dangers.section(Impact(made), 2),
         changes.section(Difference(text, text, 2, (Group((text,), (change,)),))),
     ]
-    return frame.page(text, text, sections)
+    return frame.page(text, text, [*sections, rules.section(sections)])
 
 
 def test_landmarks_and_headings() -> None:
