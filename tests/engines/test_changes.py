@@ -10,7 +10,7 @@ import pytest
 from tests.control_plane.cluster import wait_for
 from tests.engines.conftest import ENGINES, NewWorld
 from tests.engines.engine import SECONDS, condition
-from tests.engines.flux import KUSTOMIZATION
+from tests.engines.flux import KUSTOMIZATION, SOURCES
 from tests.engines.test_fleet import flux_beside
 from tests.engines.world import World
 
@@ -124,8 +124,12 @@ def test_kubeconfig_comes_and_goes(new_world: NewWorld, engine: str) -> None:
 
 
 def hand_over(world: World, words: str, section: dict[str, Any]) -> None:
-    """Let other Kustomizations sync the cluster, those of SECTION; the former ones go, and leave what they applied."""
+    """Let other Kustomizations sync the cluster, those of SECTION; the former ones go, and leave what they applied.
+
+    Their source goes, too: one that comes back would begin with what it read last, and prune that at the next commit.
+    """
     former = [str(one["metadata"]["name"]) for one in world.api.list(KUSTOMIZATION)]
+    (source,) = (str(one["metadata"]["name"]) for one in world.api.list(SOURCES[0]))
     (root,) = (name for name in former if name == "gpustack" or name.startswith("root-"))
     world.api.patch(KUSTOMIZATION, root, {"spec": {"suspend": True}}, "flux-system")
     world.change(lambda spec: spec.update(gitops=section), words)
@@ -143,6 +147,7 @@ def hand_over(world: World, words: str, section: dict[str, Any]) -> None:
     for name in former:
         world.api.patch(KUSTOMIZATION, name, {"spec": {"deletionPolicy": "Orphan"}}, "flux-system")
         world.kubectl("delete", "kustomizations", name, "-n", "flux-system")
+    world.kubectl("delete", "gitrepositories", source, "-n", "flux-system")
     world.synced()
     world.engine.round(CLUSTER)
     world.synced()
