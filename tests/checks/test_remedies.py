@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,13 +59,18 @@ def trial(path: Path) -> Document:
 
 def judged(policy: Document, store: Store) -> tuple[list[Finding], dict[str, Any]]:
     """Everything that is said about POLICY, reading it included, and its effective spec."""
+    return _judged(json.dumps(policy), store)
+
+
+@functools.cache
+def _judged(text: str, store: Store) -> tuple[list[Finding], dict[str, Any]]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "policy.yaml"
-        path.write_text(json.dumps(policy), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         try:
             found = load(path, root=path.parent)
         except GpustackError as error:
-            return list(error.findings), policy["spec"]
+            return list(error.findings), json.loads(text)["spec"]
     written = Written(found.spec, found.merged)
     origins = [finding for rule in rules_over("origins") for finding in rule.findings(written)]
     try:
