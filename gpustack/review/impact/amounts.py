@@ -18,9 +18,10 @@ from .leaves import Leaf
 LEAST, MOST = Fraction(1, 2), 4
 """How much less and more than before is a usual step."""
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[wdhms]))+")
-_PACE = re.compile(r"([0-9]{1,4})(ms|s|m)")
 SLOWEST = 300
 """Seconds between two measurements above which what is measured is no longer what happens."""
+SCRAPED = {"interval": 30.0, "scrapeTimeout": 10.0}
+"""Seconds that Prometheus and its operator take where nothing is said."""
 MIB = 2**20
 FLOORS = {"cpu": Fraction(1, 10), "memory": Fraction(128 * MIB), "ephemeral-storage": Fraction(128 * MIB)}
 """Limits below which programs don't start; the half of what a limit was is enough, too."""
@@ -52,16 +53,23 @@ def _whole(leaf: Leaf, least: int, most: int) -> bool:
 
 
 def pace(leaf: Leaf) -> bool:
-    """Whether something is scraped often enough to be seen."""
-    found = _PACE.fullmatch(str(leaf.new)) if leaf.new is not None else None
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0}
-    return leaf.new is None or (found is not None and 1 <= int(found[1]) * units[found[2]] <= SLOWEST)
+    """Whether something is scraped often enough to be seen, near what was, and answers before it is scraped again."""
+    between, answer = (seconds(leaf.news.get((*leaf.path[:-1], key))) for key in SCRAPED)
+    seen = leaf.new is None or 1 <= (seconds(leaf.new) or 0) <= SLOWEST
+    timely = between is None or answer is None or answer <= between
+    return seen and timely and _stepped(leaf, SCRAPED.get(leaf.path[-1], 30.0))
+
+
+def _stepped(leaf: Leaf, default: float) -> bool:
+    """Whether a duration is a usual step from what it was, or DEFAULT, which holds where nothing is said."""
+    old, new = (seconds(value) if value is not None else default for value in (leaf.old, leaf.new))
+    return new is not None and (not old or old * LEAST <= new <= max(old * MOST, default))
 
 
 def evaluated(leaf: Leaf) -> bool:
     """Whether rules are evaluated often enough to alert, and not so often that they are a load."""
     found = seconds(leaf.new)
-    return leaf.new is None or (found is not None and 5 <= found <= SLOWEST)
+    return leaf.new is None or (found is not None and 5 <= found <= SLOWEST and _stepped(leaf, SCRAPED["interval"]))
 
 
 def reconciled(leaf: Leaf) -> bool:
@@ -71,12 +79,12 @@ def reconciled(leaf: Leaf) -> bool:
 
 
 def synced(leaf: Leaf) -> bool:
-    """Whether an engine looks often enough, and not less than a quarter as often as it did. One that is new has
-    nothing to be held against.
+    """Whether an engine looks often enough, and a quarter as often as it did, to twice. One that is new has nothing to
+    be held against.
     """
     old, new = seconds(leaf.old), seconds(leaf.new)
     first = ("gitops", "engine") not in leaf.olds
-    return reconciled(leaf) and new is not None and (first or old is None or new <= old * MOST)
+    return reconciled(leaf) and new is not None and (first or old is None or old * LEAST <= new <= old * MOST)
 
 
 def variable_paced(leaf: Leaf) -> bool:
@@ -84,11 +92,14 @@ def variable_paced(leaf: Leaf) -> bool:
     *_, name, key = leaf.path
     if key != "value" or "INTERVAL" not in name or leaf.new is None:
         return True
-    text = str(leaf.new)
-    found = (
-        int(text) / (1000 if name.startswith("DCGM_") else 1) if re.fullmatch(r"[0-9]{1,9}", text) else seconds(text)
-    )
-    return found is not None and 1 <= found <= SLOWEST
+    old, new = (_waits(name, value) for value in (leaf.old, leaf.new))
+    was = old or (30 if name.startswith("DCGM_") else 60)
+    return new is not None and max(1, was * LEAST) <= new <= SLOWEST
+
+
+def _waits(name: str, value: Any) -> float | None:
+    unit = 1000 if name.startswith("DCGM_") else 1
+    return int(value) / unit if re.fullmatch(r"[0-9]{1,9}", str(value)) else seconds(value)
 
 
 def amount(leaf: Leaf) -> bool:
@@ -97,7 +108,7 @@ def amount(leaf: Leaf) -> bool:
     if what not in FLOORS or how not in {"limits", "requests"}:
         return False
     if leaf.new is None:
-        return True
+        return how == "requests"  # without a limit there is none
     try:
         new = quantities.size(leaf.new)
         old = quantities.size(leaf.old) if leaf.old is not None else None

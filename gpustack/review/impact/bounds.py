@@ -12,7 +12,7 @@ from typing import Any
 from ...catalog import _data, operator_texts
 from .amounts import AMOUNTS
 from .contents import TEXTS
-from .leaves import Leaf
+from .leaves import Leaf, Leaves, Path
 from .tags import TAGS
 from .windows import tighter
 
@@ -49,6 +49,26 @@ def left_on(leaf: Leaf) -> bool:
 def held(leaf: Leaf) -> bool:
     """Whether what waited for somebody still waits."""
     return leaf.old is not False or leaf.new is False
+
+
+def rolled(leaf: Leaf) -> bool:
+    """Whether the reconciler rolls what it rolled: then it keeps budgets and windows, which nobody else does."""
+    return leaf.new is not False or leaf.old is False or ("reconciler", "image") not in leaf.olds
+
+
+def labels_named(leaf: Leaf) -> bool:
+    """Whether not all labels of pods become labels of series, or did before."""
+    return not _all_labels(leaf.news, leaf.path[:-1]) or _all_labels(leaf.olds, leaf.path[:-1])
+
+
+def _all_labels(side: Leaves, section: Path) -> bool:
+    allowed, keys = side.get((*section, "podLabelAllowlistRegex")) or [""], _data.load("tiers")["apart"]
+    if side.get((*section, "enablePodLabels")) is not True:
+        return False
+    try:
+        return sum(any(re.search(str(one)[:200], key) for one in allowed) for key in keys) > len(keys) // 2
+    except (re.error, OverflowError, RecursionError):
+        return True
 
 
 def nothing_less(leaf: Leaf) -> bool:
@@ -183,6 +203,14 @@ def says_whose(leaf: Leaf) -> bool:
     return known and (leaf.new is None or isinstance(leaf.new, str))
 
 
+def for_nobody(leaf: Leaf) -> bool:
+    """Whether a label says whose pods are, or is plain, and its key without a domain or of one of the policy's own."""
+    (domain, _, word), listed = leaf.path[-1].lower().rpartition("/"), _data.load("tiers")
+    others = any(name in domain for name in listed["programs"]) or word in listed["picked"]
+    own = not domain or any(path[-1].lower().startswith(f"{domain}/") for path in leaf.olds)
+    return says_whose(leaf) or (own and not others and bool(_PLAIN.fullmatch(str(leaf.new))))
+
+
 def tolerations_by_key(leaf: Leaf) -> bool:
     """Whether tolerations come, each for one taint, and none goes: no node is kept for somebody else by accident."""
     old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
@@ -238,7 +266,8 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
-        *(left_on, left_healing, not_emptied, of_a_new_object, held, nothing_less, nothing_more, kept_longer),
+        *(rolled, labels_named, for_nobody, left_on, left_healing, not_emptied, of_a_new_object),
+        *(held, nothing_less, nothing_more, kept_longer),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

@@ -40,7 +40,8 @@ def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
 def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
     """The pods of a DaemonSet restart.
 
-    A RollingUpdate replaces them a few at a time. Pods that use GPUs stay; what the component does (advertise GPUs,
+    A RollingUpdate replaces them a few at a time, or all at once where the operator has it so (100%, of the DRA
+    driver). Pods that use GPUs stay; what the component does (advertise GPUs,
     label nodes, export metrics) pauses on each node for some seconds.
 
     Do: nothing; a device plugin that restarts re-registers its resources.
@@ -94,7 +95,8 @@ def host_powers(subject: Subject) -> Iterator[Hit]:
     """Pods get more power over their node.
 
     A privileged container, a path of the host, the host's network, processes or a capability that were not there
-    before. Whoever controls such a pod, or its image, controls the node.
+    before. Whoever controls such a pod, or its image, controls the node. Planned is what comes with another release, or
+    with a component that is switched on.
 
     Do: ask what needs it. Components of the GPU stack do need some; one that had none until now rarely does.
     """
@@ -105,7 +107,7 @@ def host_powers(subject: Subject) -> Iterator[Hit]:
         new = sorted(powers(change.new) - powers(change.old) - (gone if change.what == "added" else set()))
         if new and not change.was:
             shown = ", ".join(new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
-            yield Hit(str(change.identity), f"new: {shown}", tier=subject.power(change))
+            yield Hit(str(change.identity), f"new: {shown}", tier=subject.gained(change))
 
 
 def images(body: Body | None) -> dict[str, str]:

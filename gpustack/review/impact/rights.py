@@ -90,14 +90,15 @@ def listed(found: list[Right]) -> str:
 def role_grows(subject: Subject) -> Iterator[Hit]:
     """A role grants more than before.
 
-    Every ServiceAccount that it is bound to may do so from the sync on.
+    Every ServiceAccount that it is bound to may do so from the sync on. Planned is what comes with another release, or
+    with a component that is switched on; whatever else of a policy brings it, it is power.
 
     Do: ask which component needs it; gpustack's docs/components names what each may do, and why.
     """
     for change, new in grown(subject):
         plain = [right for right in new if not mighty(right)]
         if plain:
-            yield Hit(str(change.identity), f"new: {listed(plain)}", tier=subject.power(change))
+            yield Hit(str(change.identity), f"new: {listed(plain)}", tier=subject.gained(change))
 
 
 @rule("IMP402", 1, 3)
@@ -112,7 +113,7 @@ def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
     for change, new in grown(subject):
         found = [right for right in new if mighty(right)]
         if found:
-            yield Hit(str(change.identity), f"new: {listed(found)}", tier=subject.power(change))
+            yield Hit(str(change.identity), f"new: {listed(found)}", tier=subject.gained(change))
 
 
 def subjects(body: Body | None) -> set[str]:
@@ -139,7 +140,7 @@ def binding_grows(subject: Subject) -> Iterator[Hit]:
             role: Any = mapping(mapping(change.new).get("roleRef"))
             names = ", ".join(new[:SHOWN]) + (f" and {len(new) - SHOWN} more" if len(new) > SHOWN else "")
             what = f"{role.get('kind')} {role.get('name')} is given to {names}"
-            yield Hit(str(change.identity), what, tier=subject.power(change))
+            yield Hit(str(change.identity), what, tier=subject.gained(change))
 
 
 LEVELS = {"restricted": 0, "baseline": 1, "privileged": 2}

@@ -187,6 +187,16 @@ class Subject:
         """
         return POWER if self.foreign(change) or self.policy_tier <= POWER else PLANNED
 
+    def gained(self, change: ObjectChange) -> int:
+        """The tier of what CHANGE lets do more: power, unless only versions and what is switched on are behind it."""
+        behind = (step for step in self.steps if step.tier <= PLANNED and not step.by_release)
+        usual = all(
+            step.leaf.path[-1] in {"release", "version", "without"}
+            or (step.leaf.path[-1] == "enabled" and step.leaf.new is True)
+            for step in behind
+        )
+        return self.power(change) if usual or self.whole == "new" or change.what != "changed" else POWER
+
     def judged(self, *kinds: str) -> Iterator[ObjectChange]:
         """The changes of objects of KINDS, of a new cluster those of foreign ones: all others are its components'."""
         return (change for change in self.of(*kinds) if self.whole != "new" or self.foreign(change))

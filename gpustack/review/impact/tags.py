@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...catalog import releases
 from ...model import numbers
 from .leaves import Leaf
 
@@ -35,7 +36,7 @@ def version(leaf: Leaf) -> bool:
     places = {leaf.path[:-1], leaf.path[-2:-1]}
     branch = any(leaf.news.get((*place, "usePrecompiled")) is True for place in places)
     strings = isinstance(leaf.new, str) and isinstance(leaf.old, (str, type(None)))
-    return strings and fixed(leaf.new, leaf.old or "", branch=branch)
+    return strings and fixed(leaf.new, leaf.old or "", ".".join(leaf.path[:-1]), branch=branch)
 
 
 def forward(leaf: Leaf) -> bool:
@@ -52,12 +53,34 @@ def image_forward(leaf: Leaf) -> bool:
     return not older(*tags)
 
 
+_EARLY = re.compile(r"(alpha|beta|pre|rc)[.-]?(\d{0,9})")
+
+
+def build(tag: str) -> tuple[int, str]:
+    """How many numbers TAG has, and what it says behind them: which build of a version it is."""
+    numbered = len(_numbers(tag))
+    rest = tag.removeprefix("v").split("-")[numbered:]
+    return numbered, "-".join(rest[1:] if rest and _EARLY.fullmatch(rest[0]) else rest)
+
+
+def known_builds(name: str) -> set[tuple[int, str]]:
+    """The builds that releases have of the image, or for the section, of NAME."""
+    found = (each for release in releases.names() for each in releases.release(release).images.items())
+    return {build(image.version) for section, image in found if image.version and name in (section, image.image)}
+
+
 def older(old: str, new: str) -> bool:
     """Whether NEW is an older version than OLD, by the numbers of both, part by part; what has none can't be told."""
     one, two = (_numbers(version) for version in (old, new))
     if old == new or not old or not new:
         return False
-    return not one or not two or two < one
+    return not one or not two or (two, _early(new)) < (one, _early(old))
+
+
+def _early(version: str) -> tuple[str, int]:
+    """How far VERSION is on its way to be out: rc2 is behind rc1, and nothing at all behind both."""
+    found = next((found for part in version.split("-") if (found := _EARLY.fullmatch(part))), None)
+    return (found[1], int(found[2] or 0)) if found else ("~", 0)
 
 
 def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
@@ -88,14 +111,17 @@ def moves(image: str, policy: Any) -> bool:
     return "@" not in image and (policy == "Always" or (not policy and split(image)[1] in ("", "latest")))
 
 
-def fixed(tag: str, was: str = "", *, branch: bool = False) -> bool:
+def fixed(tag: str, was: str = "", name: str = "", *, branch: bool = False) -> bool:
     """Whether TAG is of one version: it begins with its numbers, as many as it WAS of (else two), and says nowhere that
-    it follows something. BRANCH: one number may do.
+    it follows something. What it says behind them, if anything, is what it said before, or what releases have of the
+    image or section of NAME: anything else is another build, of whoever. BRANCH: one number may do.
     """
     parts = _numbers(tag)
     before = _numbers(was)
     least = 1 if branch else len(before[0]) if before else 2
-    return bool(_VERSION.fullmatch(tag) and parts and len(parts[0]) >= least and not _FOLLOWS.search(tag.lower()))
+    usual = build(tag) in {(1, ""), build(was)} or build(tag) in known_builds(name)
+    plain = _VERSION.fullmatch(tag) and not _FOLLOWS.search(tag.lower())
+    return bool(plain and parts and len(parts[0]) >= least and usual)
 
 
 def same_repository(leaf: Leaf) -> bool:
@@ -111,8 +137,8 @@ def same_repository(leaf: Leaf) -> bool:
     if pins[0] and not pins[1]:
         return False
     if pins[1] and pins[0] != pins[1] and pins[0]:
-        return tags[0] != tags[1] and fixed(tags[1], tags[0])
-    return fixed(tags[1], tags[0]) if tags[1] else was == now
+        return tags[0] != tags[1] and fixed(tags[1], tags[0], one.rpartition("/")[2])
+    return fixed(tags[1], tags[0], one.rpartition("/")[2]) if tags[1] else was == now
 
 
 def pin(leaf: Leaf) -> bool:

@@ -185,7 +185,7 @@ def test_bounds(bound: str, old: Any, new: Any, within: bool) -> None:
         ("limits", "memory", None, "512Mi", True),
         ("limits", "memory", "20Gi", "200Mi", False),
         ("limits", "memory", "64Mi", "48Mi", True),
-        ("limits", "memory", "64Mi", None, True),
+        ("limits", "memory", "64Mi", None, False),
         ("requests", "cpu", None, 5000, False),
         ("requests", "cpu", None, "100m", True),
         ("requests", "cpu", "8", "32", True),

@@ -298,7 +298,6 @@ NORMAL: dict[str, Request] = {
         "lab-a100", {"driver": {"rdma": {"enabled": True}}, "gds": {"enabled": True}}
     ),
     "runtime of a pool as the cluster's": request("lab-a100", pool("training", containerRuntime="containerd")),
-    "upgrades held": request("lab-a100", upgrade(autoUpgrade=False)),
     "jobs waited for": request("lab-a100", upgrade(waitForCompletion=WAIT)),
     "jobs waited for without end": request("lab-a100", upgrade(waitForCompletion={**WAIT, "timeoutSeconds": 0})),
     "dashboard in a folder": request("lab-a100", extra(files(notes={TARGET: "GPU Fleet"}, a_json="{}"))),
