@@ -20,7 +20,6 @@ from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
 from gpustack.policy.language import images
-from gpustack.policy.language.repository import OCI
 from gpustack.policy.loading.dra_defaults import gpu_cluster
 from gpustack.policy.loading.layers import Merged, Part, merge
 
@@ -113,6 +112,8 @@ def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
 
 def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:
     """Of an OCI artifact all of its tag `latest`: it holds one cluster, and has no branches (gitops.repository)."""
+    from gpustack.policy.language.repository import OCI  # models, which nothing else here needs
+
     repository = _dict(_dict(spec.get("gitops")).get("repository"))
     if str(repository.get("url")).startswith(OCI):
         where = ("gitops", "repository")
