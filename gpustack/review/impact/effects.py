@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 Specs = tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]
 Key = tuple[str, int, str, str, str]
 """Rule, tier, place, what happens there, and what to do."""
+
+
+@functools.lru_cache(maxsize=8192)
+def _digest(rule: str, tier: int, where: str, what: str, clusters: tuple[str, ...]) -> str:
+    """What names a finding; asked for again and again while a comment is fitted into its budget."""
+    known = json.dumps([rule, tier, where, what, sorted(clusters)])
+    return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +57,7 @@ class Effect:
     @property
     def id(self) -> str:
         """What the finding is called: the same for the same finding in the same clusters, and for no other one."""
-        known = json.dumps([self.rule, self.tier, self.where, self.what, sorted(self.clusters)])
-        return f"{self.rule}-{hashlib.sha256(known.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+        return f"{self.rule}-{_digest(self.rule, self.tier, self.where, self.what, self.clusters)}"
 
     @property
     def title(self) -> str:

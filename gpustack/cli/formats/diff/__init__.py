@@ -103,4 +103,6 @@ def sentence(effect: Effect) -> str:
 
 def agreement(effect: Effect) -> str:
     """Who accepts EFFECT, or what an acceptance of it is bound to; "" where it needs none."""
-    return f"accepted by {effect.accepted}" if effect.accepted else f"to accept: {key(effect)}" if key(effect) else ""
+    if effect.accepted:
+        return f"accepted by {effect.accepted}"
+    return f"to accept: {bound}" if (bound := key(effect)) else ""
