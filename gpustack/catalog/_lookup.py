@@ -28,6 +28,10 @@ class UnknownName(KeyError):  # noqa: N818  # the words of the domain: UnknownRe
         return (type(self), (self.name, self.nearest))
 
 
+ALIKE = 0.6
+"""How much two names must have in common for one to be meant by the other; SequenceMatcher's measure."""
+
+
 def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     """Up to COUNT of CANDIDATES that look like NAME, best first. Only letters and digits count, in any case."""
     from difflib import SequenceMatcher
@@ -36,12 +40,13 @@ def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     scored = []
     for candidate in candidates:
         text = _squeezed(candidate)
-        ratio = SequenceMatcher(None, wanted, text).ratio()
+        matcher = SequenceMatcher(None, wanted, text)
+        ratio = matcher.ratio() if matcher.real_quick_ratio() >= ALIKE else 0.0  # a text of pages is like no name
         if wanted and text and (wanted in text or text in wanted):
             # "h100" is all that people remember of NVIDIA-H100-80GB-HBM3; the more of a name they have, the better
             shared = min(len(wanted), len(text)) / max(len(wanted), len(text))
             ratio = max(ratio, 0.75 + 0.2 * shared)
-        if ratio >= 0.6:
+        if ratio >= ALIKE:
             scored.append((-ratio, len(candidate), candidate))
     return [candidate for _, _, candidate in sorted(scored)[:count]]
 
