@@ -162,7 +162,7 @@ def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(said: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The section at the dotted PATH of SAID, None where there is none."""
+    """The section at the dotted PATH of SAID, or None."""
     node: Any = said
     for step in path.split("."):
         node = node.get(step) if isinstance(node, Mapping) else None

@@ -230,7 +230,7 @@ def test_a_file_that_stays_is_not_told(merged: Project) -> None:
 
 
 def test_text_and_policies_are_not_told(merged: Project) -> None:
-    """README, docs and licences are none of it."""
+    """README, docs and licences do not belong to it."""
     for name in ("README.md", "docs/a.md", "docs/x/y.png", "docs/x/README.md", "docs/n.txt", "LICENSE", "NOTICE"):
         merged.write(name, "x\n")
     assert merged.run("diff").code == 0
