@@ -190,15 +190,32 @@ def test_no_cluster(tmp_path: Path) -> None:
     assert len(lines(errors)) == 1
 
 
-def test_it_starts_within_half_a_second() -> None:
-    """Of processor time, which other programs on the machine do not lengthen: all imports, and the command line."""
+def cost(folder: Path, *words: str) -> float:
+    """Processor time of the interpreter with WORDS, with its bytecode in FOLDER as in an image; in s."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    for _ in range(2):  # the first may compile
-        first = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "gpustack.reconciler", "--help"], check=True, capture_output=True)
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert before.ru_utime <= first.ru_utime
-    assert after.ru_utime + after.ru_stime - first.ru_utime - first.ru_stime < 0.5
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_it_starts_in_an_instant(tmp_path: Path) -> None:
+    """All imports and the command line cost less than five times what asyncio and TLS do (0.42 s and 0.15 s
+    of processor time on a quiet machine): a ratio of the best of five, since a busy machine lengthens both."""
+    ways = {"program": ("-m", "gpustack.reconciler", "--help"), "python": ("-c", "import asyncio, ssl, logging")}
+    for words in ways.values():
+        cost(tmp_path, *words)  # compiles
+    best = {way: min(times) for way, times in costs(tmp_path, ways).items()}
+    assert best["program"] < 5 * best["python"], best
+
+
+def costs(folder: Path, ways: dict[str, tuple[str, ...]]) -> dict[str, list[float]]:
+    """Five costs of each way, in turn."""
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(5):
+        for way, words in ways.items():
+            found[way].append(cost(folder, *words))
+    return found
 
 
 @pytest.mark.parametrize("name", ["cdk8s", "pydantic", "gpustack.policy", "gpustack.compiler", "logging.config"])
