@@ -1,4 +1,4 @@
-"""docs/rules/: a page for each rule, from its docstring, and the list of all ids that findings have."""
+"""docs/rules/: a page for each rule, and the list of all ids that findings have."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def index() -> str:
 
 
 def title(rule: Rule) -> str:
-    """The first sentence of RULE's docstring, as a heading."""
+    """The title of RULE's page, as a heading."""
     return page(rule).title.rstrip(".").replace("|", "\\|")
 
 

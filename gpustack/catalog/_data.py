@@ -17,9 +17,15 @@ ROOT = Path(__file__).parent / "data"
 @functools.cache
 def load(name: str) -> Any:
     """The content of data file NAME ("releases/v26.7.0"), shared by all callers: read-only."""
+    return read(ROOT / f"{name}.yaml")
+
+
+@functools.cache
+def read(path: Path) -> Any:
+    """The content of the data file PATH of another room, shared in the same way."""
     import yaml
 
-    with (ROOT / f"{name}.yaml").open("rb") as file:
+    with path.open("rb") as file:
         return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 

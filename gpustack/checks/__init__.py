@@ -2,7 +2,7 @@
 
 A rule is a function with an id, a severity and a docstring, registered with `@rule` (rule.py says over what). It yields
 hits and never raises: what can't be used at all is refused where it is read, with an id of errors.py. The docstring
-becomes the rule's page in docs/rules/ (pages.py).
+is the title of the rule's page in docs/rules/; the page itself stands in a data file beside the module (pages.py).
 """
 
 RULE_MODULES = (

@@ -1,16 +1,15 @@
-"""A rule's docstring as its page: what is wrong, why, and a snippet each that breaks the rule and that doesn't.
+"""A rule's page: its title is the function's docstring, the rest stands in a data file beside the module (mig.yaml).
 
-    First line: what is wrong, as a sentence.
-
-    A paragraph or two: why it matters, where the fact is from.
-
-    Bad:
+    GPU301:
+      why: |
+        A paragraph or two: why it matters, where the fact is from.
+      bad: |
         a part of a policy's spec that the rule speaks up about
-
-    Good:
+      good: |
         the same without the mistake
 
-Snippets stand in the spec FRAME: what they say replaces its sections, but for `cluster`, to which they add.
+Only who shows a page reads it: a rule that is run has no use for it. Snippets stand in the spec FRAME: what they say
+replaces its sections, but for `cluster`, to which they add.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from textwrap import dedent
+from pathlib import Path
 from typing import Any
 
+from ..catalog import _data
 from .rule import Rule
 
 FRAME: dict[str, Any] = {
@@ -32,12 +32,11 @@ FRAME: dict[str, Any] = {
 
 _SOURCE = re.compile(r"\s+\([a-z-]+\.md\b[^)]*\)")
 """Where a fact is from, for those who work on the code."""
-_SNIPPET = re.compile(r"^(Bad|Good):\n((?:(?:    .*)?\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a docstring says. Snippets are YAML, "" where there is none."""
+    """What is told of a rule. Snippets are YAML."""
 
     title: str
     why: str
@@ -46,21 +45,23 @@ class Page:
 
 
 def page(rule: Rule) -> Page:
-    """The page of RULE. Raises ValueError for a docstring that lacks a part."""
-    found = parse(rule.check)
-    lacking = [name for name in ("title", "why", "bad", "good") if not getattr(found, name)]
-    if lacking:
-        raise ValueError(f"the docstring of {rule.id} ({rule.check.__name__}) lacks {' and '.join(lacking)}")
-    return found
+    """The page of RULE. Raises ValueError where a part of it is lacking."""
+    title, why, bad, good = parts(rule.check, rule.id, "why", "bad", "good")
+    return Page(title, _SOURCE.sub("", why).strip(), bad, good)
 
 
-def parse(check: Callable[..., Any]) -> Page:
-    """The parts of the docstring of CHECK, as far as they are there."""
-    text = inspect.cleandoc(check.__doc__ or "") + "\n"
-    snippets = {name: dedent(body).strip("\n") + "\n" for name, body in _SNIPPET.findall(text)}
-    head, _, rest = text.partition("\n\n")
-    why = _SOURCE.sub("", _SNIPPET.sub("", rest)).strip()
-    return Page(" ".join(head.split()), why, snippets.get("Bad", ""), snippets.get("Good", ""))
+def parts(check: Callable[..., Any], name: str, *wanted: str) -> list[str]:
+    """The title of the page of CHECK, whose id is NAME, and those of its parts that are WANTED.
+
+    Raises ValueError where one is lacking.
+    """
+    path = Path(inspect.getfile(check)).with_suffix(".yaml")
+    said = _data.read(path).get(name, {}) if path.is_file() else {}
+    if lacking := [part for part in wanted if not said.get(part)]:
+        raise ValueError(f"{path}: the page of {name} ({check.__name__}) lacks {' and '.join(lacking)}")
+    if not check.__doc__:
+        raise ValueError(f"{path.with_suffix('.py')}: {check.__name__} ({name}) has no docstring, its page's title")
+    return [" ".join(check.__doc__.split()), *(said[part] for part in wanted)]
 
 
 def framed(snippet: dict[str, Any]) -> dict[str, Any]:

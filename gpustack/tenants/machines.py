@@ -20,34 +20,7 @@ LISTS = ("gpus", "hostDevices")
 
 @rule("GPU722", "error", over="manifest")
 def no_such_device(given: TenantObject) -> Iterator[Hit]:
-    """A virtual machine asks for a device that KubeVirt doesn't permit, or that no node offers.
-
-    KubeVirt refuses a virtual machine with a device that isn't under its permittedHostDevices, and one that no node
-    offers stays unscheduled. The names follow from the node pools (PCI id, vGPU type) and from spec.kubevirt;
-    `gpustack capacity` prints them. It is so for gpus and for hostDevices, in instance types too.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, gpusPerNode: 4, workload: vm-passthrough}
-        kubevirt: {target: kubevirt}
-        extraObjects:
-        - apiVersion: kubevirt.io/v1
-          kind: VirtualMachineInstance
-          metadata: {name: desktop}
-          spec: {domain: {devices: {gpus: [{name: gpu, deviceName: nvidia.com/A10}]}}}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, gpusPerNode: 4, workload: vm-passthrough}
-        kubevirt: {target: kubevirt}
-        extraObjects:
-        - apiVersion: kubevirt.io/v1
-          kind: VirtualMachineInstance
-          metadata: {name: desktop}
-          spec: {domain: {devices: {gpus: [{name: gpu, deviceName: nvidia.com/GA102GL_A10}]}}}
-    """
+    """A virtual machine asks for a device that KubeVirt doesn't permit, or that no node offers."""
     if f".{given.group}".endswith(f".{KUBEVIRT}"):
         for path, name in _devices(given.body.get("spec"), ("spec",)):
             reason = _never(given.offer, name)

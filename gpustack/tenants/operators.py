@@ -24,25 +24,7 @@ KINDS = {"c": "ClusterPolicy", "n": "NVIDIADriver", "g": "GPUCluster"}
 
 @rule("GPU723", "warning", over="workload")
 def patching_the_operator(tenant: Tenant) -> Iterator[Hit]:
-    """A pod that changes an object of the GPU operator.
-
-    Jobs that patch a ClusterPolicy, to set a driver's version say, do nothing where gpustack renders what the operator
-    would make: nobody reads the object. The change belongs into the policy, where it is reviewed and rolled out.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: bump}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/kubectl:1
-              args: [kubectl, patch, clusterpolicy, cluster-policy, --type=merge, -p, '{"spec":{}}']
-
-    Good:
-        driver: {version: 580.126.20}
-    """
+    """A pod that changes an object of the GPU operator."""
     for (key, index), container in tenant.containers if tenant.whole else ():
         for part in ("command", "args"):
             text = _text(container, part)

@@ -31,27 +31,7 @@ CLASS = ".deviceclass.resource.k8s.io/devices"
 
 @rule("GPU720", "warning", over="manifest")
 def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
-    """A quota, limit or queue over a resource that no node offers.
-
-    A ResourceQuota over it counts nothing, and what pods do ask for is not bounded; a default of a LimitRange keeps all
-    pods of the namespace pending; a ClusterQueue of Kueue that covers it, and not what jobs ask for, admits none. What
-    nodes offer follows from the policy: `gpustack capacity` prints it. A ResourceQuota counts extended resources as
-    requests.<name> alone. (kubernetes.io/docs/concepts/policy/resource-quotas)
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: ResourceQuota
-          metadata: {name: team-a}
-          spec: {hard: {requests.nvidia.com/gpu.shared: "8"}}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: ResourceQuota
-          metadata: {name: team-a}
-          spec: {hard: {requests.nvidia.com/gpu: "8"}}
-    """
+    """A quota, limit or queue over a resource that no node offers."""
     kind = (given.group, str(given.body["kind"]))
     found = node(given.body, QUOTAS[kind]) if kind in QUOTAS else None
     told = set()
@@ -114,25 +94,7 @@ def _resource(value: Any) -> bool:
 
 @rule("GPU721", "warning", over="manifest")
 def flavor_of_no_nodes(given: TenantObject) -> Iterator[Hit]:
-    """A ResourceFlavor of Kueue for nodes that there aren't.
-
-    Kueue writes the flavor's nodeLabels into the pods of jobs that it admits: where no node has them, jobs are admitted
-    and stay pending, and hold their quota. (kueue.sigs.k8s.io/docs/concepts/resource_flavor)
-
-    Bad:
-        extraObjects:
-        - apiVersion: kueue.x-k8s.io/v1beta1
-          kind: ResourceFlavor
-          metadata: {name: h100}
-          spec: {nodeLabels: {nvidia.com/gpu.product: NVIDIA-H100}}
-
-    Good:
-        extraObjects:
-        - apiVersion: kueue.x-k8s.io/v1beta1
-          kind: ResourceFlavor
-          metadata: {name: h100}
-          spec: {nodeLabels: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}}
-    """
+    """A ResourceFlavor of Kueue for nodes that there aren't."""
     if given.group != KUEUE or given.body["kind"] != "ResourceFlavor" or not given.offer.pools:
         return
     labels = node(given.body, ("spec", "nodeLabels"))

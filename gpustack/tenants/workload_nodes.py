@@ -24,31 +24,7 @@ WELL_KNOWN = ("kubernetes.io", "k8s.io", "amazonaws.com", "google.com", "azure.c
 
 @rule("GPU706", "warning", over="workload")
 def no_such_label(tenant: Tenant) -> Iterator[Hit]:
-    """A pod selects nodes by a label that no node of a pool gets.
-
-    Labels below nvidia.com/ come from GPU feature discovery and the operator's programs; others are what the policy
-    says of its pools under nodeSelector. A pod that selects by something else stays pending.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            nodeSelector: {nvidia.com/gpu.product: H100}
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-    """
+    """A pod selects nodes by a label that no node of a pool gets."""
     if not tenant.whole or not tenant.offer.pools:
         return
     for path, key, values in selections(tenant.pod):
@@ -105,33 +81,7 @@ def _own(offer: Offer, key: str) -> bool:
 
 @rule("GPU707", "note", over="workload")
 def unknown_label(tenant: Tenant) -> Iterator[Hit]:
-    """A pod with GPUs selects nodes by a label that the policy doesn't mention.
-
-    Nodes may have it all the same. What a pool's nodes have before the stack runs stands under its nodeSelector: then
-    selectors can be checked.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            nodeSelector: {accelerator: h100}
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-
-    Good:
-        nodePools:
-        - {name: training, os: ubuntu22.04, gpusPerNode: 8, nodeSelector: {accelerator: h100}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            nodeSelector: {accelerator: h100}
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-    """
+    """A pod with GPUs selects nodes by a label that the policy doesn't mention."""
     for path, key, _ in selections(tenant.pod) if tenant.whole and tenant.wanted and tenant.offer.pools else ():
         domain = key.partition("/")[0] if "/" in key else ""
         if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(_mentions(pool, key) for pool in tenant.offer.pools):
@@ -150,32 +100,7 @@ def _mentions(pool: PoolOffer, key: str) -> bool:
 
 @rule("GPU711", "warning", over="workload")
 def gpus_without_asking(tenant: Tenant) -> Iterator[Hit]:
-    """A container that takes GPUs past the scheduler.
-
-    NVIDIA_VISIBLE_DEVICES is set by the device plugin, for containers that ask for GPUs. Set by hand, it gives a
-    container GPUs that others were given, or none where the node refuses it; such pods are also not moved away before a
-    driver is replaced (bug-reports.md B52).
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/notebook:1
-              env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
-    """
+    """A container that takes GPUs past the scheduler."""
     if tenant.wanted:
         return
     for (key, index), container in tenant.containers:

@@ -14,43 +14,7 @@ if TYPE_CHECKING:
 
 @rule("GPU708", "note", over="workload")
 def several_slices(tenant: Tenant) -> Iterator[Hit]:
-    """A container that asks for several MIG instances.
-
-    CUDA uses one instance in a process, the first that it sees: the others lie idle, and no one else gets them
-    (bug-reports.md, MIG slices in one container).
-
-    Bad:
-        mig: {strategy: mixed}
-        nodePools:
-        - name: notebooks
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          gpusPerNode: 8
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 2}}}
-
-    Good:
-        mig: {strategy: mixed}
-        nodePools:
-        - name: notebooks
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          gpusPerNode: 8
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}
-    """
+    """A container that asks for several MIG instances."""
     single = tenant.offer.strategy == "single" and bool(tenant.selected) and all(pool.mig for pool in tenant.selected)
     for _, container in tenant.containers:
         slices = {
@@ -69,39 +33,7 @@ def several_slices(tenant: Tenant) -> Iterator[Hit]:
 
 @rule("GPU709", "error", over="workload")
 def more_than_one_share(tenant: Tenant) -> Iterator[Hit]:
-    """A container that asks for more than one share of a GPU where that is refused.
-
-    With `failRequestsGreaterThanOne`, which is the default under mps, the kubelet ends such a pod with
-    UnexpectedAdmissionError (bug-reports.md B32).
-
-    Bad:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpusPerNode: 4
-          sharing: {timeSlicing: {replicas: 4, failRequestsGreaterThanOne: true}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: model}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 2}}}
-
-    Good:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpusPerNode: 4
-          sharing: {timeSlicing: {replicas: 4, failRequestsGreaterThanOne: true}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: model}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 1}}}
-    """
+    """A container that asks for more than one share of a GPU where that is refused."""
     for path, name, number in _shares(tenant, refused=True):
         yield Hit(
             path,
@@ -113,38 +45,7 @@ def more_than_one_share(tenant: Tenant) -> Iterator[Hit]:
 
 @rule("GPU710", "note", over="workload")
 def shares_are_no_gpus(tenant: Tenant) -> Iterator[Hit]:
-    """A container that asks for several shares of GPUs.
-
-    Two shares are not twice the GPU: both may be of the same one, and no share is larger than another.
-
-    Bad:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpusPerNode: 4
-          sharing: {timeSlicing: {replicas: 4}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: model}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 2}}}
-
-    Good:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpusPerNode: 4
-          sharing: {timeSlicing: {replicas: 4}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: model}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/model:1, resources: {limits: {nvidia.com/gpu: 1}}}
-    """
+    """A container that asks for several shares of GPUs."""
     for path, name, number in _shares(tenant, refused=False):
         yield Hit(
             path,
@@ -168,40 +69,7 @@ def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
 
 @rule("GPU790", "warning", over="workload")
 def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
-    """A container with GPUs mounts something read-only at /etc/nvidia.
-
-    container-toolkit v1.20, which release v26.7 brings, writes a profile into that folder of each container with GPUs.
-    Where it can't, the container doesn't start (awslabs/amazon-eks-ami issue 2790). A ConfigMap and a Secret are
-    read-only, whatever the mount says.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: render}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/render:7
-              resources: {limits: {nvidia.com/gpu: 1}}
-              volumeMounts: [{name: profiles, mountPath: /etc/nvidia, readOnly: true}]
-            volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
-        references: [{kind: ConfigMap, name: nvidia-profiles}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: render}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/render:7
-              resources: {limits: {nvidia.com/gpu: 1}}
-              volumeMounts: [{name: profiles, mountPath: /etc/nvidia/p.json, subPath: p.json, readOnly: true}]
-            volumes: [{name: profiles, configMap: {name: nvidia-profiles}}]
-        references: [{kind: ConfigMap, name: nvidia-profiles}]
-    """
+    """A container with GPUs mounts something read-only at /etc/nvidia."""
     volumes = tenant.pod.get("volumes")
     fixed = {
         one.get("name")

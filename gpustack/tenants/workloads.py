@@ -28,44 +28,7 @@ BY_CDI = ("nvidia-cdi", "nvidia-legacy")
 
 @rule("GPU701", "error", over="workload")
 def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
-    """A pod asks for a resource that no node offers.
-
-    What nodes offer follows from the policy: `gpustack capacity` prints it. Shared GPUs may be called
-    nvidia.com/gpu.shared, MIG instances nvidia.com/mig-<profile>, and with mig.strategy single nvidia.com/gpu. Where
-    cluster.networkOperator is true, other names may be those of network cards.
-
-    Bad:
-        mig: {strategy: mixed}
-        nodePools:
-        - name: notebooks
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          gpusPerNode: 8
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.20gb: 1}}}
-
-    Good:
-        mig: {strategy: mixed}
-        nodePools:
-        - name: notebooks
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          gpusPerNode: 8
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}
-    """
+    """A pod asks for a resource that no node offers."""
     for (key, index), container in tenant.containers:
         for name, (number, part) in asked(container).items():
             reason = not_offered(tenant.offer, name) if number else None
@@ -125,30 +88,7 @@ def _illegal(name: str) -> tuple[str, str] | None:
 
 @rule("GPU702", "error", over="workload")
 def refused_amounts(tenant: Tenant) -> Iterator[Hit]:
-    """A pod whose containers, or their requests and limits, the API server refuses.
-
-    GPUs can't be overcommitted or divided: a request needs a limit of the same whole number; a limit alone is enough.
-    What is negative, or no amount at all, is refused for any resource; so are containers that are no list of mappings.
-    (A manifest that says nothing of its containers is let pass: patches don't.)
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {requests: {nvidia.com/gpu: 1}}}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
-    """
+    """A pod whose containers, or their requests and limits, the API server refuses."""
     if tenant.whole:
         yield from _no_containers(tenant)
     for (key, index), container in tenant.containers:
@@ -179,28 +119,7 @@ def _no_containers(tenant: Tenant) -> Iterator[Hit]:
 
 @rule("GPU703", "error", over="workload")
 def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
-    """A pod asks for more than any node has.
-
-    A pod runs on one node. What it asks for must fit on a node of the pools that it selects, all of it on the same.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 16}}}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-    """
+    """A pod asks for more than any node has."""
     if not tenant.known or any(pool.has(tenant.known) for pool in tenant.selected) or not tenant.selected:
         return
     texts = []
@@ -221,42 +140,7 @@ def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
 
 @rule("GPU704", "error", over="workload")
 def kept_away_by_taints(tenant: Tenant) -> Iterator[Hit]:
-    """A pod that doesn't tolerate the taints of the nodes which have what it asks for.
-
-    GPU nodes are often tainted, so that other pods stay away. (GKE lets pods tolerate a taint that is called like a
-    resource they ask for.)
-
-    Bad:
-        daemonsets: {tolerations: [{operator: Exists}]}
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpusPerNode: 8
-          taints: [{key: example.com/gpu, effect: NoSchedule}]
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-
-    Good:
-        daemonsets: {tolerations: [{operator: Exists}]}
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpusPerNode: 8
-          taints: [{key: example.com/gpu, effect: NoSchedule}]
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            tolerations: [{key: example.com/gpu, operator: Exists, effect: NoSchedule}]
-            containers:
-            - {name: main, image: registry.example.com/training:1, resources: {limits: {nvidia.com/gpu: 8}}}
-    """
+    """A pod that doesn't tolerate the taints of the nodes which have what it asks for."""
     fitting = [pool for pool in tenant.selected if pool.has(tenant.known)] if tenant.known and tenant.whole else []
     away = {pool.name: tenant.keeps_away(pool) for pool in fitting}
     if away and all(away.values()):
@@ -273,33 +157,7 @@ def kept_away_by_taints(tenant: Tenant) -> Iterator[Hit]:
 
 @rule("GPU705", "error", over="workload")
 def no_such_runtime_class(tenant: Tenant) -> Iterator[Hit]:
-    """A pod names a RuntimeClass that isn't there.
-
-    The API server refuses the pod. Which classes there are depends on the policy: nvidia, with CDI nvidia-cdi and
-    nvidia-legacy too, and none with the NRI plugin or with dynamic resource allocation.
-
-    Bad:
-        cdi: {enabled: false}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            runtimeClassName: nvidia-cdi
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
-
-    Good:
-        cdi: {enabled: false}
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: notebook}
-          spec:
-            runtimeClassName: nvidia
-            containers:
-            - {name: main, image: registry.example.com/notebook:1, resources: {limits: {nvidia.com/gpu: 1}}}
-    """
+    """A pod names a RuntimeClass that isn't there."""
     name = tenant.pod.get("runtimeClassName")
     if not isinstance(name, str) or not name or name in tenant.offer.runtime_classes:
         return

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 import gpustack.checks
 from gpustack.checks import RULE_MODULES
 from gpustack.checks.errors import RAISED
 from gpustack.checks.pages import page
-from gpustack.checks.rule import Rule, all_rules, rule
+from gpustack.checks.rule import Hit, Rule, all_rules, rule
+from gpustack.cluster.resolve import Cluster
 from gpustack.compiler.cache import Store, own_digest
 from tests.checks.snippets import findings, said
 
@@ -66,6 +70,30 @@ def test_all_modules_are_listed() -> None:
         if re.search(r"^@rule\(", path.read_text(), re.MULTILINE)
     }
     assert having == set(RULE_MODULES)
+
+
+def test_pages_are_of_rules() -> None:
+    """Beside a module with rules stands a file with a page for each of them, and no other: none twice (this reader
+    refuses it), and nothing in it that nobody reads."""
+    wanted: dict[Path, set[str]] = {}
+    for found in all_rules():
+        wanted.setdefault(Path(inspect.getfile(found.check)).with_suffix(".yaml"), set()).add(found.id)
+    files = [path for room in ("checks", "tenants") for path in (PACKAGE / room).rglob("*.yaml")]
+    pages = {path: YAML(typ="safe").load(path) for path in files}
+    assert {path: set(said) for path, said in pages.items()} == wanted
+    assert {tuple(one) for said in pages.values() for one in said.values()} == {("why", "bad", "good")}
+
+
+def test_a_page_is_lacking() -> None:
+    """Whoever adds a rule and forgets its page is told in which file it belongs."""
+
+    def forgetful(cluster: Cluster) -> Iterator[Hit]:
+        """A rule without a page."""
+        yield from ()
+
+    file = re.escape(str(Path(__file__).with_suffix(".yaml")))
+    with pytest.raises(ValueError, match=rf"{file}: the page of GPU199 \(forgetful\) lacks why and bad and good"):
+        page(Rule("GPU199", "note", forgetful))
 
 
 def test_rules_come_in_order() -> None:

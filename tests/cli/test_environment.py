@@ -67,6 +67,15 @@ def test_help_is_light(project: Project) -> None:
         assert (code, names) == (0, {"gpustack", "gpustack.cli", "gpustack.cli.streams", "gpustack.model"})
 
 
+def test_running_rules_reads_no_page(clusters: Project) -> None:
+    """`lint` and `render` say what rules find without their pages; only a format that shows pages reads them."""
+    pages = "gpustack.checks.pages"
+    for arguments, reads in ((["lint"], False), (["render"], False), (["lint", "--format", "sarif"], True)):
+        code, names = modules(clusters.python(WARM.format(watched={"gpustack"}), *arguments, "--no-cache"))
+        assert (code, pages in names) == (0, reads), arguments
+        assert "gpustack.checks.rule" in names
+
+
 def rendered(project: Project, **env: str | None) -> dict[str, bytes]:
     """What a render into a new folder gives; it must work, whatever ENV says."""
     out = project.folder / f"out-{len(list(project.folder.iterdir()))}"

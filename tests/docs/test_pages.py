@@ -88,14 +88,21 @@ def texts(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
+def elsewhere(text: str) -> list[str]:
+    """The pages below docs/ that TEXT names without a word on whose they are."""
+    return re.findall(r"(?<!gpustack's )(?<!/)\bdocs/[a-z][\w./-]*", text)
+
+
 def test_messages_say_whose_docs() -> None:
-    """A message that leads to a page of docs/ is read in other repositories, so it says that the page is gpustack's;
-    and there is such a page.
+    """A message or a rule that leads to a page of docs/ is read in other repositories, so it says that the page
+    is gpustack's; and there is such a page.
     """
     found = []
     for path in sorted((ROOT / "gpustack").rglob("*.py")):
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
-            found += [(path.name, each) for each in re.findall(r"(?<!gpustack's )(?<!/)\bdocs/[a-z][\w./-]*", text)]
+            found += [(path.name, each) for each in elsewhere(text)]
+    for path in (path for room in ("checks", "tenants") for path in (ROOT / "gpustack" / room).rglob("*.yaml")):
+        found += [(path.name, each) for each in elsewhere(path.read_text(encoding="utf-8"))]
     assert found == []
     for path in sorted((ROOT / "gpustack").rglob("*.py")):
         for named in re.findall(r"\bdocs\([\"\']([\w.-]+)", path.read_text(encoding="utf-8")):

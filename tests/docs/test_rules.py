@@ -12,7 +12,7 @@ PAGES = {path.name: (path, wanted) for path, wanted in rule_pages()}
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_current(name: str) -> None:
-    """docs/rules has what the docstrings say: python tools/make_docs.py writes it anew."""
+    """docs/rules has what docstrings and data files say: python tools/make_docs.py writes it anew."""
     path, wanted = PAGES[name]
     assert path.read_text(encoding="utf-8") == wanted
 

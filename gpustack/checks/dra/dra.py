@@ -33,21 +33,7 @@ def asked(spec: ClusterPolicySpec) -> str:
 
 @rule("GPU170", "error")
 def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
-    """Dynamic resource allocation on a Kubernetes that doesn't serve its API.
-
-    API servers serve resource.k8s.io/v1 from Kubernetes 1.34 on. Nothing of the DRA driver can be applied to an
-    older one.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.33"}
-        computeDomains: {enabled: true}
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
-
-    Good:
-        cluster: {kubernetesVersion: "1.34"}
-        computeDomains: {enabled: true}
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
-    """
+    """Dynamic resource allocation on a Kubernetes that doesn't serve its API."""
     spec = cluster.spec
     path, least = asked(spec), dra.least_kubernetes()
     if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
@@ -62,20 +48,7 @@ def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU171", "warning")
 def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
-    """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it.
-
-    The documentation of the GPU operator asks for a later patch of Kubernetes 1.34 than the first ones.
-
-    Bad:
-        cluster: {kubernetesVersion: 1.34.1}
-        computeDomains: {enabled: true}
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
-
-    Good:
-        cluster: {kubernetesVersion: 1.34.2}
-        computeDomains: {enabled: true}
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]
-    """
+    """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it."""
     spec = cluster.spec
     version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
     if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
@@ -89,18 +62,7 @@ def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU172", "error")
 def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
-    """`gpuCluster` without what it stands on: a release that has it, CDI, and drivers.
-
-    The operator allocates GPUs by DRA since v26.7. The DRA driver names GPUs to the container runtime as CDI
-    devices and in no other way, and `drivers` describe the drivers of such a cluster.
-
-    Bad:
-        gpuCluster: {}
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-    """
+    """`gpuCluster` without what it stands on: a release that has it, CDI, and drivers."""
     spec = cluster.spec
     if not cluster.dra:
         return
@@ -132,18 +94,7 @@ def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU173", "error")
 def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
-    """A driver that is too old for dynamic resource allocation.
-
-    The DRA driver asks things of the GPU driver that older branches lack; compute domains alone ask for less.
-
-    Bad:
-        gpuCluster: {}
-        drivers: [{name: default, default: true, version: 570.195.03}]
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true, version: 580.126.20}]
-    """
+    """A driver that is too old for dynamic resource allocation."""
     spec = cluster.spec
     versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
     if not cluster.listed:
@@ -175,19 +126,7 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU174", "error")
 def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
-    """`computeDomains` beside `gpuCluster`.
-
-    The DRA driver of `gpuCluster` offers compute domains itself, and a node runs one DRA driver.
-
-    Bad:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        computeDomains: {enabled: true}
-
-    Good:
-        gpuCluster: {draDriver: {computeDomains: {enabled: true}}}
-        drivers: [{name: default, default: true}]
-    """
+    """`computeDomains` beside `gpuCluster`."""
     spec = cluster.spec
     if cluster.dra and spec.computeDomains.enabled:
         yield Hit(
@@ -200,19 +139,7 @@ def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU177", "error")
 def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
-    """Features of the DRA driver that contradict each other.
-
-    The DRA driver ends at its start when a feature is on without one that it requires, or beside one that excludes
-    it.
-
-    Bad:
-        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: true}}}
-        drivers: [{name: default, default: true}]
-
-    Good:
-        gpuCluster: {draDriver: {featureGates: {MPSSupport: true, DynamicMIG: false}}}
-        drivers: [{name: default, default: true}]
-    """
+    """Features of the DRA driver that contradict each other."""
     spec = cluster.spec
     for path, gates, version in gated(spec):
         if not dra.knows_gates_of(version):
@@ -228,18 +155,7 @@ def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU178", "warning")
 def features_that_exist(cluster: Cluster) -> Iterator[Hit]:
-    """A feature that the DRA driver doesn't know.
-
-    It ends at its start when it is told one. Other versions of the DRA driver may know others.
-
-    Bad:
-        gpuCluster: {draDriver: {featureGates: {MpsSupport: true}}}
-        drivers: [{name: default, default: true}]
-
-    Good:
-        gpuCluster: {draDriver: {featureGates: {MPSSupport: true}}}
-        drivers: [{name: default, default: true}]
-    """
+    """A feature that the DRA driver doesn't know."""
     spec = cluster.spec
     for path, gates, version in gated(spec):
         for gate in gates if dra.knows_gates_of(version) else ():
@@ -268,19 +184,7 @@ def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str |
 
 @rule("GPU179", "warning")
 def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
-    """Something that dynamic resource allocation needs and that no object of the render brings.
-
-    The label of a namespace that is the cluster's own, and pull secrets for pods that the controller of compute
-    domains makes.
-
-    Bad:
-        gpuCluster: {draDriver: {imagePullSecrets: [registry]}}
-        drivers: [{name: default, default: true}]
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-    """
+    """Something that dynamic resource allocation needs and that no object of the render brings."""
     spec = cluster.spec
     section = spec.gpuCluster
     if section is None:
@@ -308,17 +212,7 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU180", "error")
 def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """A node pool whose architecture is not that of its GPU's own CPU.
-
-    Some GPUs come on one board with a CPU, which tells the architecture of the node. Compute domains are placed by
-    it.
-
-    Bad:
-        nodePools: [{name: training, os: ubuntu24.04, arch: amd64, gpuProduct: NVIDIA-GB200}]
-
-    Good:
-        nodePools: [{name: training, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
-    """
+    """A node pool whose architecture is not that of its GPU's own CPU."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
@@ -334,20 +228,7 @@ def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU181", "error")
 def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
-    """Two containers of the DRA driver's pod answer health checks on one port.
-
-    Both are in one pod, and so have one network: the second can't listen, and the kubelet restarts it for ever.
-
-    Bad:
-        gpuCluster: {draDriver: {gpus: {kubeletPlugin: {healthcheck: {port: 51515}}}}}
-        drivers: [{name: default, default: true}]
-        nodePools: [{name: training, os: ubuntu24.04}]
-
-    Good:
-        gpuCluster: {draDriver: {gpus: {kubeletPlugin: {healthcheck: {port: 51600}}}}}
-        drivers: [{name: default, default: true}]
-        nodePools: [{name: training, os: ubuntu24.04}]
-    """
+    """Two containers of the DRA driver's pod answer health checks on one port."""
     if cluster.spec.gpuCluster is None:
         return
     driver = cluster.spec.gpuCluster.draDriver

@@ -46,22 +46,7 @@ REPLACED = ("driver", "gds", "gdrcopy")
 
 @rule("GPU175", "error")
 def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
-    """A field about the device plugin's stack, beside `gpuCluster`.
-
-    `gpuCluster` excludes the device plugin and all that stands on it, so the field would be ignored (operator.md
-    11.1). What the release, the platform or `enabled: false` say asks for nothing. What `gpuCluster` takes over
-    from sections of the same name is not part of this.
-
-    Bad:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        devicePlugin: {env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]}
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        devicePlugin: {enabled: false}
-    """
+    """A field about the device plugin's stack, beside `gpuCluster`."""
     spec = cluster.spec
     if not cluster.dra:
         return
@@ -86,19 +71,7 @@ def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU176", "warning")
 def driver_section_is_replaced(cluster: Cluster) -> Iterator[Hit]:
-    """A field about the one driver of all nodes, beside `gpuCluster`.
-
-    With `gpuCluster`, `drivers` describe the drivers; the sections driver, gds and gdrcopy describe nothing.
-
-    Bad:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        driver: {version: 580.126.20}
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true, version: 580.126.20}]
-    """
+    """A field about the one driver of all nodes, beside `gpuCluster`."""
     spec = cluster.spec
     if not cluster.dra:
         return

@@ -16,23 +16,7 @@ if TYPE_CHECKING:
 
 @rule("GPU483", "warning")
 def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
-    """A feature of the DRA driver that Kubernetes or the GPUs don't carry.
-
-    Dynamic MIG publishes devices that share counters, and health checks by NVML taint the devices that fail. The API
-    server and the scheduler take the one and the other from Kubernetes 1.36 on, before that with the gates
-    DRAPartitionableDevices and DRADeviceTaints alone. Partitions of Fabric Manager are for boards with NVSwitch.
-    (Documentation of the DRA driver.)
-
-    Bad:
-        cluster: {kubernetesVersion: "1.34"}
-        gpuCluster: {draDriver: {featureGates: {DynamicMIG: true}}}
-        drivers: [{name: default, default: true}]
-
-    Good:
-        cluster: {kubernetesVersion: "1.36"}
-        gpuCluster: {draDriver: {featureGates: {DynamicMIG: true}}}
-        drivers: [{name: default, default: true}]
-    """
+    """A feature of the DRA driver that Kubernetes or the GPUs don't carry."""
     kubernetes = cluster.spec.cluster.kubernetesVersion
     lacking = dra.gates_of_kubernetes(kubernetes)
     boards = [pool.product for pool in cluster.pools]
@@ -60,21 +44,7 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU485", "note")
 def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
-    """Compute domains on nodes that bring their driver, and perhaps an IMEX service of their own.
-
-    The DRA driver starts the IMEX daemons of a compute domain itself. Packages of the driver, and node images with
-    them, bring the unit nvidia-imex.service, which must be disabled and masked then. The feature HostManagedIMEXDaemon
-    only permits another mode and changes nothing by itself. (Documentation of the DRA driver, prerequisites.)
-
-    Bad:
-        driver: {enabled: false}
-        computeDomains: {enabled: true}
-        nodePools: [{name: rack, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
-
-    Good:
-        computeDomains: {enabled: true}
-        nodePools: [{name: rack, os: ubuntu24.04, arch: arm64, gpuProduct: NVIDIA-GB200}]
-    """
+    """Compute domains on nodes that bring their driver, and perhaps an IMEX service of their own."""
     spec = cluster.spec
     domains = spec.computeDomains.enabled
     if spec.gpuCluster is not None:

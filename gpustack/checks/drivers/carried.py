@@ -20,28 +20,7 @@ HOLDS = "gpustack.dev/carried"
 
 @rule("GPU185", "error")
 def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
-    """A carried text that isn't the operator's of the release that it names.
-
-    What is carried runs on nodes, mostly as root. A text with the name of a release passes for NVIDIA's, so its
-    digest has to be that of a text which that release has at this place.
-
-    Bad:
-        carried:
-        - name: nvidia-mig-manager
-          origin: nvidia-mig-manager-7d8f6c5b9
-          texts:
-            initContainers.toolkit-validation.args.0:
-              release: v26.7.0
-              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
-
-    Good:
-        carried:
-        - name: nvidia-mig-manager
-          origin: nvidia-mig-manager-7d8f6c5b9
-          texts:
-            initContainers.toolkit-validation.args.0:
-              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
-    """
+    """A carried text that isn't the operator's of the release that it names."""
     spec = cluster.spec
     for index, carried in enumerate(spec.carried):
         for at, text in carried.texts.items():
@@ -58,23 +37,7 @@ def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU186", "error", over="render")
 def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
-    """`carried` names a DaemonSet that isn't rendered, or something that its pods don't have.
-
-    Nothing of it would have an effect. Only the DaemonSets of `drivers` can have another name: all others have a name
-    that never was another.
-
-    Bad:
-        carried:
-        - name: nvidia-mig-manger
-          origin: nvidia-mig-manager-7d8f6c5b9
-          without: [gpustack-wait-for-driver]
-
-    Good:
-        carried:
-        - name: nvidia-container-toolkit-daemonset
-          origin: nvidia-container-toolkit-daemonset-7d8f6c5b9
-          without: [gpustack-wait-for-driver]
-    """
+    """`carried` names a DaemonSet that isn't rendered, or something that its pods don't have."""
     if not render.spec.carried:
         return
     sets = daemonsets(render)
@@ -109,28 +72,7 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
 
 @rule("GPU187", "warning", over="render")
 def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
-    """What is carried has no effect any more, because the template is another by now.
-
-    The pods of this DaemonSet are replaced anyway, so gpustack's own texts take the place of what was carried. Only the
-    name stays, for as long as it stands in the policy.
-
-    Bad:
-        carried:
-        - name: nvidia-mig-manager
-          origin: nvidia-mig-manager-7d8f6c5b9
-          template: 0123456789abcdef
-          texts:
-            initContainers.toolkit-validation.args.0:
-              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
-
-    Good:
-        carried:
-        - name: nvidia-mig-manager
-          origin: nvidia-mig-manager-7d8f6c5b9
-          texts:
-            initContainers.toolkit-validation.args.0:
-              text: until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 1; done
-    """
+    """What is carried has no effect any more, because the template is another by now."""
     if not render.spec.carried:
         return
     sets = daemonsets(render)

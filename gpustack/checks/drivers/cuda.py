@@ -16,20 +16,7 @@ if TYPE_CHECKING:
 
 @rule("GPU430", "error")
 def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
-    """Workloads need a CUDA that the driver does not run.
-
-    CUDA 13 needs R580 or newer, CUDA 12 R525. Programs of a newer major version end with "CUDA driver version is
-    insufficient for CUDA runtime version", unless their image brings NVIDIA's package for forward compatibility
-    (cuda-compat), which works on data-centre GPUs only.
-
-    Bad:
-        driver: {version: 570.211.01}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
-
-    Good:
-        driver: {version: 580.173.02}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.0"}]
-    """
+    """Workloads need a CUDA that the driver does not run."""
     for driver in cluster.drivers:
         needed, branch = driver.pool.cuda, driver.branch
         if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
@@ -47,19 +34,7 @@ def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU431", "warning")
 def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
-    """Workloads need a newer minor version of CUDA than the driver came with.
-
-    Within a major version that works with limits: new features of the driver are missing, and code that is compiled at
-    run time (PTX) of the newer toolkit is refused.
-
-    Bad:
-        driver: {version: 580.173.02}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
-
-    Good:
-        driver: {version: 595.91.07}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-L4, cuda: "13.2"}]
-    """
+    """Workloads need a newer minor version of CUDA than the driver came with."""
     for driver in cluster.drivers:
         needed, newest = driver.pool.cuda, driver.branch.newest_cuda if driver.branch is not None else None
         if not needed or not newest or not numbers(needed) > numbers(newest):
@@ -82,17 +57,7 @@ def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU432", "warning")
 def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """The CUDA of a pool's workloads makes no code for its GPUs.
-
-    CUDA 13 dropped Maxwell, Pascal and Volta; Blackwell came with CUDA 12.8. Programs then end with "no kernel image is
-    available", unless they bring PTX that the driver compiles.
-
-    Bad:
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B200, cuda: "12.4"}]
-
-    Good:
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B200, cuda: "12.9"}]
-    """
+    """The CUDA of a pool's workloads makes no code for its GPUs."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)

@@ -19,19 +19,7 @@ if TYPE_CHECKING:
 
 @rule("GPU138", "warning")
 def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
-    """A vGPU licence in a ConfigMap.
-
-    The token in it is a credential, and whoever may read ConfigMaps can read it. Secrets are supported since
-    v25.10; the operator calls the ConfigMap deprecated (bug-reports.md B58).
-
-    Bad:
-        driver: {licensingConfig: {configMapName: licensing}}
-        references: [{kind: ConfigMap, name: licensing}]
-
-    Good:
-        driver: {licensingConfig: {secretName: licensing}}
-        references: [{kind: Secret, name: licensing}]
-    """
+    """A vGPU licence in a ConfigMap."""
     spec = cluster.spec
     for field, key, name, secret in _licences(spec):
         if name and not secret:
@@ -46,18 +34,7 @@ def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU142", "error")
 def two_licences(cluster: Cluster) -> Iterator[Hit]:
-    """A vGPU licence that is named twice, in a Secret and in a ConfigMap.
-
-    The Secret counts, and the ConfigMap is ignored (bug-reports.md B58).
-
-    Bad:
-        driver: {licensingConfig: {secretName: licensing, configMapName: licensing-old}}
-        references: [{kind: Secret, name: licensing}]
-
-    Good:
-        driver: {licensingConfig: {secretName: licensing}}
-        references: [{kind: Secret, name: licensing}]
-    """
+    """A vGPU licence that is named twice, in a Secret and in a ConfigMap."""
     spec = cluster.spec
     for field, key, name, secret in _licences(spec):
         if name and secret:
@@ -85,29 +62,7 @@ def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, s
 
 @rule("GPU139", "warning")
 def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
-    """A driver on OpenShift, and no word about which version of RHCOS it is for.
-
-    A driver that builds its modules is made for one version of RHCOS, in the driver toolkit of that version. There
-    is a DaemonSet for each, which selects its nodes by the version.
-
-    Bad:
-        cluster:
-          platform: openshift
-          containerRuntime: cri-o
-          openshift:
-            version: 4.18.22
-            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
-        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202509100653-0}]
-
-    Good:
-        cluster:
-          platform: openshift
-          containerRuntime: cri-o
-          openshift:
-            version: 4.18.22
-            driverToolkitImages: {418.94.202507221927-0: "registry.example.com/driver-toolkit:1"}
-        nodePools: [{name: training, os: rhcos4.18, ostreeVersion: 418.94.202507221927-0}]
-    """
+    """A driver on OpenShift, and no word about which version of RHCOS it is for."""
     spec = cluster.spec
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
     wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit is not False
@@ -145,18 +100,7 @@ PULLED = (None, "", "IfNotPresent")
 
 @rule("GPU140", "note")
 def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
-    """A field of `drivers` that does nothing.
-
-    The operator's API has the field, and no release acts on it (operator.md 10.3).
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true, useOpenKernelModules: true}]
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true, kernelModuleType: open}]
-    """
+    """A field of `drivers` that does nothing."""
     spec = cluster.spec
     traits = releases.release(spec.release).traits
     for index, driver in enumerate(spec.drivers):
@@ -184,18 +128,7 @@ def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU141", "note")
 def nodes_are_assigned_by_label(cluster: Cluster) -> Iterator[Hit]:
-    """Drivers that wait for a label on their nodes.
-
-    Which of several drivers a node gets is said by the label nvidia.com/gpu-operator.driver.owner of the node. The
-    operator sets it, and so does the reconciler; a manifest can't set labels of nodes.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true}]
-
-    Good:
-        driver: {version: 580.126.20}
-    """
+    """Drivers that wait for a label on their nodes."""
     spec = cluster.spec
     if labelling(spec) == "program":
         return

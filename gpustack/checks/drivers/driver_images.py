@@ -27,18 +27,7 @@ DIGEST = "sha256:"
 
 @rule("GPU435", "error")
 def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
-    """There is no published driver image for the nodes' operating system.
-
-    NVIDIA publishes images for long-term support releases of Ubuntu, for RHEL, Rocky and RHCOS; for a new system from
-    one driver branch on. Elsewhere the pods of the driver wait for an image that doesn't exist (bug-reports.md B42).
-
-    Bad:
-        nodePools: [{name: a, os: debian12, gpuProduct: NVIDIA-L4}]
-
-    Good:
-        nodePools: [{name: a, os: debian12, gpuProduct: NVIDIA-L4}]
-        driver: {enabled: false}
-    """
+    """There is no published driver image for the nodes' operating system."""
     spec = cluster.spec
     hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
@@ -66,17 +55,7 @@ def _after_the_last(driver: NodeDriver) -> str:
 
 @rule("GPU482", "warning")
 def no_such_version(cluster: Cluster) -> Iterator[Hit]:
-    """The catalogue knows no driver container of this version.
-
-    The versions of each branch are known as far as they were published when this release of gpustack was made. One that
-    is not among them is a slip of the pen, or newer.
-
-    Bad:
-        driver: {version: 580.999.99}
-
-    Good:
-        driver: {version: 580.126.20}
-    """
+    """The catalogue knows no driver container of this version."""
     hits = list[tuple["NodePool", Hit]]()
     for driver in _published(cluster.spec):
         known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
@@ -110,18 +89,7 @@ def _no_image(driver: NodeDriver, why: str) -> Hit:
 
 @rule("GPU436", "warning")
 def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
-    """Nobody can vouch that there is a driver image for the nodes' operating system.
-
-    SUSE publishes images for its systems itself, in its own registry. Systems that the catalogue doesn't know have none
-    that is documented.
-
-    Bad:
-        nodePools: [{name: a, os: sles15.6}]
-
-    Good:
-        nodePools: [{name: a, os: sles15.6}]
-        driver: {repository: registry.suse.com/third-party/nvidia}
-    """
+    """Nobody can vouch that there is a driver image for the nodes' operating system."""
     spec = cluster.spec
     hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
@@ -144,18 +112,7 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU437", "error")
 def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
-    """A version ends in the operating system, which is appended to it anyway.
-
-    The tag of driver, GPUDirect Storage, GDRCopy and vGPU manager images ends in the node's system, and the render
-    appends it for each pool, as the operator does. Written by hand it is there twice, and no such image exists
-    (bug-reports.md B43).
-
-    Bad:
-        driver: {version: 580.173.02-ubuntu22.04}
-
-    Good:
-        driver: {version: 580.173.02}
-    """
+    """A version ends in the operating system, which is appended to it anyway."""
     spec = cluster.spec
     for path, version in versions(spec):
         match = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
@@ -190,19 +147,7 @@ def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
 
 @rule("GPU438", "error")
 def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
-    """A precompiled driver is asked for by its whole version.
-
-    Tags of precompiled images begin with the branch alone: 580-5.15.0-105-generic-ubuntu22.04. A whole version there
-    gives a tag that does not exist (bug-reports.md B44).
-
-    Bad:
-        driver: {usePrecompiled: true, version: 580.173.02}
-        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-105-generic}]
-
-    Good:
-        driver: {usePrecompiled: true, version: "580"}
-        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-105-generic}]
-    """
+    """A precompiled driver is asked for by its whole version."""
     spec = cluster.spec
     yield from joined(
         (
@@ -223,16 +168,7 @@ def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU439", "warning")
 def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
-    """The version is a branch, and the driver is not precompiled.
-
-    Images that build their modules are named by the whole version. A branch alone names precompiled ones.
-
-    Bad:
-        driver: {version: "580"}
-
-    Good:
-        driver: {version: 580.173.02}
-    """
+    """The version is a branch, and the driver is not precompiled."""
     spec = cluster.spec
     yield from joined(
         (
@@ -251,20 +187,7 @@ def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU440", "warning")
 def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
-    """No precompiled image is documented for the branch, the kernel and the operating system of a pool.
-
-    NVIDIA builds them for some branches, for the kernels of Ubuntu's long-term support releases, and for the flavors
-    generic, nvidia, azure, aws and oracle. Kernels of GKE and RHEL have none. A new kernel may be on the node before
-    its image is published (bug-reports.md B44).
-
-    Bad:
-        driver: {usePrecompiled: true, version: "580"}
-        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-gke}]
-
-    Good:
-        driver: {usePrecompiled: true, version: "580"}
-        nodePools: [{name: a, os: ubuntu22.04, kernel: 5.15.0-1061-aws}]
-    """
+    """No precompiled image is documented for the branch, the kernel and the operating system of a pool."""
     spec = cluster.spec
     hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
@@ -297,18 +220,7 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU441", "error")
 def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
-    """A driver is named by a digest, and its nodes run several operating systems.
-
-    A digest is one image, and nothing is appended to it. An image fits one system (bug-reports.md B43).
-
-    Bad:
-        driver: {version: "sha256:4444444444444444444444444444444444444444444444444444444444444444"}
-        nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu24.04}]
-
-    Good:
-        driver: {version: "sha256:4444444444444444444444444444444444444444444444444444444444444444"}
-        nodePools: [{name: a, os: ubuntu22.04}, {name: b, os: ubuntu22.04}]
-    """
+    """A driver is named by a digest, and its nodes run several operating systems."""
     spec = cluster.spec
     systems: dict[str, dict[str, str]] = {}
     for driver in cluster.drivers:

@@ -24,28 +24,7 @@ LABEL_VALUE = 63
 
 @rule("GPU130", "error")
 def one_driver_per_node(cluster: Cluster) -> Iterator[Hit]:
-    """Two of `drivers` that select the nodes of one pool.
-
-    They would unload each other's kernel modules. The operator installs neither while two select a node
-    (operator.md 10.1).
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, nodeSelector: {example.com/gpu: a100}}
-        - {name: next, nodeSelector: {example.com/ring: early}}
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, default: true}
-        - {name: next, nodeSelector: {example.com/ring: early}}
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/gpu: a100, example.com/ring: early}}
-        - {name: inference, os: ubuntu22.04, nodeSelector: {example.com/gpu: l4}}
-    """
+    """Two of `drivers` that select the nodes of one pool."""
     spec = cluster.spec
     if not cluster.listed:
         return
@@ -75,21 +54,7 @@ def releases_without_default(spec: ClusterPolicySpec) -> str:
 
 @rule("GPU131", "error")
 def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
-    """Two default drivers, or one that selects nodes.
-
-    The default driver takes the nodes that no other driver selects. Two would take the same ones, and the
-    operator's API refuses a selector beside `default`.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, default: true, nodeSelector: {example.com/gpu: a100}}
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, default: true}
-    """
+    """Two default drivers, or one that selects nodes."""
     spec = cluster.spec
     defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
     for index in defaults[1:]:
@@ -112,21 +77,7 @@ def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU132", "error")
 def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it.
-
-    The label nvidia.com/gpu-operator.driver.owner of a node names its driver. It is set from what drivers select,
-    so none can select by it; and like any label's value it has at most 63 characters.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, nodeSelector: {nvidia.com/gpu-operator.driver.owner: stable}}
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, nodeSelector: {example.com/gpu: a100}}
-    """
+    """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it."""
     spec = cluster.spec
     for index, driver in enumerate(spec.drivers):
         if OWNER in driver.nodeSelector:
@@ -147,26 +98,7 @@ def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU133", "warning")
 def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
-    """A driver that is for no node pool.
-
-    Which image a driver needs follows from the pools that it serves, so nothing is rendered for one that serves
-    none.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, default: true}
-        - {name: next, nodeSelector: {example.com/ring: early}}
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers:
-        - {name: stable, default: true}
-        - {name: next, nodeSelector: {example.com/ring: early}}
-        nodePools:
-        - {name: training, os: ubuntu22.04}
-        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}}
-    """
+    """A driver that is for no node pool."""
     spec = cluster.spec
     if not cluster.listed or not spec.nodePools:
         return
@@ -185,18 +117,7 @@ def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU134", "warning")
 def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
-    """A node pool that none of `drivers` selects.
-
-    Its nodes get no driver and never become ready for GPUs, unless they bring one themselves.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: next, nodeSelector: {example.com/ring: early}}]
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true}]
-    """
+    """A node pool that none of `drivers` selects."""
     spec = cluster.spec
     if not cluster.listed or not spec.drivers:
         return
@@ -212,19 +133,7 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU135", "error")
 def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
-    """A pool with a driver of its own, beside `drivers`.
-
-    `driver` of a pool overrides fields of the section `driver`. With `drivers` that section describes no driver, so
-    there would be nothing to override.
-
-    Bad:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true}]
-        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
-
-    Good:
-        nodePools: [{name: training, os: ubuntu22.04, driver: {version: 580.126.20}}]
-    """
+    """A pool with a driver of its own, beside `drivers`."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None and cluster.listed:
@@ -239,18 +148,7 @@ def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU136", "warning")
 def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
-    """`drivers` that don't count, or that are missing where they do.
-
-    `driver.useNvidiaDriverCRD` decides whether `drivers` or the section `driver` describes the drivers. The one
-    that does not is ignored, by the operator as well.
-
-    Bad:
-        drivers: [{name: stable, default: true}]
-
-    Good:
-        driver: {useNvidiaDriverCRD: true}
-        drivers: [{name: stable, default: true}]
-    """
+    """`drivers` that don't count, or that are missing where they do."""
     spec = cluster.spec
     if spec.drivers and not cluster.listed:
         yield Hit(
@@ -279,20 +177,7 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU137", "error")
 def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
-    """Nodes that belong to two pools with different drivers.
-
-    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and it can run one driver.
-
-    Bad:
-        nodePools:
-        - {name: training, os: ubuntu22.04}
-        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
-
-    Good:
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {example.com/ring: stable}}
-        - {name: trial, os: ubuntu22.04, nodeSelector: {example.com/ring: early}, driver: {version: 580.126.20}}
-    """
+    """Nodes that belong to two pools with different drivers."""
     spec = cluster.spec
     if cluster.listed or not spec.driver.enabled:
         return

@@ -33,18 +33,7 @@ GDS_OPEN_FROM = (2, 17, 5)
 
 @rule("GPU420", "error")
 def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """The driver does not support the GPU: it is too old for it, or too new.
-
-    Blackwell needs R570, Ada and Hopper R525, Ampere R450, and single boards a later version. R580 is the last branch
-    for Maxwell, Pascal and Volta. A driver that doesn't know a GPU leaves it unused, and nodes never become ready.
-
-    Bad:
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB}]
-
-    Good:
-        nodePools:
-        - {name: a, os: ubuntu22.04, gpuProduct: Tesla-V100-SXM2-32GB, driver: {version: 580.173.02}}
-    """
+    """The driver does not support the GPU: it is too old for it, or too new."""
     spec = cluster.spec
     yield from joined((driver.pool, hit) for driver, need in _needs(spec) for hit in _unsupported(driver, need))
     yield from joined(hit for pool in cluster.pools for hit in _unsupported_host(cluster, pool))
@@ -124,19 +113,7 @@ def _default(spec: ClusterPolicySpec) -> str:
 
 @rule("GPU421", "error")
 def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """The kernel modules that are asked for do not load on the GPU.
-
-    Blackwell and Grace systems work with the open kernel modules alone, Maxwell, Pascal and Volta with the proprietary
-    ones alone. From R620 on there are open ones only (bug-reports.md B45).
-
-    Bad:
-        driver: {kernelModuleType: proprietary}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
-
-    Good:
-        driver: {kernelModuleType: auto}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition}]
-    """
+    """The kernel modules that are asked for do not load on the GPU."""
     found = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         path = driver.paths["kernelModuleType"]
@@ -163,16 +140,7 @@ def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU422", "warning")
 def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
-    """The type of kernel modules is auto, and the driver is older than that.
-
-    Driver containers know auto from R570 on. Older ones build the proprietary modules, whatever the GPU.
-
-    Bad:
-        driver: {version: 535.309.01}
-
-    Good:
-        driver: {version: 535.309.01, kernelModuleType: proprietary}
-    """
+    """The type of kernel modules is auto, and the driver is older than that."""
     yield from joined(
         (
             driver.pool,
@@ -190,18 +158,7 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU423", "error")
 def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
-    """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them.
-
-    The MIG User Guide names the first driver for each board.
-
-    Bad:
-        driver: {version: 550.54.15, kernelModuleType: open}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, sharing: {mig: {layout: {1g.18gb: 7}}}}]
-
-    Good:
-        driver: {version: 550.163.01, kernelModuleType: open}
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, sharing: {mig: {layout: {1g.18gb: 7}}}}]
-    """
+    """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them."""
     spec = cluster.spec
     yield from joined(
         (
@@ -221,16 +178,7 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU424", "warning")
 def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """The driver may not support the GPU, or not MIG on it; the sources are not sure.
-
-    For some boards documents name the first version for one system of several, or contradict each other.
-
-    Bad:
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B300-SXM6-AC, driver: {version: 580.65.06}}]
-
-    Good:
-        nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-B300-SXM6-AC, driver: {version: 580.173.02}}]
-    """
+    """The driver may not support the GPU, or not MIG on it; the sources are not sure."""
     spec = cluster.spec
     found = list[tuple["NodePool", Hit]]()
     for driver, need in _needs(spec):
@@ -252,19 +200,7 @@ def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU425", "error")
 def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
-    """GPUDirect Storage is on, and the driver builds the proprietary kernel modules.
-
-    nvidia-fs builds with the open modules alone since v2.17.5. NVIDIA's operator doesn't look at this for the driver of
-    the whole cluster, and the driver's pods then end in an error; for `drivers` see GPU059.
-
-    Bad:
-        driver: {kernelModuleType: proprietary}
-        gds: {enabled: true}
-
-    Good:
-        driver: {kernelModuleType: open}
-        gds: {enabled: true}
-    """
+    """GPUDirect Storage is on, and the driver builds the proprietary kernel modules."""
     spec = cluster.spec
     if spec.drivers or not spec.gds.enabled:
         return
@@ -288,19 +224,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @rule("GPU426", "note")
 def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
-    """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver.
-
-    Such systems need NVIDIA Fabric Manager in the driver's version, or CUDA can't be initialised. The driver container
-    brings and starts it; where the node image has the driver, it has to be there too. A virtual machine with fewer GPUs
-    than the board may have no NVSwitch.
-
-    Bad:
-        driver: {enabled: false}
-
-    Good:
-        driver: {enabled: false}
-        cluster: {platform: eks-al2023}
-    """
+    """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver."""
     spec = cluster.spec
     managed = {driver.index for driver in cluster.drivers}
     platform = platform_of(spec.cluster)

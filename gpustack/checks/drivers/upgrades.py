@@ -37,21 +37,7 @@ def policies(spec: ClusterPolicySpec) -> Iterator[tuple[str, UpgradePolicy, Driv
 
 @rule("GPU470", "warning")
 def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
-    """A variable of the driver manager is overridden by the upgrade policy.
-
-    With autoUpgrade whoever rolls the driver out drains nodes and evicts pods, by the fields of upgradePolicy; the
-    driver manager leaves it to them, whatever its variables say, and logs that it is disabled by the upgrade policy
-    (bug-reports.md B50).
-
-    Bad:
-        driver:
-          upgradePolicy: {autoUpgrade: true}
-          manager: {env: [{name: ENABLE_AUTO_DRAIN, value: "true"}]}
-
-    Good:
-        driver:
-          upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}
-    """
+    """A variable of the driver manager is overridden by the upgrade policy."""
     spec = cluster.spec
     for path, policy, manager in policies(spec):
         automatic = policy.autoUpgrade
@@ -68,17 +54,7 @@ def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU471", "warning")
 def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
-    """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed.
-
-    Such pods are on nearly every node (caches, metrics agents). A drain that may not remove them fails, and the node
-    stays in the upgrade until somebody looks (bug-reports.md B52). What is in these volumes is lost with the pod.
-
-    Bad:
-        driver: {upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: false}}}
-
-    Good:
-        driver: {upgradePolicy: {autoUpgrade: true, drain: {enable: true, deleteEmptyDir: true}}}
-    """
+    """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed."""
     spec = cluster.spec
     for path, policy, _ in policies(spec):
         if policy.drain.enable and not policy.drain.deleteEmptyDir:
@@ -93,16 +69,7 @@ def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU472", "note")
 def percentage_of_few(cluster: Cluster) -> Iterator[Hit]:
-    """A percentage of a small number of nodes is rounded up to one.
-
-    So one node of two or three is taken out of service, which is more than the percentage says (bug-reports.md B52).
-
-    Bad:
-        nodePools: [{name: a, os: ubuntu22.04, count: 3}]
-
-    Good:
-        nodePools: [{name: a, os: ubuntu22.04, count: 8}]
-    """
+    """A percentage of a small number of nodes is rounded up to one."""
     spec = cluster.spec
     counts = [pool.count.max if pool.count else None for pool in spec.nodePools]
     known = [count for count in counts if count is not None]
@@ -130,17 +97,7 @@ def _rounded(path: str, share: int | str | None, nodes: int, whose: str) -> Iter
 
 @rule("GPU473", "warning")
 def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
-    """The device plugin is off, and nothing else offers GPUs to pods.
-
-    Pods that ask for nvidia.com/gpu stay pending. The validator's check of the plugin is left out then, so all else is
-    healthy (bug-reports.md B36).
-
-    Bad:
-        devicePlugin: {enabled: false}
-
-    Good:
-        devicePlugin: {enabled: true}
-    """
+    """The device plugin is off, and nothing else offers GPUs to pods."""
     spec = cluster.spec
     if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in platform_of(spec.cluster).brings:
         return
@@ -155,19 +112,7 @@ def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU474", "note")
 def what_nodes_have_to_bring(cluster: Cluster) -> Iterator[Hit]:
-    """Driver or container toolkit is off, and components wait for those of the nodes.
-
-    Nearly all pods wait for a driver before they start, and for the container toolkit where they run with its runtime.
-    What a node doesn't bring they wait for without end, and say so in their init containers only (bug-reports.md B36).
-    Platforms whose node image has both are not meant.
-
-    Bad:
-        driver: {enabled: false}
-
-    Good:
-        driver: {enabled: false}
-        cluster: {platform: kubeadm-bare-metal-preinstalled-driver}
-    """
+    """Driver or container toolkit is off, and components wait for those of the nodes."""
     spec = cluster.spec
     brings = platform_of(spec.cluster).brings
     if not cluster.serving("container"):

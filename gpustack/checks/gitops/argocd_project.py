@@ -19,26 +19,7 @@ OWN = "permit it in the AppProject, or leave out spec.gitops.argocd.project: the
 
 @rule("GPU839", "error", over="engine")
 def not_permitted(made: EngineObjects) -> Iterator[Hit]:
-    """An Application that its AppProject does not permit.
-
-    A project permits repositories, clusters with namespaces, and kinds. Argo CD refuses an Application of another
-    repository or cluster, and doesn't apply objects of other kinds or namespaces. Repositories are patterns there, so
-    an address with brackets is one that no project can name. Of your own project
-    (`argocd.project`) gpustack knows what it permits where it is among the extraObjects; there it must have the
-    namespace of Argo CD, which looks for projects nowhere else.
-
-    Bad:
-        gitops:
-          engine: argocd
-          repository: {url: "https://[2001:db8::7]/platform/gpu.git"}
-          argocd: {destination: {name: prod-eu-1}}
-
-    Good:
-        gitops:
-          engine: argocd
-          repository: {url: "https://git.example.com/platform/gpu.git"}
-          argocd: {destination: {name: prod-eu-1}}
-    """
+    """An Application that its AppProject does not permit."""
     brought = [body for body in made.spec.extraObjects if body["kind"] == "AppProject"]
     projects = {key(body): body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
     own = ENGINE.of(made.spec.gitops).project if made.spec.gitops else None

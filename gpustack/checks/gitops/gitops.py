@@ -26,17 +26,7 @@ TEXTS = {"extraObjects", "data", "relabelings", "args", "podLabelAllowlistRegex"
 
 @rule("GPU801", "error")
 def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A label or annotation by which a GitOps engine tells its objects apart, on everything.
-
-    An engine sets app.kubernetes.io/instance, argocd.argoproj.io/* and the like itself. On pods, which are not in Git,
-    they make it take the pods for objects that nobody wants any more, and prune them (bug-reports.md B20).
-
-    Bad:
-        daemonsets: {labels: {app.kubernetes.io/instance: gpu-stack}}
-
-    Good:
-        daemonsets: {labels: {example.com/part-of: gpu-stack}}
-    """
+    """A label or annotation by which a GitOps engine tells its objects apart, on everything."""
     spec = cluster.spec
     tracking = (HELM, *(prefix for each in engines() for prefix in each.annotations))
     for path, texts in _labels(spec):
@@ -71,17 +61,7 @@ def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]
 
 @rule("GPU802", "error")
 def variable(cluster: Cluster) -> Iterator[Hit]:
-    """A variable that nothing replaces.
-
-    gpustack reads a policy as it is, and what it renders is not for Flux to change: objects with a `${` in them are
-    marked so. A value such as `${VERSION:=4}` stays what it is, also within a longer one (bug-reports.md B21).
-
-    Bad:
-        devicePlugin: {env: [{name: LOG_LEVEL, value: "${PLUGIN_LOG_LEVEL:=4}"}]}
-
-    Good:
-        devicePlugin: {env: [{name: LOG_LEVEL, value: "4"}]}
-    """
+    """A variable that nothing replaces."""
     spec = cluster.spec
     dump = spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
@@ -108,26 +88,7 @@ def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 @rule("GPU806", "warning", over="object")
 def hook(resource: Resource) -> Iterator[Hit]:
-    """An object with the annotation of a Helm or Argo CD hook.
-
-    What is rendered is applied, not installed: Helm's hooks don't run. Argo CD takes them for its own and runs
-    pre-upgrade ones before anything else also at the first sync, when what they need isn't there; Flux applies them as
-    ordinary objects (bug-reports.md B19).
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: before, annotations: {helm.sh/hook: pre-install}}
-          data: {a: b}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: before}
-          data: {a: b}
-    """
+    """An object with the annotation of a Helm or Argo CD hook."""
     annotations = resource.body["metadata"].get("annotations") or {}
     hooks = (HELM_HOOK, *(name for each in engines() for name in each.hooks))
     for key in annotations:

@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 
 @rule("GPU832", "error")
 def incomplete(cluster: Cluster) -> Iterator[Hit]:
-    """A section `gitops` that lacks what an engine can't do without.
-
-    That is the engine, the address of the repository and, for Argo CD, the cluster as it knows it. None of them has a
-    default that would not be somebody else's repository or cluster.
-
-    Bad:
-        gitops: {engine: argocd, repository: {url: "https://git.example.com/gpu.git"}}
-
-    Good:
-        gitops:
-          engine: argocd
-          repository: {url: "https://git.example.com/gpu.git"}
-          argocd: {destination: {name: prod-eu-1}}
-    """
+    """A section `gitops` that lacks what an engine can't do without."""
     spec = cluster.spec
     given = spec.gitops
     if given is None:
@@ -67,21 +54,7 @@ def _hit(trouble: Trouble) -> Hit:
 
 @rule("GPU833", "error")
 def contradicting(cluster: Cluster) -> Iterator[Hit]:
-    """Parts of `gitops` that can't both be meant.
-
-    Argo CD refuses an Application whose cluster is given by name and by address, and Flux reads no address such as
-    git@host:path. Branches and commits are Git's, digests are of OCI artifacts.
-
-    Bad:
-        gitops:
-          engine: flux
-          repository: {url: "git@git.example.com:platform/gpu.git"}
-
-    Good:
-        gitops:
-          engine: flux
-          repository: {url: "ssh://git@git.example.com/platform/gpu.git"}
-    """
+    """Parts of `gitops` that can't both be meant."""
     spec = cluster.spec
     given = spec.gitops
     if given is None:
@@ -108,24 +81,7 @@ def contradicting(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU834", "warning", over="origins")
 def in_vain(written: Written) -> Iterator[Hit]:
-    """A word in `gitops` that changes nothing.
-
-    Settings of the engine that is not chosen, pruning and self-healing where Argo CD applies nothing by itself, a
-    repository's address or Secret where Flux takes a source that is there already. Only what the cluster's own file
-    sets is reported: layers serve clusters of both kinds.
-
-    Bad:
-        gitops:
-          engine: argocd
-          repository: {url: "https://git.example.com/gpu.git"}
-          argocd: {destination: {name: prod-eu-1}, autoSync: false, selfHeal: true}
-
-    Good:
-        gitops:
-          engine: argocd
-          repository: {url: "https://git.example.com/gpu.git"}
-          argocd: {destination: {name: prod-eu-1}, autoSync: false}
-    """
+    """A word in `gitops` that changes nothing."""
     given = written.spec.gitops
     if given is None or given.engine is None:
         return
@@ -146,27 +102,7 @@ def idle(given: GitOps) -> Iterator[tuple[str, str]]:
 
 @rule("GPU835", "warning")
 def substituted(cluster: Cluster) -> Iterator[Hit]:
-    """An object that wants Flux to replace its variables, which nothing does.
-
-    The rendered Kustomizations have no `postBuild`, so no `${...}` is replaced in any object, whatever its annotations
-    say: what was reviewed is what is applied.
-
-    Bad:
-        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: site, annotations: {kustomize.toolkit.fluxcd.io/substitute: enabled}}
-          data: {region: "${REGION}"}
-
-    Good:
-        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: site}
-          data: {region: eu-1}
-    """
+    """An object that wants Flux to replace its variables, which nothing does."""
     spec = cluster.spec
     engine = chosen(spec.gitops)
     for index, body in enumerate(spec.extraObjects if engine and engine.verbatim else ()):
@@ -183,18 +119,7 @@ def substituted(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU836", "note")
 def nothing_to_wait_for(cluster: Cluster) -> Iterator[Hit]:
-    """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well.
-
-    DaemonSets never hold up a sync, or one node that is down would. So without the reconciler a sync is done as soon as
-    everything is applied, whatever the pods do.
-
-    Bad:
-        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
-
-    Good:
-        gitops: {engine: flux, repository: {url: "https://git.example.com/gpu.git"}}
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-    """
+    """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well."""
     spec = cluster.spec
     if spec.gitops is not None and spec.gitops.engine is not None and not runs(spec):
         yield Hit(

@@ -23,17 +23,7 @@ SCRIPTS = ("devicePlugin", "migManager", "toolkit")
 
 @rule("GPU190", "warning")
 def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
-    """A variable of the driver that a field of the policy sets.
-
-    What `env` says wins in the driver's container, and everything else goes by the field: checks, the containers
-    beside it, the next reader (bug-reports.md B45).
-
-    Bad:
-        driver: {env: [{name: KERNEL_MODULE_TYPE, value: open}]}
-
-    Good:
-        driver: {kernelModuleType: open}
-    """
+    """A variable of the driver that a field of the policy sets."""
     spec = cluster.spec
     sections: list[tuple[str, Any]] = (
         [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)] if cluster.listed else []
@@ -54,17 +44,7 @@ def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU191", "warning")
 def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
-    """Arguments for a component whose container is a shell.
-
-    `args` takes the place of the container's arguments, and its command is `/bin/sh -c`: the script that starts the
-    component is gone, and the shell takes the first argument for a script (operator.md 5.2).
-
-    Bad:
-        devicePlugin: {args: ["--fail-on-init-error=false"]}
-
-    Good:
-        devicePlugin: {env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]}
-    """
+    """Arguments for a component whose container is a shell."""
     for name in SCRIPTS[:2]:
         section = getattr(cluster.spec, name)
         if section.enabled and section.args and "entrypoint.sh" not in section.args[0]:

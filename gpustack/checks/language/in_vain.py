@@ -26,21 +26,7 @@ VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 
 @rule("GPU108", "warning", over="origins")
 def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
-    """Settings of something that is off.
-
-    They change nothing, and whoever wrote them expects something. A component may be off by its own switch, which
-    platforms use for what the node image brings, or for the sake of another field: there are no virtual machines, no
-    ServiceMonitors, or `drivers` describe the drivers. Only what the cluster's own file sets is reported: layers serve
-    clusters of both kinds.
-
-    Bad:
-        cluster: {platform: eks-al2023}
-        driver: {version: 580.105.08}
-
-    Good:
-        cluster: {platform: eks-ubuntu}
-        driver: {version: 580.105.08}
-    """
+    """Settings of something that is off."""
     defaults = releases.release(written.spec.release).defaults
     others = others_of(written.spec)
     found: dict[Off, dict[str, None]] = {}
@@ -75,22 +61,7 @@ def up_to_the_list(path: Path, least: int) -> Path:
 
 @rule("GPU110", "warning", over="origins")
 def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
-    """A component of the device plugin's stack that is switched on beside `gpuCluster`.
-
-    It is on by default, and `gpuCluster` leaves it out all the same: whoever writes `enabled: true` expects a device
-    plugin beside the DRA driver. Only what the cluster's own file sets is reported: layers serve clusters of both
-    kinds.
-
-    Bad:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        devicePlugin: {enabled: true}
-
-    Good:
-        gpuCluster: {}
-        drivers: [{name: default, default: true}]
-        devicePlugin: {enabled: false}
-    """
+    """A component of the device plugin's stack that is switched on beside `gpuCluster`."""
     if not written.cluster.dra:
         return
     default = defaults_of(written.spec)
@@ -110,19 +81,7 @@ def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
 
 @rule("GPU112", "note", over="origins")
 def crd_of_nothing(written: Written) -> Iterator[Hit]:
-    """A word about a CRD that nothing of this render needs.
-
-    `cluster.crds` says who owns the CRDs of components that are rendered. Where the component is off, nobody renders
-    its CRD, whatever stands there. Only what the cluster's own file sets is reported.
-
-    Bad:
-        nfd: {enabled: false}
-        cluster: {kubernetesVersion: "1.34", crds: {nodefeatures.nfd.k8s-sigs.io: expect}}
-
-    Good:
-        nfd: {enabled: true}
-        cluster: {kubernetesVersion: "1.34", crds: {nodefeatures.nfd.k8s-sigs.io: expect}}
-    """
+    """A word about a CRD that nothing of this render needs."""
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
@@ -142,18 +101,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
 
 @rule("GPU113", "note", over="origins")
 def older_than_the_release(written: Written) -> Iterator[Hit]:
-    """Components that are held at versions older than the release's.
-
-    A version that is written stays when the release moves on, and nobody tested the two together. A ClusterPolicy that
-    was taken from a cluster has one for every component, also where nobody ever chose it. The driver's is a choice of
-    its own and not reported.
-
-    Bad:
-        devicePlugin: {version: v0.17.0}
-
-    Good:
-        devicePlugin: {enabled: true}
-    """
+    """Components that are held at versions older than the release's."""
     known = releases.release(written.spec.release).images
     held: dict[str, str] = {}
     for name in images.SECTIONS:
@@ -180,17 +128,7 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
 
 @rule("GPU109", "warning")
 def unknown_product(cluster: Cluster) -> Iterator[Hit]:
-    """A GPU product that looks like one that exists and is spelt differently.
-
-    `gpuProduct` is what the label nvidia.com/gpu.product will say. Checks of drivers, CUDA and MIG go by it and are off
-    for a product that nobody knows.
-
-    Bad:
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-H100-80GB}]
-
-    Good:
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-H100-80GB-HBM3}]
-    """
+    """A GPU product that looks like one that exists and is spelt differently."""
     spec = cluster.spec
     known = gpus.products()
     for index, pool in enumerate(spec.nodePools):
@@ -209,18 +147,7 @@ def unknown_product(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU106", "note")
 def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
-    """Nothing starts on a node before it has its labels, and nobody sets them.
-
-    Operands select nodes by labels such as nvidia.com/gpu.deploy.device-plugin. The operator sets them; here the
-    reconciler does, or node feature discovery.
-
-    Bad:
-        nodePools: [{name: training, os: ubuntu24.04}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04}]
-    """
+    """Nothing starts on a node before it has its labels, and nobody sets them."""
     spec = cluster.spec
     if spec.nodePools and labelling(spec) in {None, "none"}:
         yield Hit(

@@ -15,18 +15,7 @@ if TYPE_CHECKING:
 
 @rule("GPU810", "note", over="origins")
 def null(written: Written) -> Iterator[Hit]:
-    """A value that is null, or nothing at all.
-
-    In a policy null is absence: what defaults and layers say stays. A key with nothing behind its colon is null too,
-    and empties no list. (It is never rendered: charts that write nulls break Argo CD and server-side applies;
-    bug-reports.md B12.)
-
-    Bad:
-        toolkit: {env: }
-
-    Good:
-        toolkit: {env: [{name: CONTAINERD_SET_AS_DEFAULT, value: "false"}]}
-    """
+    """A value that is null, or nothing at all."""
     for part in written.merged.parts:
         if part.kind not in {"layer", "policy"} or part.clean is part.data:  # it has none
             continue

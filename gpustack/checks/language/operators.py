@@ -21,21 +21,7 @@ SECTIONS = {
 
 @rule("GPU208", "error")
 def object_of_the_operator(cluster: Cluster) -> Iterator[Hit]:
-    """An object that only the GPU operator reads.
-
-    gpustack renders what the operator would make, and no operator runs beside it: a ClusterPolicy, an NVIDIADriver or a
-    GPUCluster is refused where its CRD isn't, and read by nobody where it is. What it says goes into the policy.
-
-    Bad:
-        extraObjects:
-        - apiVersion: nvidia.com/v1alpha1
-          kind: NVIDIADriver
-          metadata: {name: newer}
-          spec: {driverType: gpu, version: 580.126.20, nodeSelector: {pool: training}}
-
-    Good:
-        drivers: [{name: newer, version: 580.126.20, default: true}]
-    """
+    """An object that only the GPU operator reads."""
     for index, body in enumerate(cluster.spec.extraObjects):
         kind, group = str(body["kind"]), str(body["apiVersion"]).rpartition("/")[0]
         if group == GROUP and kind in SECTIONS:

@@ -23,17 +23,7 @@ BY_HAND = "delete the driver pods of drained nodes yourself"
 
 @rule("GPU101", "error")
 def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
-    """A field that this version of gpustack renders nothing for.
-
-    The language has the field, so that policies can be moved in whole, and it would have an effect in the cluster.
-    A render without it would look complete and lack what the field asks for.
-
-    Bad:
-        dashboards: {enabled: true}
-
-    Good:
-        dcgmExporter: {enabled: true}
-    """
+    """A field that this version of gpustack renders nothing for."""
     spec = cluster.spec
     for path, asked, what in unrendered(spec):
         if asked:
@@ -58,19 +48,7 @@ def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
 
 @rule("GPU102", "error")
 def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
-    """The NRI plugin without CDI or without the container toolkit.
-
-    The plugin injects CDI devices and runs inside the container toolkit. Without either it can't work, and the
-    operator refuses it as well.
-
-    Bad:
-        cdi: {enabled: true, nriPluginEnabled: true}
-        toolkit: {enabled: false}
-
-    Good:
-        cdi: {enabled: true, nriPluginEnabled: true}
-        toolkit: {enabled: true}
-    """
+    """The NRI plugin without CDI or without the container toolkit."""
     spec = cluster.spec
     if not spec.cdi.nriPluginEnabled:
         return
@@ -87,18 +65,7 @@ def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU103", "error")
 def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
-    """A driver, and no node pool that says for which operating system.
-
-    Driver images are made for one operating system each. Without node pools nothing says which one, so no driver
-    DaemonSet would be rendered, and no GPU would ever work: a cluster without a driver is something that somebody, or
-    the platform, says.
-
-    Bad:
-        nodePools: []
-
-    Good:
-        nodePools: [{name: training, os: ubuntu24.04}]
-    """
+    """A driver, and no node pool that says for which operating system."""
     wanted = {"section": "spec.driver.enabled", "list": "spec.drivers" if cluster.spec.drivers else "", "host": ""}
     if wanted[cluster.drivers_by] and not cluster.pools:
         yield Hit(
@@ -112,17 +79,7 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU104", "note")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
-    """A field that does nothing.
-
-    Some fields are about the operator's own pod, which doesn't exist here; others no release acts on any more.
-    They do no harm, and whoever sets one expects something of it (bug-reports.md B13).
-
-    Bad:
-        operator: {defaultRuntime: containerd}
-
-    Good:
-        cluster: {containerRuntime: containerd}
-    """
+    """A field that does nothing."""
     spec = cluster.spec
     for path, given, why in (*idle(spec), *dra.idle(spec)):
         if given:
@@ -182,19 +139,7 @@ def given(spec: ClusterPolicySpec, part: str) -> bool:
 
 @rule("GPU105", "note")
 def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
-    """Automatic driver upgrades, and nothing that carries them out.
-
-    A changed driver reaches a node when the driver's old pod there is deleted. With `autoUpgrade` the operator does
-    that, a few nodes at a time. Manifests can't: the DaemonSet is OnDelete, and waits. The reconciler does it, but not
-    where nodes may serve virtual machines: like the operator it leaves drivers alone there.
-
-    Bad:
-        driver: {upgradePolicy: {autoUpgrade: true}}
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        driver: {upgradePolicy: {autoUpgrade: true}}
-    """
+    """Automatic driver upgrades, and nothing that carries them out."""
     spec = cluster.spec
     listed = cluster.listed
     asked = [driver for driver in spec.drivers if driver.upgradePolicy.autoUpgrade is not False] if listed else []

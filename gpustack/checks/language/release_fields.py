@@ -15,19 +15,7 @@ if TYPE_CHECKING:
 
 @rule("GPU107", "error")
 def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
-    """A field that came with a later release than the policy's.
-
-    The CRD of the older release drops such a field without a word, so the operator of that release would run without
-    it. gpustack renders what that operator would, and therefore refuses the field.
-
-    Bad:
-        release: v26.3.1
-        hostPaths: {kubeletRootDir: /data/kubelet}
-
-    Good:
-        release: v26.7.0
-        hostPaths: {kubeletRootDir: /data/kubelet}
-    """
+    """A field that came with a later release than the policy's."""
     spec = cluster.spec
     for path, since in newer_fields(spec.release):
         if is_set(spec, path):

@@ -37,25 +37,7 @@ FAILS = "the MIG manager fails on the node: the label nvidia.com/mig.config.stat
 
 @rule("GPU301", "error")
 def foreign_profile(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG profile that the pool's GPU doesn't have.
-
-    A profile is named by its memory, so each board has names of its own: an H100 with 80 GB has 1g.10gb, an H200
-    has 1g.18gb. The MIG manager fails on a layout with a name of another board (bug-reports.md B38).
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H200
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H200
-          sharing: {mig: {layout: {1g.18gb: 7}}}
-    """
+    """A MIG profile that the pool's GPU doesn't have."""
     spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _foreign(cut))
 
@@ -78,26 +60,7 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
 
 @rule("GPU302", "error")
 def layout_too_large(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout that doesn't fit on the pool's GPU.
-
-    An instance takes compute slices and memory slices, and can start at some of them only. The MIG manager tries
-    every order, fails, and leaves the GPU without instances (reconciler.md M11). `gpustack mig plan` prints what
-    fits.
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {layout: {4g.40gb: 1, 3g.40gb: 1, 1g.10gb: 1}}}
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {layout: {4g.40gb: 1, 3g.40gb: 1}}}
-    """
+    """A MIG layout that doesn't fit on the pool's GPU."""
     spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _too_large(cut))
 
@@ -121,25 +84,7 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
 
 @rule("GPU303", "error")
 def no_mig(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout for a GPU that can't be divided.
-
-    Only some boards of Ampere, Hopper and Blackwell take MIG. On others the MIG manager doesn't run, or fails, and
-    the GPU stays whole. Time-slicing works on every GPU.
-
-    Bad:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-L4
-          sharing: {mig: {config: all-1g.10gb}}
-
-    Good:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-L4
-          sharing: {timeSlicing: {replicas: 4}}
-    """
+    """A MIG layout for a GPU that can't be divided."""
     spec = cluster.spec
     seen = subject(spec)
     for _, pool, chosen in seen.choices if seen else ():
@@ -156,25 +101,7 @@ def no_mig(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU304", "error")
 def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout that is chosen by a name which nothing explains.
-
-    Names come from the release or from the policy's own ConfigMap; from v26.3 on, the MIG manager makes all-PROFILE
-    itself for each profile of its node's GPUs. A name that there isn't makes it fail (bug-reports.md B39).
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {config: all-1g-10gb}}
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {config: all-1g.10gb}}
-    """
+    """A MIG layout that is chosen by a name which nothing explains."""
     spec = cluster.spec
     seen = subject(spec)
     if seen is None:
@@ -226,26 +153,7 @@ def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | No
 
 @rule("GPU305", "error")
 def strategy_and_layout(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG strategy that can't offer the layout.
-
-    With `single` all GPUs of a node must be cut into instances of one profile: otherwise the device plugin refuses
-    the node. With `none` instances are hidden, and a GPU that is cut still counts as one (bug-reports.md B37). Of a
-    layout that no pool asks for, GPU310 says so.
-
-    Bad:
-        mig: {strategy: single}
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
-
-    Good:
-        mig: {strategy: mixed}
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          sharing: {mig: {layout: {1g.10gb: 2, 2g.20gb: 1}}}
-    """
+    """A MIG strategy that can't offer the layout."""
     spec = cluster.spec
     seen = subject(spec)
     if seen is None:
@@ -259,37 +167,7 @@ def strategy_and_layout(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU310", "warning")
 def idle_layout(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer.
-
-    It does no harm until somebody gives a node its name by the label nvidia.com/mig.config. Then it is GPU305: with
-    `single` the device plugin refuses the node, with `none` it hides the instances.
-
-    Bad:
-        mig: {strategy: single}
-        migManager:
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                mig-configs:
-                  two-sizes:
-                  - devices: all
-                    mig-enabled: true
-                    mig-devices: {1g.10gb: 2, 2g.20gb: 1}
-
-    Good:
-        mig: {strategy: single}
-        migManager:
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                mig-configs:
-                  one-size:
-                  - devices: all
-                    mig-enabled: true
-                    mig-devices: {1g.10gb: 7}
-    """
+    """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer."""
     spec = cluster.spec
     seen = subject(spec)
     if seen is None or seen.names.kind != "custom" or not cluster.mig_manager:

@@ -21,36 +21,7 @@ if TYPE_CHECKING:
 
 @rule("GPU306", "error")
 def broken_file(cluster: Cluster) -> Iterator[Hit]:
-    """A file of the MIG manager that it refuses or can't find.
-
-    Layouts stand under the key config.yaml of `migManager.config`, services to stop under clients.yaml of
-    `migManager.gpuClientsConfig`. Keys are written with dashes (mig-devices), and a key too many makes the manager
-    refuse the whole file (bug-reports.md B39).
-
-    Bad:
-        migManager:
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                mig-configs:
-                  seven:
-                  - devices: all
-                    migEnabled: true
-                    migDevices: {1g.10gb: 7}
-
-    Good:
-        migManager:
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                mig-configs:
-                  seven:
-                  - devices: all
-                    mig-enabled: true
-                    mig-devices: {1g.10gb: 7}
-    """
+    """A file of the MIG manager that it refuses or can't find."""
     spec = cluster.spec
     if not cluster.mig_manager:
         return
@@ -72,25 +43,7 @@ def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 
 @rule("GPU307", "error")
 def no_such_gpu(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout for a GPU that the pool's nodes haven't got.
-
-    GPUs count from 0, so a node with 8 has 0 to 7. The MIG manager passes over an index that there isn't, and the
-    layout stays without effect.
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpusPerNode: 8
-          sharing: {mig: {devices: [{indices: [7, 8], layout: {1g.10gb: 7}}]}}
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpusPerNode: 8
-          sharing: {mig: {devices: [{indices: [6, 7], layout: {1g.10gb: 7}}]}}
-    """
+    """A MIG layout for a GPU that the pool's nodes haven't got."""
     spec = cluster.spec
     seen = subject(spec)
     for _, pool, chosen in seen.choices if seen else ():
@@ -118,29 +71,7 @@ def _most(seen: Subject, name: str, pool: NodePool) -> int | None:
 
 @rule("GPU308", "warning")
 def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
-    """MIG on Ampere in virtual machines, without leave to reboot the node.
-
-    Turning MIG on needs a reset of the GPU on Ampere; Hopper and later do without. Many virtual machines can't
-    reset one, and the mode stays pending until the node is rebooted (bug-reports.md B41).
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-A100-SXM4-40GB
-          sharing: {mig: {layout: {1g.5gb: 7}}}
-        migManager:
-          env: [{name: WITH_REBOOT, value: "false"}]
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-A100-SXM4-40GB
-          sharing: {mig: {layout: {1g.5gb: 7}}}
-        migManager:
-          env: [{name: WITH_REBOOT, value: "true"}]
-    """
+    """MIG on Ampere in virtual machines, without leave to reboot the node."""
     spec = cluster.spec
     seen = subject(spec)
     if seen is None or not cluster.mig_manager:
@@ -165,26 +96,7 @@ def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU309", "warning")
 def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
-    """A MIG layout that nobody can vouch for.
-
-    Either the catalogue doesn't know the GPU, or not where its instances may stand; or the MIG manager is off, and
-    somebody else has to cut the GPUs.
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-        migManager: {enabled: false}
-
-    Good:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-    """
+    """A MIG layout that nobody can vouch for."""
     spec = cluster.spec
     yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
     seen = subject(spec)

@@ -73,26 +73,7 @@ def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
 
 @rule("GPU604", "error")
 def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus over a DCGM metric that there isn't.
-
-    DCGM defines the names, and many are easily confused: memory is DCGM_FI_DEV_FB_USED, power DCGM_FI_DEV_POWER_USAGE.
-
-    Bad:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: MemoryFull, expr: DCGM_FI_DEV_MEM_FREE < 100}]}]
-
-    Good:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: MemoryFull, expr: DCGM_FI_DEV_FB_FREE < 100}]}]
-    """
+    """A rule for Prometheus over a DCGM metric that there isn't."""
     spec = cluster.spec
     known = dcgm.exported() | set(served(spec) or ())
     for one, metric in metrics(spec):
@@ -109,31 +90,7 @@ def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU605", "warning")
 def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus over a metric that the exporter is not told to serve.
-
-    The exporter serves what its list of metrics has, by the name that the list uses. The list in the image has no ECC
-    counters, no power limit, no total memory (bug-reports.md B53).
-
-    Bad:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: DoubleBitError, expr: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0}]}]
-
-    Good:
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, Double-bit errors since the driver was loaded
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: DoubleBitError, expr: DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0}]}]
-    """
+    """A rule for Prometheus over a metric that the exporter is not told to serve."""
     spec = cluster.spec
     have, own = served(spec), listed(spec)
     if have is None:
@@ -166,30 +123,7 @@ def _type(name: str) -> str:
 
 @rule("GPU533", "warning")
 def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus over a series that this exporter leaves out while its value is blank.
-
-    dcgm-exporter 4.5.3-4.8.2, of releases v26.3.2 and v26.3.3, has no series of XID errors, of NVLink errors and of
-    throttling until there is one. Changes of it can't be seen, and an alert on its absence always fires
-    (NVIDIA/dcgm-exporter issue 700).
-
-    Bad:
-        release: v26.3.3
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
-
-    Good:
-        release: v26.7.0
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
-    """
+    """A rule for Prometheus over a series that this exporter leaves out while its value is blank."""
     spec = cluster.spec
     version = images.version(spec.dcgmExporter)
     path = images.version_path("spec.dcgmExporter", spec.dcgmExporter)
@@ -207,27 +141,7 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU606", "warning")
 def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus over a metric of another exporter.
-
-    `nvidia_gpu_*` and `nvidia_smi_*` are metrics of exporters that this stack doesn't have, and other names that begin
-    with nvidia_ are often invented. Here they are called by the names of DCGM.
-
-    Bad:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: nvidia_gpu_temperature_celsius > 85}]}]
-
-    Good:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
-    """
+    """A rule for Prometheus over a metric of another exporter."""
     spec = cluster.spec
     for one, metric in metrics(spec):
         here = dcgm.other_exporter(metric.name)
@@ -243,32 +157,7 @@ def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU607", "warning")
 def pod_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round.
-
-    The exporter says which pod has a GPU in the labels namespace, pod and container. Prometheus has these for the
-    target itself: without `honorLabels` it renames the exporter's to exported_pod and so on, with it they stay
-    (bug-reports.md B55).
-
-    Bad:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, honorLabels: true}}
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (exported_pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, honorLabels: true}}
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Idle, expr: sum by (pod) (DCGM_FI_DEV_GPU_UTIL) == 0}]}]
-    """
+    """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round."""
     spec = cluster.spec
     monitor = telemetry(spec).exporter.serviceMonitor
     if not monitored(spec):
@@ -301,27 +190,7 @@ def _right_label(label: Label, *, honored: bool) -> str:
 
 @rule("GPU609", "warning")
 def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
-    """A rule for Prometheus that takes the rate of a value which is not a counter.
-
-    DCGM_FI_DEV_XID_ERRORS is the number of the last XID, not how many there were, and DCGM_FI_PROF_PCIE_TX_BYTES is a
-    rate already. Their increase means nothing.
-
-    Bad:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Xid, expr: "increase(DCGM_FI_DEV_XID_ERRORS[5m]) > 0"}]}]
-
-    Good:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Xid, expr: DCGM_FI_DEV_XID_ERRORS > 0}]}]
-    """
+    """A rule for Prometheus that takes the rate of a value which is not a counter."""
     spec = cluster.spec
     known = dcgm.fields()
     for one, metric in metrics(spec):

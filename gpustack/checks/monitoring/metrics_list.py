@@ -71,23 +71,7 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
 
 @rule("GPU520", "error")
 def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
-    """A list of metrics at which the exporter stops.
-
-    Each row has three fields: DCGM's name, a type, a help text without a comma. A comment has its # in column one. For
-    one row that is wrong, the exporter exits on every node (bug-reports.md B53).
-
-    Bad:
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_GPU_TEMP, gauge, Temperature, in C
-
-    Good:
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_GPU_TEMP, gauge, Temperature (in C)
-    """
+    """A list of metrics at which the exporter stops."""
     spec = cluster.spec
     csv = listed(spec)
     for problem in csv.metrics.problems if csv else ():
@@ -96,23 +80,7 @@ def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU521", "error")
 def never_exported(cluster: Cluster) -> Iterator[Hit]:
-    """A field in the list of metrics that the exporter can't serve.
-
-    Values of some fields are lists or structures: processes, topologies, encoder sessions. The exporter knows numbers
-    and text, and never serves the others (bug-reports.md B53).
-
-    Bad:
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_SUPPORTED_CLOCKS, gauge, Clocks that the GPU can have
-
-    Good:
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_SM_CLOCK, gauge, Clock of the multiprocessors
-    """
+    """A field in the list of metrics that the exporter can't serve."""
     spec = cluster.spec
     csv = listed(spec)
     never = dcgm.not_exported()
@@ -130,25 +98,7 @@ def never_exported(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU522", "warning")
 def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
-    """A field in the list of metrics that will be missing, or that stands there twice.
-
-    GeForce boards don't have the profiling counters (DCGM_FI_PROF_*), so the exporter leaves them out there. A
-    field has two names since DCGM 4.6; with both in the list its values are collected and stored twice.
-
-    Bad:
-        nodePools: [{name: desk, os: ubuntu22.04, gpuProduct: NVIDIA-GeForce-RTX-4090}]
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, Share of time in which the GPU was busy
-
-    Good:
-        nodePools: [{name: desk, os: ubuntu22.04, gpuProduct: NVIDIA-GeForce-RTX-4090}]
-        dcgmExporter:
-          config:
-            data: |
-              DCGM_FI_DEV_GPU_UTIL, gauge, Share of time in which the GPU was busy
-    """
+    """A field in the list of metrics that will be missing, or that stands there twice."""
     spec = cluster.spec
     csv = listed(spec)
     if csv is None:

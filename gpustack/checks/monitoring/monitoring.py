@@ -54,17 +54,7 @@ def monitored(spec: ClusterPolicySpec) -> bool:
 
 @rule("GPU601", "warning")
 def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
-    """A memory limit at which the exporter is killed.
-
-    It uses 400 to 500 MiB, and more on nodes with 8 GPUs. Part of that is DCGM's own memory, which no setting of the
-    exporter bounds (bug-reports.md B54).
-
-    Bad:
-        dcgmExporter: {resources: {limits: {memory: 512Mi}}}
-
-    Good:
-        dcgmExporter: {resources: {limits: {memory: 1Gi}}}
-    """
+    """A memory limit at which the exporter is killed."""
     spec = cluster.spec
     path, exporter, engine = telemetry(spec)
     facts = dcgm.exporter()
@@ -89,19 +79,7 @@ def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU602", "note")
 def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A ServiceMonitor by whose labels Prometheus may not select it.
-
-    An installation of kube-prometheus-stack selects monitors by the label `release`, unless it was told otherwise. It
-    says nothing about those that it passes over (bug-reports.md B55).
-
-    Bad:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true}}
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: kube-prometheus-stack}}}
-    """
+    """A ServiceMonitor by whose labels Prometheus may not select it."""
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
     if monitored(spec) and not on_openshift(spec.cluster) and not exporter.serviceMonitor.additionalLabels:
@@ -117,18 +95,7 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU603", "warning", over="origins")
 def monitor_in_vain(written: Written) -> Iterator[Hit]:
-    """A ServiceMonitor that is asked for, and no word about whether the cluster has its CRD.
-
-    A ServiceMonitor is rendered only where `cluster.monitoring` says that the CRDs of the Prometheus operator are
-    there: without them, the whole sync would fail (bug-reports.md B55).
-
-    Bad:
-        dcgmExporter: {serviceMonitor: {enabled: true}}
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true}}
-    """
+    """A ServiceMonitor that is asked for, and no word about whether the cluster has its CRD."""
     spec = written.spec
     whose, exporter, _ = telemetry(spec)
     path = f"{whose}dcgmExporter.serviceMonitor.enabled"
@@ -145,19 +112,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
 
 @rule("GPU608", "warning")
 def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
-    """An exporter that is told to ask a DCGM engine which isn't there.
-
-    `DCGM_REMOTE_HOSTENGINE_INFO` names the engine to ask; without it the exporter brings its own. The stack's engine is
-    the Service nvidia-dcgm, with `dcgm.enabled`; localhost is the exporter's own pod (bug-reports.md, host engine).
-
-    Bad:
-        dcgm: {enabled: false}
-        dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "localhost:5555"}]}
-
-    Good:
-        dcgm: {enabled: true}
-        dcgmExporter: {env: [{name: DCGM_REMOTE_HOSTENGINE_INFO, value: "nvidia-dcgm:5555"}]}
-    """
+    """An exporter that is told to ask a DCGM engine which isn't there."""
     spec = cluster.spec
     whose, exporter, engine = telemetry(spec)
     name = SERVICES[cluster.dra]
@@ -184,18 +139,7 @@ def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU610", "error")
 def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
-    """A scrape that may take longer than the time between two.
-
-    The Prometheus operator refuses such a ServiceMonitor: nothing is scraped.
-
-    Bad:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, interval: 15s, scrapeTimeout: 30s}}
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, interval: 30s, scrapeTimeout: 15s}}
-    """
+    """A scrape that may take longer than the time between two."""
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
     monitor = exporter.serviceMonitor
@@ -212,31 +156,7 @@ def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU611", "warning")
 def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A PrometheusRule or monitor of the policy without the labels that the exporter's ServiceMonitor has.
-
-    If Prometheus selects monitors by a label, it selects rules by it as well: without it, they are not loaded, and
-    nobody says so (bug-reports.md B55).
-
-    Bad:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: monitoring}}}
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter: {serviceMonitor: {enabled: true, additionalLabels: {release: monitoring}}}
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus, labels: {release: monitoring}}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: DCGM_FI_DEV_GPU_TEMP > 85}]}]
-    """
+    """A PrometheusRule or monitor of the policy without the labels that the exporter's ServiceMonitor has."""
     spec = cluster.spec
     wanted = telemetry(spec).exporter.serviceMonitor.additionalLabels if monitored(spec) else {}
     for index, body in enumerate(spec.extraObjects):

@@ -34,24 +34,7 @@ FIELDS = ("sourceLabels", "separator", "regex", "targetLabel", "replacement", "m
 
 @rule("GPU620", "error")
 def refused_relabeling(cluster: Cluster) -> Iterator[Hit]:
-    """A relabeling, or a time, for which the Prometheus operator refuses a monitor.
-
-    It holds each rule to what Prometheus takes: a regular expression that can be read, a targetLabel for replace and
-    hashmod and their like, a modulus for hashmod, names of labels, no fields that an action has no use for. One rule
-    that fails, and nothing of the monitor is scraped.
-
-    Bad:
-        cluster: {monitoring: true}
-        dcgmExporter:
-          serviceMonitor: {enabled: true, relabelings: [{action: hashmod, sourceLabels: [pod], targetLabel: shard}]}
-
-    Good:
-        cluster: {monitoring: true}
-        dcgmExporter:
-          serviceMonitor:
-            enabled: true
-            relabelings: [{action: hashmod, sourceLabels: [pod], targetLabel: shard, modulus: 4}]
-    """
+    """A relabeling, or a time, for which the Prometheus operator refuses a monitor."""
     spec = cluster.spec
     where, exporter, _ = telemetry(spec)
     if monitored(spec):

@@ -22,27 +22,7 @@ Where = tuple[str | int, ...]
 
 @rule("GPU612", "error")
 def refused_as_a_whole(cluster: Cluster) -> Iterator[Hit]:
-    """A PrometheusRule that the Prometheus operator refuses.
-
-    One expression or template that Prometheus can't read, and all rules of the object are gone: the operator leaves the
-    object out as a whole, and says so in its log and in an event only.
-
-    Bad:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: "max(DCGM_FI_DEV_GPU_TEMP > 85"}]}]
-
-    Good:
-        extraObjects:
-        - apiVersion: monitoring.coreos.com/v1
-          kind: PrometheusRule
-          metadata: {name: gpus}
-          spec:
-            groups: [{name: gpus, rules: [{alert: Hot, expr: "max(DCGM_FI_DEV_GPU_TEMP) > 85"}]}]
-    """
+    """A PrometheusRule that the Prometheus operator refuses."""
     for index, body in enumerate(cluster.spec.extraObjects):
         content = body.get("spec") if body["kind"] == "PrometheusRule" else None
         groups = content.get("groups") if isinstance(content, dict) else None

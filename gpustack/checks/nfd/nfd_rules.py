@@ -25,33 +25,7 @@ HEX = re.compile(r"[0-9a-f]{4}")
 
 @rule("GPU530", "error")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
-    """A NodeFeatureRule with something that node feature discovery drops, or that can't match.
-
-    Labels below kubernetes.io belong to Kubernetes and are dropped, but for feature.node.kubernetes.io. A feature that
-    there isn't never matches, and PCI ids are four hex digits in lower case (bug-reports.md B28).
-
-    Bad:
-        extraObjects:
-        - apiVersion: nfd.k8s-sigs.io/v1alpha1
-          kind: NodeFeatureRule
-          metadata: {name: gpus}
-          spec:
-            rules:
-            - name: gpus
-              labels: {kubernetes.io/gpu: "1"}
-              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
-
-    Good:
-        extraObjects:
-        - apiVersion: nfd.k8s-sigs.io/v1alpha1
-          kind: NodeFeatureRule
-          metadata: {name: gpus}
-          spec:
-            rules:
-            - name: gpus
-              labels: {example.com/gpu: "1"}
-              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
-    """
+    """A NodeFeatureRule with something that node feature discovery drops, or that can't match."""
     spec = cluster.spec
     for path, found in rules_of(spec):
         yield from _labels(path, found.get("labels"))
@@ -163,33 +137,7 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
 
 @rule("GPU531", "note")
 def prefixed(cluster: Cluster) -> Iterator[Hit]:
-    """A label of a NodeFeatureRule without a prefix.
-
-    Node feature discovery puts feature.node.kubernetes.io/ before it, for now: a selector for the bare name finds
-    nothing (bug-reports.md B28).
-
-    Bad:
-        extraObjects:
-        - apiVersion: nfd.k8s-sigs.io/v1alpha1
-          kind: NodeFeatureRule
-          metadata: {name: gpus}
-          spec:
-            rules:
-            - name: gpus
-              labels: {gpu: "1"}
-              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
-
-    Good:
-        extraObjects:
-        - apiVersion: nfd.k8s-sigs.io/v1alpha1
-          kind: NodeFeatureRule
-          metadata: {name: gpus}
-          spec:
-            rules:
-            - name: gpus
-              labels: {feature.node.kubernetes.io/gpu: "1"}
-              matchFeatures: [{feature: pci.device, matchExpressions: {vendor: {op: In, value: ["10de"]}}}]
-    """
+    """A label of a NodeFeatureRule without a prefix."""
     spec = cluster.spec
     for path, found in rules_of(spec):
         labels = found.get("labels")

@@ -19,20 +19,7 @@ LEAST = (0, 17)
 
 @rule("GPU209", "warning")
 def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
-    """Node feature discovery, which the chart of NVIDIA's network operator brings as well.
-
-    That chart has nfd.enabled: true. Two installations label the same nodes, each removing what the other wrote
-    (bug-reports.md B27). The chart's own finds PCI devices of class 03 by vendor and may label in nvidia.com, so either
-    one will do.
-
-    Bad:
-        cluster: {networkOperator: true}
-        nfd: {enabled: true}
-
-    Good:
-        cluster: {networkOperator: without-nfd}
-        nfd: {enabled: true}
-    """
+    """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
     spec = cluster.spec
     if spec.cluster.networkOperator is True and spec.nfd.enabled is not False and not on_openshift(spec.cluster):
         yield Hit(
@@ -46,17 +33,7 @@ def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU212", "warning")
 def old_discovery(cluster: Cluster) -> Iterator[Hit]:
-    """A node feature discovery that can flood the API server.
-
-    Versions before 0.17 write the features of all nodes again and again. Objects are rendered for the release's own
-    version (bug-reports.md B27).
-
-    Bad:
-        nfd: {enabled: true, version: v0.16.4}
-
-    Good:
-        nfd: {enabled: true, version: v0.18.3}
-    """
+    """A node feature discovery that can flood the API server."""
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
     if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:

@@ -49,24 +49,7 @@ PORTS_OR_NONE = frozenset(("hostPort", "nodePort", "healthCheckNodePort"))
 
 @rule("GPU811", "error", over="object")
 def names_and_labels(resource: Resource) -> Iterator[Hit]:
-    """A name, label, annotation or key that the API server refuses.
-
-    Names are lower-case DNS names (those of RBAC may be more), labels have 63 characters at most, and all annotations
-    of an object have 256 KiB together. A key of a ConfigMap or Secret is the name of a file: letters, digits, `-`, `_`
-    and `.`; what stands below `data` doesn't stand below `binaryData` too. Schemas only say that these are texts.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: My_Settings}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: my-settings}
-    """
+    """A name, label, annotation or key that the API server refuses."""
     group = resource.group
     if group != RBAC:
         form = DNS_LABEL if group == "" and resource.kind in LABELS_AS_NAMES else DNS_SUBDOMAIN
@@ -132,25 +115,7 @@ def _who(resource: Resource) -> str:
 
 @rule("GPU812", "error", over="object")
 def numbers(resource: Resource) -> Iterator[Hit]:
-    """A number that its field can't hold.
-
-    Most whole numbers of the API have 32 bits, and the API server can't read a larger one. Ports are 1 to 65535. A
-    startup or liveness probe succeeds once or not: its successThreshold is 1, and no number of a probe is negative.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Service
-          metadata: {name: probe}
-          spec: {ports: [{name: metrics, port: 94000}]}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Service
-          metadata: {name: probe}
-          spec: {ports: [{name: metrics, port: 9400}]}
-    """
+    """A number that its field can't hold."""
     if not _of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
         return
     for path, number in _integers(resource.body, ()):
@@ -203,25 +168,7 @@ def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterato
 
 @rule("GPU813", "error", over="object")
 def of_containers(resource: Resource) -> Iterator[Hit]:
-    """An image, a variable or an argument that no container can have.
-
-    An image with an impossible name is never pulled (InvalidImageName), a variable with one is refused.
-    NUL ends every text of a process: a container with one in a variable or argument doesn't start.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec: {containers: [{name: main, image: "registry.example.com/Probe:1"}]}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec: {containers: [{name: main, image: "registry.example.com/probe:1"}]}
-    """
+    """An image, a variable or an argument that no container can have."""
     for path, container in containers(resource.body):
         image = container.get("image")
         if isinstance(image, str) and image:
@@ -246,25 +193,7 @@ def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
 
 @rule("GPU814", "error", over="object")
 def password_in_an_address(resource: Resource) -> Iterator[Hit]:
-    """An address with a password in it.
-
-    What is rendered is committed to Git, where everybody who may read the repository reads it, and the object in the
-    cluster is no Secret. A variable such as $(PASSWORD) in the place of the password is fine.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: package-sources}
-          data: {gpu.list: "deb https://reader:secret@packages.example.com/ubuntu jammy main"}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: package-sources}
-          data: {gpu.list: "deb https://packages.example.com/ubuntu jammy main"}
-    """
+    """An address with a password in it."""
     for path, text in _texts(resource.body, ()):
         if has_credentials(text):
             line = next(line for line in text.splitlines() if has_credentials(line))

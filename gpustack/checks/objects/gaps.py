@@ -57,19 +57,7 @@ class Gaps(NamedTuple):
 
 @rule("GPU201", "error", over="render")
 def no_object(render: Render) -> Iterator[Hit]:
-    """An object that something names does not exist.
-
-    A pod that names a missing ConfigMap waits for it without end, and a binding to a missing ServiceAccount grants
-    nothing; neither is an error to the API server. An object exists when it is rendered, or when the policy says under
-    `references` that somebody else creates it.
-
-    Bad:
-        toolkit: {imagePullSecrets: [registry]}
-
-    Good:
-        toolkit: {imagePullSecrets: [registry]}
-        references: [{kind: Secret, name: registry}]
-    """
+    """An object that something names does not exist."""
     own = render.spec.cluster.namespace
     for gap in render.gaps.named:
         if not gap.key:
@@ -86,42 +74,7 @@ def no_object(render: Render) -> Iterator[Hit]:
 
 @rule("GPU202", "error", over="render")
 def no_key(render: Render) -> Iterator[Hit]:
-    """A ConfigMap or Secret lacks a key that something uses.
-
-    The pod that takes a variable or a file from the key does not start.
-
-    Bad:
-        devicePlugin: {config: {name: plugin, default: shared}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: plugin}
-          data: {exclusive: "version: v1"}
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: reader}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/reader:1
-              env: [{name: CONFIG, valueFrom: {configMapKeyRef: {name: plugin, key: shared}}}]
-
-    Good:
-        devicePlugin: {config: {name: plugin, default: exclusive}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: plugin}
-          data: {exclusive: "version: v1"}
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: reader}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/reader:1
-              env: [{name: CONFIG, valueFrom: {configMapKeyRef: {name: plugin, key: exclusive}}}]
-    """
+    """A ConfigMap or Secret lacks a key that something uses."""
     for gap in render.gaps.named:
         if gap.key:
             yield Hit(
@@ -134,29 +87,7 @@ def no_key(render: Render) -> Iterator[Hit]:
 
 @rule("GPU203", "error", over="render")
 def nothing_selected(render: Render) -> Iterator[Hit]:
-    """A selector matches nothing.
-
-    A Service without pods and a ServiceMonitor without a Service, or with the name of a port that the Service lacks, do
-    nothing and say nothing.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Service
-          metadata: {name: exporter}
-          spec:
-            selector: {app: dcgm-exporter}
-            ports: [{name: metrics, port: 9400}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Service
-          metadata: {name: exporter}
-          spec:
-            selector: {app: nvidia-dcgm-exporter}
-            ports: [{name: metrics, port: 9400}]
-    """
+    """A selector matches nothing."""
     for item in render.gaps.selected:
         what, kind = ("pods", "DaemonSet") if item.kind == "Pods" else ("Service", "Service")
         yield Hit(
@@ -170,18 +101,7 @@ def nothing_selected(render: Render) -> Iterator[Hit]:
 
 @rule("GPU205", "note", over="render")
 def reference_without_use(render: Render) -> Iterator[Hit]:
-    """An entry of `references` that nothing in the render names.
-
-    It may be misspelt, or left over. What tenants' manifests name (`gpustack lint --workloads`) may stand there too.
-
-    Bad:
-        toolkit: {imagePullSecrets: [registry]}
-        references: [{kind: Secret, name: registry}, {kind: Secret, name: registry-old}]
-
-    Good:
-        toolkit: {imagePullSecrets: [registry]}
-        references: [{kind: Secret, name: registry}]
-    """
+    """An entry of `references` that nothing in the render names."""
     for position in render.gaps.idle:
         reference = render.spec.references[position]
         yield Hit(

@@ -22,25 +22,7 @@ if TYPE_CHECKING:
 
 @rule("GPU114", "warning", over="object")
 def image_without_tag(resource: Resource) -> Iterator[Hit]:
-    """An image with neither tag nor digest.
-
-    Container runtimes then pull :latest: what runs depends on the day on which a node pulled it, and no review sees the
-    change.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec: {containers: [{name: main, image: registry.example.com/probe}]}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec: {containers: [{name: main, image: "registry.example.com/probe:1"}]}
-    """
+    """An image with neither tag nor digest."""
     for reference, use in uses(resource.body):
         if not images.is_tagged(reference):
             yield Hit(
@@ -53,21 +35,7 @@ def image_without_tag(resource: Resource) -> Iterator[Hit]:
 
 @rule("GPU115", "warning", over="render")
 def by_tag_alone(render: Render) -> Iterator[Hit]:
-    """An image by its tag alone in a cluster whose images are by digest.
-
-    `cluster.imageDigests`, which `gpustack lock --layer` writes, pins the images of this cluster, and this one isn't
-    among them: it is newer than the lock, or it is in `extraObjects`, which are rendered as they are written. Whoever
-    moves its tag changes what the cluster runs.
-
-    Bad:
-        cluster:
-          kubernetesVersion: "1.34"
-          imageDigests:
-            registry.example.com/probe:1: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
-
-    Good:
-        cluster: {kubernetesVersion: "1.34"} # with `extends: [locked-images]`, of a lock that is new
-    """
+    """An image by its tag alone in a cluster whose images are by digest."""
     if not render.spec.cluster.imageDigests:
         return
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
@@ -98,25 +66,7 @@ def tagged(body: Body) -> Iterator[tuple[str, str]]:
 
 @rule("GPU116", "warning", over="origins")
 def pin_of_nothing(written: Written) -> Iterator[Hit]:
-    """A digest for an image that the policy doesn't name.
-
-    `cluster.imageDigests` has images as the manifests name them: with their mirror (`cluster.registryMap`), their tag,
-    and of drivers the tag's system. An entry for anything else pins nothing, and the image that was meant stays by its
-    tag. Only what the cluster's own file sets is reported: the layer of `gpustack lock` has the images of all clusters,
-    and `gpustack lock --check` tells which of them nobody needs.
-
-    Bad:
-        cluster:
-          kubernetesVersion: "1.34"
-          imageDigests:
-            nvcr.io/nvidia/gpu-operator:v1: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
-
-    Good:
-        cluster:
-          kubernetesVersion: "1.34"
-          imageDigests:
-            nvcr.io/nvidia/gpu-operator:v26.7.0: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
-    """
+    """A digest for an image that the policy doesn't name."""
     cluster = written.spec.cluster
     own = [str(path[2]) for path in written.merged.own if path[:2] == ("cluster", "imageDigests") and len(path) == 3]
     if not own:

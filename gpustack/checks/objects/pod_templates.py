@@ -33,34 +33,7 @@ def _hit(resource: Resource, path: Path, what: str, remedy: str) -> Hit:
 
 @rule("GPU817", "error", over="object")
 def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
-    """Parts of a pod that don't fit together.
-
-    A container mounts a volume that the pod doesn't have, two containers or volumes have one name, or a probe or a hook
-    says not what it does, or two things.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              volumeMounts: [{name: data, mountPath: /data}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              volumeMounts: [{name: data, mountPath: /data}]
-            volumes: [{name: data, emptyDir: {}}]
-    """
+    """Parts of a pod that don't fit together."""
     pod = _map((pod_template(resource.body) or {}).get("spec"))
     found = list(containers(resource.body))
     yield from _twice(resource, found, "containers")
@@ -117,34 +90,7 @@ def _handlers(resource: Resource, path: Path, container: dict[str, Any]) -> Iter
 
 @rule("GPU818", "error", over="object")
 def workload_and_pods(resource: Resource) -> Iterator[Hit]:
-    """A workload that doesn't fit its own pods.
-
-    The labels of the pods must be those that the selector asks for, and the selector must ask for something. Pods of a
-    DaemonSet, Deployment or StatefulSet restart always; those of a Job and CronJob never or on failure, which must be
-    said.
-
-    Bad:
-        extraObjects:
-        - apiVersion: apps/v1
-          kind: Deployment
-          metadata: {name: probe}
-          spec:
-            selector: {matchLabels: {app: probe}}
-            template:
-              metadata: {labels: {app: prober}}
-              spec: {containers: [{name: main, image: registry.example.com/probe:1}]}
-
-    Good:
-        extraObjects:
-        - apiVersion: apps/v1
-          kind: Deployment
-          metadata: {name: probe}
-          spec:
-            selector: {matchLabels: {app: probe}}
-            template:
-              metadata: {labels: {app: probe}}
-              spec: {containers: [{name: main, image: registry.example.com/probe:1}]}
-    """
+    """A workload that doesn't fit its own pods."""
     template = pod_template(resource.body)
     if template is None or resource.kind not in RESTARTS:
         return

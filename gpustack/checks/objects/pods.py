@@ -35,17 +35,7 @@ def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 @rule("GPU807", "error", over="object")
 def requests_and_limits(resource: Resource) -> Iterator[Hit]:
-    """A container whose requests and limits the API server refuses.
-
-    No request may be above its limit, and for GPUs the two must be equal. (What pods of extraObjects ask for is told by
-    GPU702, as for tenants.)
-
-    Bad:
-        dcgmExporter: {resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}
-
-    Good:
-        dcgmExporter: {resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}
-    """
+    """A container whose requests and limits the API server refuses."""
     if resource.origin in FOREIGN:
         return
     for path, container in containers(resource.body):
@@ -143,33 +133,7 @@ def _read(amount: Any) -> Fraction | None:
 
 @rule("GPU808", "error", over="object")
 def name_twice(resource: Resource) -> Iterator[Hit]:
-    """A name that stands twice in a list of a pod.
-
-    Variables, volumes, containers and mounts are told apart by their names or paths. A server-side apply refuses a list
-    with one twice; without it, the last variable wins and other lists are refused.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              env: [{name: LEVEL, value: "1"}, {name: LEVEL, value: "2"}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: probe}
-          spec:
-            containers:
-            - name: main
-              image: registry.example.com/probe:1
-              env: [{name: LEVEL, value: "2"}]
-    """
+    """A name that stands twice in a list of a pod."""
     for path, container in containers(resource.body):
         for key, by in (("env", "name"), ("volumeMounts", "mountPath")):
             items = container.get(key)

@@ -42,19 +42,7 @@ def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bo
 
 @rule("GPU815", "error")
 def mount_option(cluster: Cluster) -> Iterator[Hit]:
-    """A pod asks for seLinuxChangePolicy MountOption where the API server does not take it.
-
-    Up to Kubernetes 1.36 the only value that the API server takes is Recursive, unless the feature gate SELinuxMount is
-    on.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.36"}
-        daemonsets: {podSecurityContext: {seLinuxChangePolicy: MountOption}}
-
-    Good:
-        cluster: {kubernetesVersion: "1.36"}
-        daemonsets: {podSecurityContext: {seLinuxChangePolicy: Recursive}}
-    """
+    """A pod asks for seLinuxChangePolicy MountOption where the API server does not take it."""
     spec = cluster.spec
     version = spec.cluster.kubernetesVersion
     if numbers(version)[:2] >= MOUNT_OPTION_SINCE:
@@ -71,16 +59,7 @@ def mount_option(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU816", "error")
 def host_process(cluster: Cluster) -> Iterator[Hit]:
-    """A pod asks to run as Windows host processes, without the host's network.
-
-    The API server refuses it; and what NVIDIA's stack consists of runs on Linux.
-
-    Bad:
-        daemonsets: {podSecurityContext: {windowsOptions: {hostProcess: true}}}
-
-    Good:
-        daemonsets: {podSecurityContext: {windowsOptions: {hostProcess: false}}}
-    """
+    """A pod asks to run as Windows host processes, without the host's network."""
     spec = cluster.spec
     for path, context, host_network in contexts(spec):
         windows = context.get("windowsOptions")

@@ -24,19 +24,7 @@ INSTALLING = {"HelmRelease", "Application", "HelmChart"}
 
 @rule("GPU804", "error")
 def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
-    """Node feature discovery, which somebody else brings along as well.
-
-    Two installations label the same nodes, each removing what the other wrote, and fight over ports and CRDs. Many
-    operators bring one (bug-reports.md B27).
-
-    Bad:
-        nfd: {enabled: true}
-        references: [{kind: DaemonSet, name: node-feature-discovery-worker, namespace: node-feature-discovery}]
-
-    Good:
-        nfd: {enabled: false}
-        references: [{kind: DaemonSet, name: node-feature-discovery-worker, namespace: node-feature-discovery}]
-    """
+    """Node feature discovery, which somebody else brings along as well."""
     spec = cluster.spec
     if spec.nfd.enabled is False:
         return
@@ -87,19 +75,7 @@ def _images(body: Body) -> list[str]:
 
 @rule("GPU809", "error")
 def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
-    """A second device plugin for the same GPUs.
-
-    Each plugin registers nvidia.com/gpu with the kubelet, which believes the last one. Two of them hand out the same
-    GPUs to different pods (bug-reports.md B47).
-
-    Bad:
-        devicePlugin: {enabled: true}
-        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
-
-    Good:
-        devicePlugin: {enabled: false}
-        references: [{kind: DaemonSet, name: nvidia-device-plugin-daemonset, namespace: kube-system}]
-    """
+    """A second device plugin for the same GPUs."""
     spec = cluster.spec
     if spec.devicePlugin.enabled is False or cluster.dra:
         return
@@ -122,20 +98,7 @@ def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU805", "error")
 def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
-    """A namespace whose level of Pod Security refuses the stack's pods.
-
-    Driver, toolkit and device plugin are privileged. A namespace that enforces `baseline` or `restricted` takes none of
-    them (bug-reports.md B23). With psa.enabled, gpustack labels the stack's namespace.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Namespace
-          metadata: {name: gpu-operator, labels: {pod-security.kubernetes.io/enforce: baseline}}
-
-    Good:
-        psa: {enabled: true}
-    """
+    """A namespace whose level of Pod Security refuses the stack's pods."""
     spec = cluster.spec
     for index, body in enumerate(spec.extraObjects):
         labels = body["metadata"].get("labels")
@@ -152,19 +115,7 @@ def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU213", "note")
 def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
-    """A RuntimeClass that the platform makes as well.
-
-    k3s ships the RuntimeClass nvidia, with the same handler. Two owners of one object fight over it: an engine shows it
-    as changed, and removing the one removes it for the other. A class under spec.references is left to whoever makes it
-    (bug-reports.md B09).
-
-    Bad:
-        cluster: {platform: k3s}
-
-    Good:
-        cluster: {platform: k3s}
-        references: [{kind: RuntimeClass, name: nvidia}]
-    """
+    """A RuntimeClass that the platform makes as well."""
     spec = cluster.spec
     name = cluster.runtime_class
     ours = not cluster.dra and not spec.cdi.nriPluginEnabled
@@ -180,20 +131,7 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU214", "warning")
 def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
-    """A namespace that needs the label of Pod Security, and doesn't get it from here.
-
-    The stack's pods are privileged. Where Pod Security holds namespaces to less, the namespace has to say privileged;
-    one that belongs to the cluster (default, kube-*, openshift-*) is not rendered, so nobody labels it (bug-reports.md
-    B23).
-
-    Bad:
-        cluster: {namespace: default}
-        psa: {enabled: true}
-
-    Good:
-        cluster: {namespace: gpu-operator}
-        psa: {enabled: true}
-    """
+    """A namespace that needs the label of Pod Security, and doesn't get it from here."""
     spec, name = cluster.spec, cluster.spec.cluster.namespace
     wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
     if wanted and not on_openshift(spec.cluster) and (name == "default" or name.startswith(CLUSTERS_OWN)):

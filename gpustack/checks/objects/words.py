@@ -42,26 +42,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 @rule("GPU206", "error", over="object")
 def number_in_quotes(resource: Resource) -> Iterator[Hit]:
-    """A number in quotes where the API server takes a number, or text that is not one.
-
-    How many pods may be away is a number (1) or a percentage ("25%"): "1" is neither, and the API server refuses it. A
-    text in the place of a port is a port's name, which has a letter. (apimachinery's IsValidPercent and
-    IsValidPortName)
-
-    Bad:
-        extraObjects:
-        - apiVersion: policy/v1
-          kind: PodDisruptionBudget
-          metadata: {name: trainer}
-          spec: {minAvailable: "1", selector: {matchLabels: {app: trainer}}}
-
-    Good:
-        extraObjects:
-        - apiVersion: policy/v1
-          kind: PodDisruptionBudget
-          metadata: {name: trainer}
-          spec: {minAvailable: 1, selector: {matchLabels: {app: trainer}}}
-    """
+    """A number in quotes where the API server takes a number, or text that is not one."""
     if resource.origin not in FOREIGN:
         return
     who = f"{resource.kind} {resource.name}"
@@ -104,25 +85,7 @@ def _texts_of_ports(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 @rule("GPU207", "warning", over="origins")
 def null_in_an_object(written: Written) -> Iterator[Hit]:
-    """A key of a ConfigMap, or a label, with nothing behind its colon.
-
-    In a policy null is absence, so the key is not rendered. To kubectl it would be an empty text, and a program that
-    looks for the file or the variable would find it.
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: settings}
-          data: {debug: , level: info}
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: settings}
-          data: {debug: "", level: info}
-    """
+    """A key of a ConfigMap, or a label, with nothing behind its colon."""
     merged = written.merged.spec.get("extraObjects")
     positions = {identity(item, ("extraObjects",)): at for at, item in enumerate(merged or ())}
     for part in written.merged.parts:

@@ -25,52 +25,21 @@ SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")
 
 @rule("GPU414", "error")
 def broken_version(cluster: Cluster) -> Iterator[Hit]:
-    """A component's version can't work on this platform.
-
-    Versions of the container toolkit that leave containerd with a configuration it can't start from: v1.17.0 on k3s and
-    RKE2, v1.17 on k0s (bug-reports.md B03).
-
-    Bad:
-        cluster: {platform: rke2}
-        toolkit: {version: v1.17.0-ubuntu20.04}
-
-    Good:
-        cluster: {platform: rke2}
-        toolkit: {version: v1.20.0}
-    """
+    """A component's version can't work on this platform."""
     spec = cluster.spec
     yield from _found(spec, "error")
 
 
 @rule("GPU415", "warning")
 def known_fault(cluster: Cluster) -> Iterator[Hit]:
-    """A component's version has a known fault that shows here.
-
-    Release notes and public issues name the versions, what is broken, and what to use instead.
-
-    Bad:
-        release: v26.3.1
-
-    Good:
-        release: v26.7.0
-    """
+    """A component's version has a known fault that shows here."""
     spec = cluster.spec
     yield from _found(spec, "warning")
 
 
 @rule("GPU416", "note")
 def fault_that_depends(cluster: Cluster) -> Iterator[Hit]:
-    """A component's version has a limit that may show here.
-
-    Whether it does depends on settings of the node that a policy doesn't know.
-
-    Bad:
-        nodePools:
-        - {name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200, gpusPerNode: 4, sharing: {mig: {layout: {1g.23gb: 7}}}}
-
-    Good:
-        nodePools: [{name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200, gpusPerNode: 4}]
-    """
+    """A component's version has a limit that may show here."""
     spec = cluster.spec
     yield from _found(spec, "note")
 

@@ -26,19 +26,7 @@ parameters)."""
 
 @rule("GPU454", "error")
 def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
-    """The container toolkit is too new for the nodes' C library.
-
-    It installs programs on the node, which run with the node's libraries. Images for CentOS 7 ended with v1.14; newer
-    ones fail on Amazon Linux 2 and EL 7 with "version GLIBC_2.27 not found" (bug-reports.md B48).
-
-    Bad:
-        driver: {enabled: false}
-        nodePools: [{name: a, os: amzn2}]
-
-    Good:
-        driver: {enabled: false}
-        nodePools: [{name: a, os: amzn2023}]
-    """
+    """The container toolkit is too new for the nodes' C library."""
     spec = cluster.spec
     version = images.version(spec.toolkit)
     if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
@@ -62,17 +50,7 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU455", "warning")
 def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
-    """The container toolkit's tag ends in a system that this version has no image for.
-
-    Tags ended in centos7 until v1.14, in ubi8 and ubuntu20.04 until v1.17; since v1.18 one image is for all
-    (bug-reports.md B48).
-
-    Bad:
-        toolkit: {version: v1.20.0-ubuntu20.04}
-
-    Good:
-        toolkit: {version: v1.20.0}
-    """
+    """The container toolkit's tag ends in a system that this version has no image for."""
     spec = cluster.spec
     parts = toolkit.suffix(images.version(spec.toolkit))
     if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
@@ -88,18 +66,7 @@ def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU466", "warning")
 def rdma_without_a_network_driver(cluster: Cluster) -> Iterator[Hit]:
-    """GPUDirect RDMA is on, and nothing says where the network driver comes from.
-
-    The driver's pod waits for the network driver before it loads nvidia-peermem. The network operator brings it; or it
-    is installed on the node, which useHostMofed says. With neither the pod waits without end (bug-reports.md B49).
-
-    Bad:
-        driver: {rdma: {enabled: true}}
-
-    Good:
-        driver: {rdma: {enabled: true}}
-        cluster: {networkOperator: true}
-    """
+    """GPUDirect RDMA is on, and nothing says where the network driver comes from."""
     spec = cluster.spec
     if spec.cluster.networkOperator or any(kind == "NicClusterPolicy" for kind in _kinds(spec)):
         return
@@ -133,28 +100,7 @@ def _rdma(spec: ClusterPolicySpec) -> Iterator[tuple[str, Rdma]]:
 
 @rule("GPU467", "warning")
 def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
-    """A ConfigMap of kernel module parameters has a file or a line that does nothing.
-
-    The driver container reads one file per module, such as nvidia.conf, with lines of the form NAME=value. It loads the
-    modules itself, so lines in the form of modprobe.d (options nvidia NAME=value) are no parameters (bug-reports.md
-    B49).
-
-    Bad:
-        driver: {kernelModuleConfig: {name: parameters}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: parameters}
-          data: {nvidia.conf: "options nvidia NVreg_RestrictProfilingToAdminUsers=0"}
-
-    Good:
-        driver: {kernelModuleConfig: {name: parameters}}
-        extraObjects:
-        - apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: parameters}
-          data: {nvidia.conf: "NVreg_RestrictProfilingToAdminUsers=0"}
-    """
+    """A ConfigMap of kernel module parameters has a file or a line that does nothing."""
     spec = cluster.spec
     names = {section.kernelModuleConfig.name for section in _with_parameters(spec)}
     for index, body in enumerate(spec.extraObjects):
@@ -187,28 +133,7 @@ def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:
 
 @rule("GPU468", "error")
 def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
-    """A pod of extraObjects asks for GPUs and has a user namespace of its own.
-
-    With hostUsers: false the pod's root is nobody on the node, and can't open the GPU's devices: no release supports it
-    (releases.yaml known_bad_combinations).
-
-    Bad:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            hostUsers: false
-            containers: [{name: main, image: "registry.example.com/main:1", resources: {limits: {nvidia.com/gpu: 1}}}]
-
-    Good:
-        extraObjects:
-        - apiVersion: v1
-          kind: Pod
-          metadata: {name: training}
-          spec:
-            containers: [{name: main, image: "registry.example.com/main:1", resources: {limits: {nvidia.com/gpu: 1}}}]
-    """
+    """A pod of extraObjects asks for GPUs and has a user namespace of its own."""
     spec = cluster.spec
     for index, body in enumerate(spec.extraObjects):
         template = pod_template(body) if isinstance(body.get("spec"), dict) else None

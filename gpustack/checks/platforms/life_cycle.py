@@ -27,17 +27,7 @@ SOON = datetime.timedelta(days=92)
 
 @rule("GPU410", "warning")
 def release_without_support(cluster: Cluster) -> Iterator[Hit]:
-    """The release has reached its end of support.
-
-    NVIDIA supports the newest line of releases and, deprecated, the one before it. Older ones get no fixes, neither for
-    vulnerabilities nor for new drivers. An upgrade goes over one release of each line in between.
-
-    Bad:
-        release: v25.10.1
-
-    Good:
-        release: v26.7.0
-    """
+    """The release has reached its end of support."""
     spec = cluster.spec
     ended = life_cycle.life_cycle(spec.release).ended
     if ended is not None:
@@ -53,17 +43,7 @@ def release_without_support(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU411", "note")
 def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
-    """The release is deprecated, or there is a newer patch of it.
-
-    It is supported until the line after the next one appears. An upgrade goes to a release of the same or of the next
-    line.
-
-    Bad:
-        release: v26.3.1
-
-    Good:
-        release: v26.7.0
-    """
+    """The release is deprecated, or there is a newer patch of it."""
     spec = cluster.spec
     cycle = life_cycle.life_cycle(spec.release)
     if cycle.deprecated is not None:
@@ -98,17 +78,7 @@ def _upgrade(name: str) -> str:
 
 @rule("GPU412", "warning")
 def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
-    """The driver's branch has reached its end of life.
-
-    It gets no more fixes, not even for vulnerabilities. A long-term support branch lives for three years, a production
-    branch for one, a new feature branch until the next one.
-
-    Bad:
-        driver: {version: 570.211.01}
-
-    Good:
-        driver: {version: 590.48.01}
-    """
+    """The driver's branch has reached its end of life."""
     spec = cluster.spec
     yield from joined(
         (
@@ -128,16 +98,7 @@ def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU413", "note")
 def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
-    """The driver's branch reaches its end of life within three months.
-
-    Time to plan the next one: a new driver is a restart of every GPU pod. The note appears three months before the end.
-
-    Bad:
-        driver: {version: 595.91.07}
-
-    Good:
-        driver: {version: 590.48.01}
-    """
+    """The driver's branch reaches its end of life within three months."""
     spec = cluster.spec
     yield from joined(
         (
@@ -158,17 +119,7 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU417", "warning")
 def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
-    """A driver of a branch that the catalogue doesn't know.
-
-    Most of what is checked of drivers goes by the branch: which CUDA it supports, for how long, on which systems. That
-    can't be said about a branch that is not known, or about a version that names none.
-
-    Bad:
-        driver: {version: 999.10.02}
-
-    Good:
-        driver: {version: 580.126.20}
-    """
+    """A driver of a branch that the catalogue doesn't know."""
     found = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         if driver.branch is not None or driver.digest or not driver.version:

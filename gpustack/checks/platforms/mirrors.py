@@ -22,18 +22,7 @@ if TYPE_CHECKING:
 
 @rule("GPU111", "warning")
 def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
-    """A mirror for a registry or path that no image of the policy comes from.
-
-    `cluster.registryMap` rewrites the images of components, those of components that are off included: a layer's map
-    serves clusters of all kinds. An entry that covers none of them is a mistake in writing, or was meant for
-    `extraObjects`, whose images stay as they are.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvdia: mirror.example.com/nvidia}}
-
-    Good:
-        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io/nvidia: mirror.example.com/nvidia}}
-    """
+    """A mirror for a registry or path that no image of the policy comes from."""
     spec = cluster.spec
     if not spec.cluster.registryMap:
         return
@@ -56,20 +45,7 @@ def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU117", "note", over="render")
 def not_mirrored(render: Render) -> Iterator[Hit]:
-    """A registry that `cluster.registryMap` leaves out, where it maps others.
-
-    Images come from more registries than nvcr.io: node feature discovery from registry.k8s.io, and what a policy names
-    itself from anywhere. In a cluster without the internet each of them must come from a mirror, or the pods that need
-    it never start. Images in `extraObjects` are never rewritten.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.34", registryMap: {nvcr.io: mirror.example.com/nvcr}}
-
-    Good:
-        cluster:
-          kubernetesVersion: "1.34"
-          registryMap: {nvcr.io: mirror.example.com/nvcr, registry.k8s.io: mirror.example.com/k8s}
-    """
+    """A registry that `cluster.registryMap` leaves out, where it maps others."""
     registry_map = render.spec.cluster.registryMap
     if not registry_map:
         return

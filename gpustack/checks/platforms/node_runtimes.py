@@ -20,22 +20,7 @@ KINDS = ("command", "file")
 
 @rule("GPU480", "warning")
 def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
-    """Node pools run different container runtimes.
-
-    There is one container toolkit for all nodes, and it is told of one runtime: containerd where any node runs it, as
-    by NVIDIA's operator. On the other nodes it configures a runtime that isn't there, and their pods get no GPU
-    (operator.md 3; NVIDIA/gpu-operator issue 1528).
-
-    Bad:
-        nodePools:
-        - {name: new, os: ubuntu24.04, gpuProduct: NVIDIA-L4}
-        - {name: old, os: ubuntu22.04, gpuProduct: NVIDIA-L4, containerRuntime: cri-o}
-
-    Good:
-        nodePools:
-        - {name: new, os: ubuntu24.04, gpuProduct: NVIDIA-L4}
-        - {name: old, os: ubuntu22.04, gpuProduct: NVIDIA-L4}
-    """
+    """Node pools run different container runtimes."""
     spec = cluster.spec
     if not spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
         return
@@ -63,18 +48,7 @@ def nri_alone(cluster: Cluster) -> bool:
 
 @rule("GPU469", "error")
 def unknown_source(cluster: Cluster) -> Iterator[Hit]:
-    """The toolkit doesn't know where it is to read the container runtime's configuration from.
-
-    RUNTIME_CONFIG_SOURCE is a list of `command`, `file` and `file=<path>`, separated by commas alone. The toolkit ends
-    with "unsupported config source" for anything else. The path of a `file=` behind a space is not moved to where the
-    node's files are mounted (operator.md 7.2).
-
-    Bad:
-        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: "comand,file=/etc/containerd/config.toml"}]}
-
-    Good:
-        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: "command,file=/etc/containerd/config.toml"}]}
-    """
+    """The toolkit doesn't know where it is to read the container runtime's configuration from."""
     for path, name, value in variables(cluster.spec):
         if name in SOURCES and value and (wrong := [part for part in value.split(",") if not _known(part)]):
             yield Hit(
@@ -98,19 +72,7 @@ def _corrected(value: str, wrong: list[str]) -> str:
 
 @rule("GPU481", "warning")
 def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
-    """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file.
-
-    k0s and MicroK8s have a containerd of their own, which isn't found by its name, or another one is; what the command
-    says is not what containerd runs with (bug-reports.md B03). The platform's defaults name the file.
-
-    Bad:
-        cluster: {platform: k0s}
-        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: command}]}
-
-    Good:
-        cluster: {platform: k0s}
-        toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: file=/etc/k0s/containerd.toml}]}
-    """
+    """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file."""
     spec = cluster.spec
     if on_openshift(spec.cluster):
         return

@@ -17,17 +17,7 @@ POD_PARTS = ("master", "worker", "gc")
 
 @rule("GPU120", "error")
 def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
-    """Settings of another container runtime on OpenShift.
-
-    OpenShift runs CRI-O on every node. What a policy says about containerd or Docker was meant for another cluster,
-    and usually comes from a layer that all clusters share (bug-reports.md B24).
-
-    Bad:
-        cluster: {platform: openshift, containerRuntime: containerd}
-
-    Good:
-        cluster: {platform: openshift, containerRuntime: cri-o}
-    """
+    """Settings of another container runtime on OpenShift."""
     spec = cluster.spec
     if not on_openshift(spec.cluster):
         return
@@ -51,18 +41,7 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU121", "warning")
 def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
-    """A namespace on OpenShift that gets no labels for monitoring and Pod Security.
-
-    The operator labels its own namespace, nvidia-gpu-operator. Any other may be shared with pods that nobody wants
-    to trust so far, so it gets no labels, here as there, and OpenShift's Prometheus scrapes nothing in it
-    (operator.md 2.5).
-
-    Bad:
-        cluster: {platform: openshift, containerRuntime: cri-o, namespace: gpus}
-
-    Good:
-        cluster: {platform: openshift, containerRuntime: cri-o, namespace: nvidia-gpu-operator}
-    """
+    """A namespace on OpenShift that gets no labels for monitoring and Pod Security."""
     spec = cluster.spec
     if not on_openshift(spec.cluster) or spec.cluster.namespace == NAMESPACE:
         return
@@ -81,19 +60,7 @@ def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU122", "note")
 def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
-    """Settings for the pods of node feature discovery on OpenShift.
-
-    There, `nfd.enabled` renders an instance for OpenShift's own operator of node feature discovery. That operator
-    runs the pods, and takes no settings for them from a policy.
-
-    Bad:
-        cluster: {platform: openshift, containerRuntime: cri-o}
-        nfd: {enabled: true, worker: {priorityClassName: system-node-critical}}
-
-    Good:
-        cluster: {platform: openshift, containerRuntime: cri-o}
-        nfd: {enabled: true}
-    """
+    """Settings for the pods of node feature discovery on OpenShift."""
     spec = cluster.spec
     if not on_openshift(spec.cluster) or not spec.nfd.enabled:
         return

@@ -25,28 +25,7 @@ DEPLOYED = {
 
 @rule("GPU484", "warning")
 def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
-    """A node pool's system brings components that this cluster installs too.
-
-    GPU445 looks at the platform of the cluster; a pool may be of another one. Bottlerocket in a cluster whose other
-    nodes run Amazon Linux has a device plugin of its own, and there are two on these nodes
-    (bottlerocket-os/bottlerocket issue 4309). A node whose label nvidia.com/gpu.deploy.<component> is "false" runs none
-    of ours.
-
-    Bad:
-        cluster: {platform: eks-al2023}
-        nodePools:
-        - {name: al, os: amzn2023, gpuProduct: NVIDIA-A10G}
-        - {name: br, os: bottlerocket1.50, gpuProduct: NVIDIA-A10G}
-
-    Good:
-        cluster: {platform: eks-al2023}
-        nodePools:
-        - {name: al, os: amzn2023, gpuProduct: NVIDIA-A10G}
-        - name: br
-          os: bottlerocket1.50
-          gpuProduct: NVIDIA-A10G
-          nodeSelector: {nvidia.com/gpu.deploy.device-plugin: "false", nvidia.com/gpu.deploy.mig-manager: "false"}
-    """
+    """A node pool's system brings components that this cluster installs too."""
     own = platform_of(cluster.spec.cluster)
     for pool in cluster.pools:
         if pool.system is None or pool.system.driver_image != "none" or pool.system.id in own.systems:

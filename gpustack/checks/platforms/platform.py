@@ -35,40 +35,14 @@ DRIVER_DIR = "/run/nvidia/driver"
 
 @rule("GPU445", "error")
 def installed_twice(cluster: Cluster) -> Iterator[Hit]:
-    """A component is installed that the platform's node image has already.
-
-    EKS with AL2023, Bottlerocket, GKE's Container-Optimized OS, AKS with its own driver, Talos and DGX OS bring the
-    driver, most of them the container toolkit, and some a device plugin. The platform's defaults switch these off; what
-    a policy says wins over them.
-
-    Bad:
-        cluster: {platform: eks-al2023}
-        toolkit: {enabled: true}
-        nodePools: [{name: a, os: amzn2023, gpuProduct: NVIDIA-L4}]
-
-    Good:
-        cluster: {platform: eks-ubuntu}
-        toolkit: {enabled: true}
-    """
+    """A component is installed that the platform's node image has already."""
     spec = cluster.spec
     yield from _twice(spec, sure=True)
 
 
 @rule("GPU446", "warning")
 def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
-    """A component is installed that the platform's node image has already, as far as is known.
-
-    So on Oracle's GPU images and their add-on, on Azure Linux, on Flatcar with its system extensions; and on other
-    platforms whose pools say that they run another system than the platform's image.
-
-    Bad:
-        cluster: {platform: oke}
-        devicePlugin: {enabled: true}
-
-    Good:
-        cluster: {platform: oke-operator-managed-plugin}
-        devicePlugin: {enabled: true}
-    """
+    """A component is installed that the platform's node image has already, as far as is known."""
     spec = cluster.spec
     yield from _twice(spec, sure=False)
 
@@ -98,21 +72,7 @@ def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
 
 @rule("GPU447", "warning")
 def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
-    """GKE runs a device plugin of its own on a pool, beside this one.
-
-    GKE leaves it away from nodes with the label gke-no-default-nvidia-gpu-device-plugin=true, which a node pool gets
-    when it is created. The label also keeps GKE's driver installer away, so on Container-Optimized OS that has to be
-    deployed by hand.
-
-    Bad:
-        cluster: {platform: gke-ubuntu}
-        nodePools: [{name: a, os: ubuntu22.04, nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}}]
-
-    Good:
-        cluster: {platform: gke-ubuntu}
-        nodePools:
-        - {name: a, os: ubuntu22.04, nodeSelector: {gke-no-default-nvidia-gpu-device-plugin: "true"}}
-    """
+    """GKE runs a device plugin of its own on a pool, beside this one."""
     spec = cluster.spec
     own = platform_of(spec.cluster).own_plugin
     if own is None or not spec.devicePlugin.enabled or cluster.dra:
@@ -130,21 +90,7 @@ def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU448", "warning")
 def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
-    """The platform needs a newer release.
-
-    Talos keeps the driver's libraries below /usr/local/glibc, where components look since v26.3.1. With
-    older releases it works only where somebody links them to where components look.
-
-    Bad:
-        release: v26.3.0
-        cluster: {platform: talos}
-        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
-
-    Good:
-        release: v26.3.3
-        cluster: {platform: talos}
-        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
-    """
+    """The platform needs a newer release."""
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
@@ -158,20 +104,7 @@ def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU449", "warning")
 def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
-    """A folder or name is not the one that the platform has.
-
-    Where the node image brings the driver, components must look where it is; on a read-only root file system the
-    container toolkit can be installed in one place only; and pods must name the RuntimeClass that the platform made.
-
-    Bad:
-        cluster: {platform: gke-cos}
-        toolkit: {installDir: /usr/local/nvidia}
-        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
-
-    Good:
-        cluster: {platform: gke-cos}
-        nodePools: [{name: a, gpuProduct: NVIDIA-L4}]
-    """
+    """A folder or name is not the one that the platform has."""
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if not platform.presets or foreign_nodes(spec, platform):
@@ -191,18 +124,7 @@ def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU450", "warning")
 def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
-    """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere.
-
-    Driver containers install into /run/nvidia/driver, whatever this field says; it is for drivers that a node image
-    brings. The validator then looks for the driver where none is, and never finishes.
-
-    Bad:
-        hostPaths: {driverInstallDir: /home/kubernetes/bin/nvidia}
-
-    Good:
-        hostPaths: {driverInstallDir: /home/kubernetes/bin/nvidia}
-        driver: {enabled: false}
-    """
+    """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere."""
     spec = cluster.spec
     where = spec.hostPaths.driverInstallDir or DRIVER_DIR
     if cluster.container_drivers and where != DRIVER_DIR:
@@ -216,17 +138,7 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU451", "note")
 def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
-    """The platform's nodes need something that no manifest can do.
-
-    On hosts of your own the kernel module nouveau must not be loaded, and Secure Boot needs signed modules; Talos needs
-    system extensions; clouds need node pools with certain options. The catalogue knows it by platform.
-
-    Bad:
-        cluster: {platform: kubeadm-bare-metal}
-
-    Good:
-        cluster: {platform: eks-ubuntu}
-    """
+    """The platform's nodes need something that no manifest can do."""
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     for text in platform.host_needs:
@@ -247,18 +159,7 @@ def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU452", "note", over="origins")
 def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
-    """The platform's kubelet keeps its files in a folder of its own.
-
-    The exporter reads from there which pod has which GPU; in the wrong folder it finds none, and metrics have no names
-    of pods. Public threads disagree on what moves with the folder, so no default is set (bug-reports.md B56).
-
-    Bad:
-        cluster: {platform: k0s}
-
-    Good:
-        cluster: {platform: k0s}
-        hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
-    """
+    """The platform's kubelet keeps its files in a folder of its own."""
     path, release = "spec.hostPaths.kubeletRootDir", written.spec.release
     platform = platform_of(written.spec.cluster)
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not written.by_user(path):
@@ -274,18 +175,7 @@ def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
 
 @rule("GPU453", "note", over="render")
 def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
-    """The kubelet's folder is not the default one, and some rendered paths are in the default one.
-
-    `hostPaths.kubeletRootDir` moves the pod resources that the exporter reads. Device plugins register in
-    /var/lib/kubelet/device-plugins, wherever the kubelet's root is: kubernetes/kubernetes issue 120626. Where that is
-    different, pods get no GPU (bug-reports.md B56).
-
-    Bad:
-        hostPaths: {kubeletRootDir: /var/lib/k0s/kubelet}
-
-    Good:
-        hostPaths: {kubeletRootDir: /var/lib/kubelet}
-    """
+    """The kubelet's folder is not the default one, and some rendered paths are in the default one."""
     default, root = platforms.DEFAULT_KUBELET_ROOT, render.spec.hostPaths.kubeletRootDir
     if root.rstrip("/") == default:
         return

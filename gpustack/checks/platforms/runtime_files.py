@@ -65,20 +65,7 @@ def named(owners: set[str]) -> str:
 
 @rule("GPU456", "error")
 def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
-    """A path of the container runtime is that of another platform.
-
-    k3s, RKE2, MicroK8s and k0s have a containerd of their own, with configuration and socket in folders of their own.
-    With a path of another one the toolkit edits a file that nobody reads, or waits for a socket that isn't there
-    (bug-reports.md B01). The platform's defaults have the right ones.
-
-    Bad:
-        cluster: {platform: rke2}
-        toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/containerd/containerd.sock}]}
-
-    Good:
-        cluster: {platform: rke2}
-        toolkit: {env: [{name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}]}
-    """
+    """A path of the container runtime is that of another platform."""
     platform = platform_of(cluster.spec.cluster)
     for path, name, file, whose in _foreign(cluster.spec):
         if file != _left_out(cluster, name):
@@ -92,20 +79,7 @@ def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU463", "warning")
 def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
-    """A path of the container runtime is in another platform's folder, and is what the toolkit is told anyway.
-
-    For some files of k3s, RKE2 and MicroK8s neither NVIDIA's documents nor the platform's defaults name a path, so that
-    the toolkit gets its own default. Written by hand it changes nothing; whoever wrote it may have meant the platform's
-    own file (bug-reports.md B01).
-
-    Bad:
-        cluster: {platform: rke2}
-        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
-
-    Good:
-        cluster: {platform: rke2}
-        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml}]}
-    """
+    """A path of the container runtime is in another platform's folder, and is what the toolkit is told anyway."""
     platform = platform_of(cluster.spec.cluster)
     for path, name, file, whose in _foreign(cluster.spec):
         if file == _left_out(cluster, name):
@@ -154,23 +128,7 @@ def _right(platform: Platform, name: str) -> str:
 
 @rule("GPU457", "warning")
 def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
-    """Configuration and socket of the container runtime belong to two different platforms.
-
-    The toolkit edits the one and then tells a containerd that has the other. Where `cluster.platform` is said, its
-    defaults have both (bug-reports.md B01).
-
-    Bad:
-        toolkit:
-          env:
-          - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
-          - {name: CONTAINERD_SOCKET, value: /run/containerd/containerd.sock}
-
-    Good:
-        toolkit:
-          env:
-          - {name: CONTAINERD_CONFIG, value: /var/lib/rancher/k3s/agent/etc/containerd/config.toml}
-          - {name: CONTAINERD_SOCKET, value: /run/k3s/containerd/containerd.sock}
-    """
+    """Configuration and socket of the container runtime belong to two different platforms."""
     spec = cluster.spec
     if platform_of(spec.cluster).name != GENERIC:
         return
@@ -188,36 +146,14 @@ def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU458", "error")
 def template_of_the_distribution(cluster: Cluster) -> Iterator[Hit]:
-    """The toolkit would write into the distribution's template of containerd's configuration.
-
-    k3s and RKE2 make config.toml of config.toml.tmpl where there is one, instead of their own text. What the toolkit
-    writes there lacks the parts about networks and runtimes: after the next restart of the node etcd and the API server
-    don't come back (bug-reports.md B02). Since v25.10 a drop-in file does it, and nothing has to be set but the socket.
-
-    Bad:
-        cluster: {platform: rke2}
-        toolkit:
-          env: [{name: CONTAINERD_CONFIG, value: /var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl}]
-
-    Good:
-        cluster: {platform: rke2}
-    """
+    """The toolkit would write into the distribution's template of containerd's configuration."""
     spec = cluster.spec
     yield from _templates(spec, of_distribution=True)
 
 
 @rule("GPU459", "warning")
 def some_template(cluster: Cluster) -> Iterator[Hit]:
-    """The toolkit would write into a template of containerd's configuration.
-
-    As GPU458, where the policy doesn't say that the platform is one that makes its configuration of such a template.
-
-    Bad:
-        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/example/config.toml.tmpl}]}
-
-    Good:
-        toolkit: {env: [{name: CONTAINERD_CONFIG, value: /etc/containerd/config.toml}]}
-    """
+    """The toolkit would write into a template of containerd's configuration."""
     spec = cluster.spec
     yield from _templates(spec, of_distribution=False)
 
@@ -240,17 +176,7 @@ def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hi
 
 @rule("GPU460", "note")
 def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
-    """Somebody else writes the container runtime's configuration anew.
-
-    What the toolkit put there is gone then, and pods get no GPUs after their next restart (bug-reports.md B04).
-
-    Bad:
-        cluster: {platform: kubeone}
-
-    Good:
-        cluster: {platform: kubeone}
-        cdi: {nriPluginEnabled: true}
-    """
+    """Somebody else writes the container runtime's configuration anew."""
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
@@ -265,19 +191,7 @@ def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU461", "error")
 def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
-    """A variable of the toolkit is about a container runtime that no node has.
-
-    The toolkit is told which runtime there is, and reads the variables of that one: the others do nothing
-    (bug-reports.md B24).
-
-    Bad:
-        cluster: {containerRuntime: cri-o}
-        toolkit: {env: [{name: CONTAINERD_SET_AS_DEFAULT, value: "true"}]}
-
-    Good:
-        cluster: {containerRuntime: cri-o}
-        toolkit: {env: [{name: CRIO_CONFIG_MODE, value: config}]}
-    """
+    """A variable of the toolkit is about a container runtime that no node has."""
     spec = cluster.spec
     if on_openshift(spec.cluster):
         return  # GPU120
@@ -295,18 +209,7 @@ def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU462", "warning")
 def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
-    """A variable of the toolkit has no effect, because another field of the policy sets it.
-
-    Which runtime there is comes from the nodes, and the name of the runtime's class from `operator.runtimeClass`; both
-    are written over what toolkit.env says, as the operator does. With the NRI plugin the toolkit gets nothing about the
-    runtime at all.
-
-    Bad:
-        toolkit: {env: [{name: CONTAINERD_RUNTIME_CLASS, value: nvidia-special}]}
-
-    Good:
-        operator: {runtimeClass: nvidia-special}
-    """
+    """A variable of the toolkit has no effect, because another field of the policy sets it."""
     spec = cluster.spec
     nri = spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
     given = {"CONTAINERD_RUNTIME_CLASS": cluster.runtime_class}

@@ -63,17 +63,7 @@ def shown(version: Numbers) -> str:
 
 @rule("GPU400", "warning")
 def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
-    """The release is not documented for the cluster's version of Kubernetes.
-
-    NVIDIA tests each release of the stack with a range of Kubernetes versions, and answers support requests for these.
-    Other versions may work. On OpenShift its own version counts, see GPU401.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.31"}
-
-    Good:
-        cluster: {kubernetesVersion: "1.36"}
-    """
+    """The release is not documented for the cluster's version of Kubernetes."""
     spec = cluster.spec
     if on_openshift(spec.cluster):
         return
@@ -103,18 +93,7 @@ def _other_release(have: Numbers) -> str:
 
 @rule("GPU401", "warning")
 def openshift_in_range(cluster: Cluster) -> Iterator[Hit]:
-    """The release is not documented for the cluster's version of OpenShift.
-
-    As for Kubernetes: other versions may work, and nobody has tested them.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.34", platform: openshift, containerRuntime: cri-o, openshift: {version: 4.16.3}}
-        nodePools: [{name: a, os: rhcos4.16}]
-
-    Good:
-        cluster: {kubernetesVersion: "1.34", platform: openshift, containerRuntime: cri-o, openshift: {version: 4.20.1}}
-        nodePools: [{name: a, os: rhcos4.20}]
-    """
+    """The release is not documented for the cluster's version of OpenShift."""
     spec = cluster.spec
     have = numbers(spec.cluster.openshift.version if spec.cluster.openshift else None)
     low, high = releases.release(spec.release).openshift_range
@@ -129,17 +108,7 @@ def openshift_in_range(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU402", "warning")
 def system_in_table(cluster: Cluster) -> Iterator[Hit]:
-    """The nodes' operating system is not in the release's support table.
-
-    The table lists the versions that driver images are built for and that NVIDIA tests. Systems whose image brings the
-    driver, and RHCOS, which follows OpenShift's version, are not meant.
-
-    Bad:
-        nodePools: [{name: a, os: ubuntu20.04}]
-
-    Good:
-        nodePools: [{name: a, os: ubuntu24.04}]
-    """
+    """The nodes' operating system is not in the release's support table."""
     spec = cluster.spec
     listed = oses.os_names(spec.release)
     yield from joined(
@@ -160,17 +129,7 @@ def system_in_table(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU403", "warning")
 def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
-    """The container runtime, or its version, is not in the release's support table.
-
-    Docker is in no table: since Kubernetes 1.24 it needs an adapter of its own. CRI-O is listed for some operating
-    systems only; its version follows that of Kubernetes.
-
-    Bad:
-        cluster: {containerRuntime: "containerd://2.9.0"}
-
-    Good:
-        cluster: {containerRuntime: "containerd://2.2.1"}
-    """
+    """The container runtime, or its version, is not in the release's support table."""
     spec = cluster.spec
     low, high = releases.release(spec.release).containerd_range
     for path, (name, version) in runtimes(spec).items():
@@ -205,19 +164,7 @@ WITHOUT_CRIO = {"ubuntu26.04"}
 
 @rule("GPU404", "error")
 def cdi_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
-    """CDI is on, and the container runtime is too old to know it.
-
-    With CDI the device plugin names GPUs to the runtime. containerd before 1.7 and Docker before 25 ignore the names:
-    all pods of the stack are healthy, and no pod gets a GPU (bug-reports.md B07). CDI is on unless `cdi.enabled` says
-    otherwise.
-
-    Bad:
-        cluster: {containerRuntime: "containerd://1.6.39"}
-
-    Good:
-        cluster: {containerRuntime: "containerd://1.6.39"}
-        cdi: {enabled: false}
-    """
+    """CDI is on, and the container runtime is too old to know it."""
     spec = cluster.spec
     least = {"containerd": CDI_CONTAINERD, "docker": CDI_DOCKER}
     for path, (name, version) in runtimes(spec).items() if spec.cdi.enabled else ():
@@ -233,19 +180,7 @@ def cdi_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU405", "warning")
 def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
-    """The NRI plugin is on, and the release or the runtime is older than it was made for.
-
-    The plugin came with v26.3.0. It needs containerd 1.7.30 or 2.1 and newer, or CRI-O 1.34, or GPUs are not injected.
-    A CRI-O whose version isn't said is taken for that of the cluster's Kubernetes: OpenShift 4.20 has 1.33.
-
-    Bad:
-        cluster: {containerRuntime: "containerd://1.7.27"}
-        cdi: {nriPluginEnabled: true}
-
-    Good:
-        cluster: {containerRuntime: "containerd://1.7.30"}
-        cdi: {nriPluginEnabled: true}
-    """
+    """The NRI plugin is on, and the release or the runtime is older than it was made for."""
     spec = cluster.spec
     if not spec.cdi.nriPluginEnabled:
         return
@@ -281,16 +216,7 @@ def _has_nri(version: Numbers) -> bool:
 
 @rule("GPU406", "note")
 def cloud_in_table(cluster: Cluster) -> Iterator[Hit]:
-    """The release's support table has no row for the cloud.
-
-    AKS was listed until v25.10. It works there as on other Ubuntu nodes, but NVIDIA's table does not vouch for it.
-
-    Bad:
-        cluster: {platform: aks-ubuntu}
-
-    Good:
-        cluster: {platform: eks-ubuntu}
-    """
+    """The release's support table has no row for the cloud."""
     spec = cluster.spec
     listed = platform_of(spec.cluster).listed
     if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):

@@ -54,25 +54,7 @@ def keys(spec: ClusterPolicySpec) -> Keys | None:
 
 @rule("GPU505", "error")
 def no_such_config(cluster: Cluster) -> Iterator[Hit]:
-    """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have.
-
-    A key of the ConfigMap is a configuration. The config manager fails while there is no key of the name, and of a
-    default its message doesn't say which (bug-reports.md B29). Its init container takes the default on every node,
-    before any label is read: with a wrong one no node offers GPUs. With a wrong label the device plugin goes on with
-    the default, beside a container that fails again and again.
-
-    Bad:
-        devicePlugin:
-          config:
-            default: any
-            data: {a100: "version: v1", t4: "version: v1"}
-
-    Good:
-        devicePlugin:
-          config:
-            default: t4
-            data: {a100: "version: v1", t4: "version: v1"}
-    """
+    """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have."""
     spec = cluster.spec
     known = keys(spec)
     if known is None:
@@ -98,17 +80,7 @@ def no_such_config(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU506", "warning")
 def no_default_config(cluster: Cluster) -> Iterator[Hit]:
-    """Configurations of the device plugin, and none for nodes without a label.
-
-    Nodes choose by the label nvidia.com/device-plugin.config. Those without it get the default; without a default
-    they get an empty configuration, and share nothing (bug-reports.md B29).
-
-    Bad:
-        devicePlugin: {config: {data: {a100: "version: v1", t4: "version: v1"}}}
-
-    Good:
-        devicePlugin: {config: {default: t4, data: {a100: "version: v1", t4: "version: v1"}}}
-    """
+    """Configurations of the device plugin, and none for nodes without a label."""
     spec = cluster.spec
     known = keys(spec)
     if known is None or not known.names or spec.devicePlugin.config.default:
@@ -127,18 +99,7 @@ def no_default_config(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU507", "error")
 def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
-    """A ConfigMap that is given through the wrong fields.
-
-    `name` is the ConfigMap's, `default` the key of it that nodes get, `data` the content that makes gpustack write it,
-    unless `create` is false (bug-reports.md B35).
-
-    Bad:
-        devicePlugin: {config: {default: time-slicing}}
-
-    Good:
-        devicePlugin: {config: {name: time-slicing, default: t4}}
-        references: [{kind: ConfigMap, name: time-slicing, keys: [t4]}]
-    """
+    """A ConfigMap that is given through the wrong fields."""
     spec = cluster.spec
     for path, config in named_configs(spec):
         if config.create is False and config.data:
@@ -168,17 +129,7 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU532", "warning")
 def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
-    """A ConfigMap that is to be written, and no data for it.
-
-    NVIDIA's chart has the field and writes an empty ConfigMap then. Here nothing is written, and the component does
-    what it does without a configuration.
-
-    Bad:
-        devicePlugin: {config: {create: true}}
-
-    Good:
-        devicePlugin: {config: {create: true, default: t4, data: {t4: "version: v1"}}}
-    """
+    """A ConfigMap that is to be written, and no data for it."""
     for path, config in named_configs(cluster.spec):
         if config.create and not config.data:
             yield Hit(
@@ -213,17 +164,7 @@ def _brought(spec: ClusterPolicySpec, name: str) -> bool:
 
 @rule("GPU508", "error")
 def no_label_value(cluster: Cluster) -> Iterator[Hit]:
-    """A name of a configuration that no node can choose.
-
-    Nodes choose by the value of a label, which has at most 63 letters, digits, '-', '_' and '.', the first and the
-    last a letter or digit. A key of a ConfigMap may be longer and may end with another character.
-
-    Bad:
-        devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_: "version: v1"}}}
-
-    Good:
-        devicePlugin: {config: {default: a100, data: {a100: "version: v1", a100_4: "version: v1"}}}
-    """
+    """A name of a configuration that no node can choose."""
     spec = cluster.spec
     known = keys(spec)
     for name in known.names if known else ():

@@ -27,17 +27,7 @@ def given(spec: ClusterPolicySpec) -> tuple[str, str, list[str]] | None:
 
 @rule("GPU464", "error")
 def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
-    """The device plugin's list of strategies has one that doesn't exist, or one that can't work here.
-
-    The plugin ends at a strategy that it doesn't know. The two of CDI name GPUs to a runtime that is told about them
-    only with `cdi.enabled` (bug-reports.md B08).
-
-    Bad:
-        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotation,cdi-cri"}]}
-
-    Good:
-        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
-    """
+    """The device plugin's list of strategies has one that doesn't exist, or one that can't work here."""
     spec = cluster.spec
     path, _, elements = given(spec) or ("", "", [])
     for element in (text.strip() for text in elements):
@@ -60,18 +50,7 @@ def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU465", "warning")
 def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
-    """The device plugin's list of strategies contradicts itself, or `cdi.enabled`.
-
-    With CDI the defaults are cdi-annotations,cdi-cri. Where envvar or volume-mounts stand beside or instead of them,
-    GPUs are handed over in two ways, or in one that the runtime isn't set up for: NVIDIA_VISIBLE_DEVICES becomes void,
-    or CDI names can't be resolved. Lists from before v25.10 have to go (bug-reports.md B06 and B08).
-
-    Bad:
-        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "envvar, cdi-annotations, cdi-cri"}]}
-
-    Good:
-        devicePlugin: {env: [{name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}]}
-    """
+    """The device plugin's list of strategies contradicts itself, or `cdi.enabled`."""
     spec = cluster.spec
     path, text, elements = given(spec) or ("", "", [])
     names = [element.strip() for element in elements]

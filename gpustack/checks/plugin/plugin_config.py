@@ -52,35 +52,7 @@ def _problems(named: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 
 @rule("GPU501", "error")
 def ignored_key(cluster: Cluster) -> Iterator[Hit]:
-    """A key in a configuration of the device plugin that has no effect.
-
-    The plugin takes any key and ignores what it doesn't know: an option at the wrong level is off, and nobody says so
-    (bug-reports.md B30). `rename`, `devices` and names of your own under `resources` are read and dropped (B33).
-
-    Bad:
-        devicePlugin:
-          config:
-            default: slices
-            data:
-              slices: |
-                version: v1
-                flags: {renameByDefault: true}
-                sharing:
-                  timeSlicing:
-                    resources: [{name: nvidia.com/gpu, replicas: 4}]
-
-    Good:
-        devicePlugin:
-          config:
-            default: slices
-            data:
-              slices: |
-                version: v1
-                sharing:
-                  timeSlicing:
-                    renameByDefault: true
-                    resources: [{name: nvidia.com/gpu, replicas: 4}]
-    """
+    """A key in a configuration of the device plugin that has no effect."""
     spec = cluster.spec
     for named in configs(spec):
         yield from _problems(named, named.config.ignored)
@@ -88,31 +60,7 @@ def ignored_key(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU502", "error")
 def refused_config(cluster: Cluster) -> Iterator[Hit]:
-    """A configuration that the device plugin refuses.
-
-    The plugin and GPU feature discovery exit, and nodes with this configuration offer no GPUs. Most often it is a
-    number of replicas below 2 (bug-reports.md B31): to share nothing, leave out `sharing`. A number that begins with
-    0 is refused here too: the plugin reads 010 as eight. So are variables and arguments that it exits for.
-
-    Bad:
-        devicePlugin:
-          config:
-            default: exclusive
-            data:
-              exclusive: |
-                version: v1
-                sharing:
-                  timeSlicing:
-                    resources: [{name: nvidia.com/gpu, replicas: 1}]
-
-    Good:
-        devicePlugin:
-          config:
-            default: exclusive
-            data:
-              exclusive: |
-                version: v1
-    """
+    """A configuration that the device plugin refuses."""
     spec = cluster.spec
     for named in configs(spec):
         yield from _problems(named, named.config.refused)
@@ -129,34 +77,7 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU504", "error")
 def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
-    """A resource in a configuration of the device plugin that no node has.
-
-    Nodes have `nvidia.com/gpu`, and with mig.strategy mixed `nvidia.com/mig-<profile>`, where a plus of the profile
-    is a dot. An entry for anything else shares nothing (bug-reports.md B33).
-
-    Bad:
-        devicePlugin:
-          config:
-            default: slices
-            data:
-              slices: |
-                version: v1
-                sharing:
-                  timeSlicing:
-                    resources: [{name: nvidia.com/gpu.shared, replicas: 4}]
-
-    Good:
-        devicePlugin:
-          config:
-            default: slices
-            data:
-              slices: |
-                version: v1
-                sharing:
-                  timeSlicing:
-                    renameByDefault: true
-                    resources: [{name: nvidia.com/gpu, replicas: 4}]
-    """
+    """A resource in a configuration of the device plugin that no node has."""
     spec = cluster.spec
     version = images.version(spec.devicePlugin)
     for named in configs(spec):
@@ -197,32 +118,7 @@ def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | N
 
 @rule("GPU509", "warning")
 def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
-    """A flag, an entry, or a switch of MPS, that something stronger overrules.
-
-    The environment wins over the file, and the stack's pods set much of it: `flags.migStrategy` has no effect beside
-    mig.strategy, for all nodes. Of two entries for one resource the larger counts on the node, and GPU feature
-    discovery writes the first one's number into nvidia.com/gpu.replicas. Device plugins before v0.20.0 refuse requests
-    for more than one share of MPS, whatever `failRequestsGreaterThanOne` says (bug-reports.md B32).
-
-    Bad:
-        devicePlugin:
-          config:
-            default: lenient
-            data:
-              lenient: |
-                version: v1
-                flags: {failOnInitError: false}
-
-    Good:
-        devicePlugin:
-          env: [{name: FAIL_ON_INIT_ERROR, value: "false"}]
-          config:
-            default: lenient
-            data:
-              lenient: |
-                version: v1
-                flags: {failOnInitError: false}
-    """
+    """A flag, an entry, or a switch of MPS, that something stronger overrules."""
     spec = cluster.spec
     for named in configs(spec):
         yield from _flags(spec, named)

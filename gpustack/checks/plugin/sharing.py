@@ -21,33 +21,7 @@ if TYPE_CHECKING:
 
 @rule("GPU503", "error")
 def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
-    """Sharing that the device plugin or MPS can't do.
-
-    MPS serves 48 clients of a GPU, 16 below compute capability 7.5; it takes no MIG instances, and the plugin exits
-    where mig.strategy is mixed. Beside mps, timeSlicing is dropped without a word (bug-reports.md B32).
-
-    Bad:
-        devicePlugin:
-          config:
-            default: parts
-            data:
-              parts: |
-                version: v1
-                sharing:
-                  mps:
-                    resources: [{name: nvidia.com/gpu, replicas: 49}]
-
-    Good:
-        devicePlugin:
-          config:
-            default: parts
-            data:
-              parts: |
-                version: v1
-                sharing:
-                  mps:
-                    resources: [{name: nvidia.com/gpu, replicas: 48}]
-    """
+    """Sharing that the device plugin or MPS can't do."""
     spec = cluster.spec
     for named in configs(spec):
         mps, sliced = named.config.sharing.get("mps"), named.config.sharing.get("timeSlicing")
@@ -131,25 +105,7 @@ def _too_many(path: str, wanted: int, most: int, products: str, *, name: str = "
 
 @rule("GPU510", "note")
 def what_sharing_isolates(cluster: Cluster) -> Iterator[Hit]:
-    """Pods that share a GPU, and what that does not keep apart.
-
-    With time-slicing, pods take turns: each sees all memory of the GPU, the first to take it makes the others fail,
-    and a fault of one can end them all. MPS divides the memory, and a fault still ends all clients. Only MIG keeps
-    both apart. Between pods of one team that may be fine.
-
-    Bad:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          sharing: {timeSlicing: {replicas: 4}}
-
-    Good:
-        nodePools:
-        - name: inference
-          os: ubuntu22.04
-          gpuProduct: NVIDIA-H100-80GB-HBM3
-          sharing: {mig: {layout: {1g.10gb: 7}}}
-    """
+    """Pods that share a GPU, and what that does not keep apart."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         for kind in ("timeSlicing", "mps"):

@@ -26,27 +26,7 @@ BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrive
 
 @rule("GPU803", "error", over="render")
 def untolerated_taint(render: Render) -> Iterator[Hit]:
-    """A DaemonSet of the stack that doesn't tolerate a taint of a node pool.
-
-    Its pods stay away without an event. Without the worker of node feature discovery, nothing on the node is labelled,
-    and all others stay away too (bug-reports.md B25, B26).
-
-    Bad:
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          taints: [{key: sku, value: gpu, effect: NoSchedule}]
-
-    Good:
-        daemonsets:
-          tolerations:
-          - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
-          - {key: sku, operator: Equal, value: gpu, effect: NoSchedule}
-        nodePools:
-        - name: training
-          os: ubuntu22.04
-          taints: [{key: sku, value: gpu, effect: NoSchedule}]
-    """
+    """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
     startup = render.spec.reconciler.startupTaints if render.spec.reconciler and runs(render.spec) else []
     pools = [(index, pool, [*pool.taints, *startup]) for index, pool in enumerate(render.spec.nodePools)]
     if not any(taints for _, _, taints in pools):
@@ -110,17 +90,7 @@ def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Tolera
 
 @rule("GPU819", "error")
 def comparing_toleration(cluster: Cluster) -> Iterator[Hit]:
-    """A toleration with operator Lt or Gt.
-
-    No API server takes one so far unless its feature gate TaintTolerationComparisonOperators is on: it is alpha, and
-    off, in Kubernetes 1.35 to 1.37, and unknown before. Waive this rule for clusters that have switched it on.
-
-    Bad:
-        daemonsets: {tolerations: [{key: sla, operator: Gt, value: "950", effect: NoSchedule}]}
-
-    Good:
-        daemonsets: {tolerations: [{key: sla, operator: Exists, effect: NoSchedule}]}
-    """
+    """A toleration with operator Lt or Gt."""
     spec = cluster.spec
     for place, tolerations in _tolerations(spec):
         for index, toleration in enumerate(tolerations):

@@ -37,21 +37,7 @@ def _telling(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
 
 @rule("GPU147", "error")
 def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
-    """Nodes that belong to two pools which share their GPUs in different ways.
-
-    A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. The labels of a node name one
-    configuration of the device plugin and one of the MIG manager. (GPU137 is about drivers, GPU148 about workloads.)
-
-    Bad:
-        nodePools:
-        - {name: all, os: ubuntu22.04}
-        - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
-
-    Good:
-        nodePools:
-        - {name: whole, os: ubuntu22.04, nodeSelector: {use: training}}
-        - {name: shared, os: ubuntu22.04, nodeSelector: {use: notebooks}, sharing: {timeSlicing: {replicas: 4}}}
-    """
+    """Nodes that belong to two pools which share their GPUs in different ways."""
     spec = cluster.spec
     if cluster.dra:
         return
@@ -77,23 +63,7 @@ def _both(index: int, other: int) -> str:
 
 @rule("GPU148", "warning")
 def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
-    """Nodes that belong to two pools with different workloads or vGPU devices.
-
-    What a node serves is said by its labels nvidia.com/gpu.workload.config and nvidia.com/vgpu.config. Whoever sets
-    them goes by the pools; where nothing else tells the nodes apart, they have to be labelled one by one.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        nodePools:
-        - {name: training, os: ubuntu22.04}
-        - {name: desktops, os: ubuntu22.04, workload: vm-passthrough}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools:
-        - {name: training, os: ubuntu22.04, nodeSelector: {use: training}}
-        - {name: desktops, os: ubuntu22.04, nodeSelector: {use: desktops}, workload: vm-passthrough}
-    """
+    """Nodes that belong to two pools with different workloads or vGPU devices."""
     spec = cluster.spec
     for index, other in overlaps(spec):
         pool, wider = spec.nodePools[index], spec.nodePools[other]

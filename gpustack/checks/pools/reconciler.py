@@ -24,17 +24,7 @@ BY_DISCOVERY = {"labelling"}
 
 @rule("GPU820", "error")
 def no_image(cluster: Cluster) -> Iterator[Hit]:
-    """A reconciler without an image.
-
-    There is none to pull: whoever runs the program builds its image, with the Containerfile of the project, and pushes
-    it to a registry of their own. Clusters whose nodes need labels and nothing else can do without the program.
-
-    Bad:
-        reconciler: {replicas: 2}
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-    """
+    """A reconciler without an image."""
     spec = cluster.spec
     section = spec.reconciler
     if section is not None and runs(spec) and not section.image:
@@ -49,17 +39,7 @@ def no_image(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU821", "error")
 def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
-    """A pool's budget or windows, and nobody to keep to them.
-
-    Manifests take no node out of service. The reconciler does, in the windows and within the budget of each pool.
-
-    Bad:
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
-    """
+    """A pool's budget or windows, and nobody to keep to them."""
     spec = cluster.spec
     for index, pool in enumerate(() if runs(spec) else spec.nodePools):
         if pool.upgrade is not None:
@@ -73,20 +53,7 @@ def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU822", "error")
 def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
-    """Labels by node feature discovery, and a component that takes labels off nodes.
-
-    Driver manager and MIG manager stop the other pods of a node by changing its labels for a while. Discovery would set
-    them again within a minute, the pods would come back, and driver or GPUs stay in use (reconciler.md L21, L22).
-
-    Bad:
-        reconciler: {labelling: nodeFeatureRule}
-        migManager: {enabled: true}
-
-    Good:
-        reconciler: {labelling: nodeFeatureRule}
-        driver: {enabled: false}
-        migManager: {enabled: false}
-    """
+    """Labels by node feature discovery, and a component that takes labels off nodes."""
     spec = cluster.spec
     if labelling(spec) == "nodeFeatureRule":
         for section, who in cluster.pausing:
@@ -101,20 +68,7 @@ def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU824", "note", over="origins")
 def settings_of_no_program(written: Written) -> Iterator[Hit]:
-    """Settings of the reconciler's program where there is none.
-
-    With `labelling: nodeFeatureRule` node feature discovery labels nodes, and the program is not rendered.
-
-    Bad:
-        reconciler: {labelling: nodeFeatureRule, replicas: 3}
-        driver: {enabled: false}
-        migManager: {enabled: false}
-
-    Good:
-        reconciler: {labelling: nodeFeatureRule}
-        driver: {enabled: false}
-        migManager: {enabled: false}
-    """
+    """Settings of the reconciler's program where there is none."""
     section = written.spec.reconciler
     if section is None or runs(written.spec):
         return
@@ -132,20 +86,7 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
 
 @rule("GPU828", "error")
 def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
-    """A window in a time zone that doesn't exist.
-
-    It never opens: nobody knows when that would be (reconciler.md A17).
-
-    Bad:
-        reconciler:
-          image: registry.example.com/gpu/gpustack-reconciler:1
-          windows: [{start: "22:00", hours: 6, timeZone: Europe/Berlinn}]
-
-    Good:
-        reconciler:
-          image: registry.example.com/gpu/gpustack-reconciler:1
-          windows: [{start: "22:00", hours: 6, timeZone: Europe/Berlin}]
-    """
+    """A window in a time zone that doesn't exist."""
     spec = cluster.spec
     for path, window in _windows(spec):
         try:
@@ -170,19 +111,7 @@ def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
 
 @rule("GPU829", "error")
 def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
-    """Admission policies asked for on an API server that has none.
-
-    ValidatingAdmissionPolicy is there from Kubernetes 1.30 on, and the node of a pod in its token, by which the guards
-    compare. Left out, the reconciler's policy and the guards are rendered where they can be.
-
-    Bad:
-        cluster: {kubernetesVersion: "1.29"}
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
-
-    Good:
-        cluster: {kubernetesVersion: "1.30"}
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", admissionPolicy: true}
-    """
+    """Admission policies asked for on an API server that has none."""
     spec = cluster.spec
     minor, old = kubernetes.minor(spec.cluster.kubernetesVersion), not guards.knows_policies(spec)
     if old and spec.reconciler is not None and spec.reconciler.admissionPolicy:
@@ -203,19 +132,7 @@ def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU830", "warning")
 def nothing_may_be_unavailable(cluster: Cluster) -> Iterator[Hit]:
-    """A budget of 0 nodes.
-
-    Not one node may be taken out of service then, so no driver and no MIG layout ever changes. A pause with a reason
-    that people see is `gpustack rollout pause`.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 0}}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxUnavailable: 1}}]
-    """
+    """A budget of 0 nodes."""
     spec = cluster.spec
     for path, share in _budgets(spec) if runs(spec) else ():
         if share in (0, "0%"):
@@ -242,20 +159,7 @@ def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
 
 @rule("GPU831", "warning")
 def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
-    """A pool that may do more at a time than the whole cluster.
-
-    `driver.upgradePolicy` holds over all pools together, as with the operator, and the smaller number wins. The
-    operator's default is one node at a time.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxParallel: 4}}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        driver: {upgradePolicy: {maxParallelUpgrades: 8}}
-        nodePools: [{name: training, os: ubuntu24.04, upgrade: {maxParallel: 4}}]
-    """
+    """A pool that may do more at a time than the whole cluster."""
     spec = cluster.spec
     limits = spec.driver.upgradePolicy
     parallel = limits.maxParallelUpgrades
@@ -276,17 +180,7 @@ def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU838", "warning")
 def program_stopped(cluster: Cluster) -> Iterator[Hit]:
-    """A reconciler of which no copy is to run.
-
-    New nodes get no labels, so the GPU stack does not come to them, no driver and no MIG layout rolls, and nodes in the
-    middle of an operation stay out of service. That is the first step of uninstalling it, and of nothing else.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 0}
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1", replicas: 2}
-    """
+    """A reconciler of which no copy is to run."""
     spec = cluster.spec
     if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
         yield Hit(
@@ -299,21 +193,7 @@ def program_stopped(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU837", "note")
 def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
-    """A budget or windows for nodes that nothing takes out of service.
-
-    The reconciler takes a node out of service for a new driver and for another MIG layout. Where nodes bring their
-    driver, or serve virtual machines, and there is no MIG manager for their GPUs, neither ever happens.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        driver: {enabled: false}
-        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4, upgrade: {maxUnavailable: 1}}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        driver: {enabled: false}
-        nodePools: [{name: inference, os: ubuntu24.04, gpuProduct: NVIDIA-L4}]
-    """
+    """A budget or windows for nodes that nothing takes out of service."""
     spec = cluster.spec
     for pool in cluster.pools if runs(spec) else ():
         if pool.said.upgrade is None:

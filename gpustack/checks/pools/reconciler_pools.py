@@ -22,27 +22,7 @@ if TYPE_CHECKING:
 
 @rule("GPU823", "error")
 def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
-    """Labels by node feature discovery, and pools that differ in what it doesn't see.
-
-    Rules of node feature discovery know a node's devices, operating system and kernel. They don't know its labels, so
-    they can't tell pools apart by `nodeSelector`.
-
-    Bad:
-        reconciler: {labelling: nodeFeatureRule}
-        driver: {enabled: false}
-        migManager: {enabled: false}
-        nodePools:
-        - {name: training, os: ubuntu24.04, nodeSelector: {pool: a}}
-        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, sharing: {timeSlicing: {replicas: 2}}}
-
-    Good:
-        reconciler: {labelling: nodeFeatureRule}
-        driver: {enabled: false}
-        migManager: {enabled: false}
-        nodePools:
-        - {name: training, os: ubuntu24.04}
-        - {name: notebooks, os: ubuntu22.04, sharing: {timeSlicing: {replicas: 2}}}
-    """
+    """Labels by node feature discovery, and pools that differ in what it doesn't see."""
     spec = cluster.spec
     if labelling(spec) != "nodeFeatureRule":
         return
@@ -64,23 +44,7 @@ def _seen(selected: Mapping[str, str]) -> dict[str, str]:
 
 @rule("GPU825", "error", over="render")
 def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
-    """Two pools that want different things of the same nodes.
-
-    A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches. Where two match, the
-    reconciler changes nothing on the node and reports it.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools:
-        - {name: training, os: ubuntu24.04}
-        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools:
-        - {name: training, os: ubuntu24.04, nodeSelector: {pool: a}}
-        - {name: notebooks, os: ubuntu24.04, nodeSelector: {pool: b}, upgrade: {maxParallel: 1}}
-    """
+    """Two pools that want different things of the same nodes."""
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
         if selects.items() <= selected.items() or selected.items() <= selects.items():
             inner, outer = (other, one) if selects.items() <= selected.items() else (one, other)
@@ -95,25 +59,7 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
 
 @rule("GPU826", "warning", over="render")
 def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
-    """Two pools that select nodes by different labels, and a node may have both.
-
-    A node belongs to one pool. Selections are safe where they have a label in common, with another value in each. The
-    reconciler freezes a node of two pools. Without it a node has one value of each label all the same
-    (nvidia.com/mig.config, nvidia.com/device-plugin.config, the driver's owner): whoever labels nodes pool by pool
-    gives it those of the pool that comes last, and another MIG layout or driver with them.
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools:
-        - {name: training, os: ubuntu24.04, nodeSelector: {team: research}}
-        - {name: early, os: ubuntu24.04, nodeSelector: {ring: early}, sharing: {timeSlicing: {replicas: 2}}}
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools:
-        - {name: training, os: ubuntu24.04, nodeSelector: {team: research, ring: late}}
-        - {name: early, os: ubuntu24.04, nodeSelector: {ring: early}, sharing: {timeSlicing: {replicas: 2}}}
-    """
+    """Two pools that select nodes by different labels, and a node may have both."""
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
         certain = selects.items() <= selected.items() or selected.items() <= selects.items()
         if not certain and not node_labels.apart(selects, selected):
@@ -166,19 +112,7 @@ def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
 
 @rule("GPU827", "error")
 def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
-    """A pool that is selected by a label of NVIDIA's, with the reconciler.
-
-    It decides what a new node runs, before anything of NVIDIA's runs there. Labels such as nvidia.com/gpu.product come
-    afterwards, and go again while a driver or a MIG layout changes (reconciler.md A3).
-
-    Bad:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}}]
-
-    Good:
-        reconciler: {image: "registry.example.com/gpu/gpustack-reconciler:1"}
-        nodePools: [{name: training, os: ubuntu24.04, gpuProduct: NVIDIA-L4, nodeSelector: {example.com/pool: a}}]
-    """
+    """A pool that is selected by a label of NVIDIA's, with the reconciler."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
         for key, value in pool.nodeSelector.items():

@@ -17,21 +17,7 @@ if TYPE_CHECKING:
 
 @rule("GPU158", "note")
 def feature_gate(cluster: Cluster) -> Iterator[Hit]:
-    """KubeVirt's feature gate for host devices, left to others.
-
-    KubeVirt hands out no host device while HostDevices is not among its feature gates. Its list of gates is
-    replaced as one, so gpustack writes none unless it is told all of them (bug-reports.md B57).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
-        kubevirt: {target: kubevirt}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
-        kubevirt: {target: kubevirt, featureGates: [HostDevices]}
-    """
+    """KubeVirt's feature gate for host devices, left to others."""
     spec = cluster.spec
     section = spec.kubevirt
     if section is None or section.featureGates is not None or section.target == "hyperconverged":
@@ -48,24 +34,7 @@ def feature_gate(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU160", "error")
 def two_providers(cluster: Cluster) -> Iterator[Hit]:
-    """A device that two device plugins offer.
-
-    The sandbox device plugin offers every NVIDIA device that is bound to vfio-pci, and every vGPU. Unless KubeVirt
-    is told that somebody else provides the device, it offers it too, and one device goes to two virtual machines
-    (bug-reports.md B57).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: false}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
-    """
+    """A device that two device plugins offer."""
     spec = cluster.spec
     for path, _, _, external in nvidia_devices(spec):
         if not external:
@@ -80,23 +49,7 @@ def two_providers(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU161", "warning")
 def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
-    """A resource name that the device plugin doesn't offer.
-
-    The plugin forms the name from the list of PCI ids. A virtual machine that asks for another one stays pending
-    (bug-reports.md B57).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/A10, externalResourceProvider: true}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
-    """
+    """A resource name that the device plugin doesn't offer."""
     spec = cluster.spec
     for path, given, formed, external in nvidia_devices(spec):
         if external and given != formed:

@@ -18,25 +18,7 @@ WITH_IMAGE = " and spec.vgpuManager.repository and version to an image of your o
 
 @rule("GPU210", "warning")
 def no_provider(cluster: Cluster) -> Iterator[Hit]:
-    """A device that somebody else is said to offer to KubeVirt, and nobody does.
-
-    With externalResourceProvider, KubeVirt's own plugin leaves the device alone. The device plugin of this stack is
-    off, or serves no virtual machines, so virtual machines that ask for the device stay pending (bug-reports.md B57).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        sandboxDevicePlugin: {enabled: false}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: true}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        sandboxDevicePlugin: {enabled: false}
-        kubevirt:
-          target: kubevirt
-          pciDevices: [{selector: "10DE:2236", resourceName: nvidia.com/GA102GL_A10, externalResourceProvider: false}]
-    """
+    """A device that somebody else is said to offer to KubeVirt, and nobody does."""
     spec, section = cluster.spec, cluster.spec.kubevirt
     others = any(one.kind == "DaemonSet" and PLUGIN in one.name for one in spec.references)
     if section is None or cluster.offered_to_kubevirt or others:
@@ -57,22 +39,7 @@ def no_provider(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU211", "warning")
 def part_is_off(cluster: Cluster) -> Iterator[Hit]:
-    """A component that is off, and nodes for virtual machines need it.
-
-    For passthrough the VFIO manager binds GPUs to vfio-pci, for vGPUs the vGPU manager is the driver and the vGPU
-    device manager makes the devices; Kata containers get GPUs from their own plugin. The sandbox validator waits on
-    each node for what is missing, and no GPU is offered (operator.md 7.12, 7.13).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vfioManager: {enabled: false}
-        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vfioManager: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-passthrough}]
-    """
+    """A component that is off, and nodes for virtual machines need it."""
     spec = cluster.spec
     told = set[str]()
     for pool in cluster.pools:

@@ -26,17 +26,7 @@ FIRST_KERNEL = (6, 8)
 
 @rule("GPU150", "error")
 def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
-    """A node pool for virtual machines, and virtual machines are off.
-
-    With `sandboxWorkloads.enabled: false` every node serves containers, whatever its label says (operator.md 2.2).
-
-    Bad:
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
-    """
+    """A node pool for virtual machines, and virtual machines are off."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         if not cluster.sandbox and pool.workload not in {None, "container"}:
@@ -50,19 +40,7 @@ def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU151", "warning")
 def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
-    """vGPUs in Kata's mode, where nothing offers them.
-
-    With `sandboxWorkloads.mode: kata` the device plugin for KubeVirt isn't there, and Kata's own offers whole GPUs
-    only (operator.md 7.16).
-
-    Bad:
-        sandboxWorkloads: {enabled: true, mode: kata}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
-
-    Good:
-        sandboxWorkloads: {enabled: true, mode: kubevirt}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-vgpu}]
-    """
+    """vGPUs in Kata's mode, where nothing offers them."""
     spec = cluster.spec
     for index in cluster.serving("vm-vgpu") if cluster.sandbox and cluster.kata else ():
         pool = spec.nodePools[index]
@@ -81,24 +59,7 @@ def where(spec: ClusterPolicySpec, index: int) -> str:
 
 @rule("GPU152", "error")
 def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
-    """vGPU devices on a GPU and a kernel that together have none.
-
-    From vGPU 17 on, host drivers make no mediated devices for Ada and later GPUs on Linux 6.8 and newer. The vGPU
-    device manager knows no others and fails with: no parent devices found (bug-reports.md B58;
-    NVIDIA/gpu-operator#2594).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu24.04, kernel: 6.8.0-60-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
-    """
+    """vGPU devices on a GPU and a kernel that together have none."""
     spec = cluster.spec
     for index, pool in made_by_the_manager(spec):
         kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
@@ -115,21 +76,7 @@ def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU153", "warning")
 def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
-    """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel.
-
-    See GPU152: on Linux 6.8 and newer, there are no mediated devices on Ada and later GPUs.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, kernel: 5.15.0-141-generic, gpuProduct: NVIDIA-L40S, workload: vm-vgpu}
-    """
+    """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel."""
     spec = cluster.spec
     for index, pool in made_by_the_manager(spec):
         if not pool.kernel:
@@ -152,19 +99,7 @@ def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool
 
 @rule("GPU154", "warning")
 def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
-    """A default set of vGPU devices that there isn't.
-
-    Nodes without the label nvidia.com/vgpu.config get the default set. The device manager fails there if the
-    configuration has no set of that name (bug-reports.md B58).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true, config: {default: a10-24q}}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true, config: {default: A10-24Q}}
-    """
+    """A default set of vGPU devices that there isn't."""
     spec = cluster.spec
     name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
     if not cluster.sandbox or not spec.vgpuDeviceManager.enabled or plain_default(spec):
@@ -189,23 +124,7 @@ def plain_default(spec: ClusterPolicySpec) -> bool:
 
 @rule("GPU155", "error")
 def unknown_set(cluster: Cluster) -> Iterator[Hit]:
-    """A node pool's set of vGPU devices that there isn't.
-
-    The device manager fails on the pool's nodes. The default configuration has a set for each type of vGPU, called
-    like the type.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-99Q}}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
-    """
+    """A node pool's set of vGPU devices that there isn't."""
     spec = cluster.spec
     for index, pool in with_vgpus(spec):
         sets = cluster.vgpu_sets
@@ -220,22 +139,7 @@ def unknown_set(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU156", "warning")
 def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
-    """A type of vGPU that the pool's GPU doesn't have.
-
-    The device manager refuses a set with such a type.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A40-24Q}}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager: {enabled: true}
-        nodePools:
-        - {name: desktops, os: ubuntu22.04, gpuProduct: NVIDIA-A10, workload: vm-vgpu, vgpu: {config: A10-24Q}}
-    """
+    """A type of vGPU that the pool's GPU doesn't have."""
     spec = cluster.spec
     for index, pool in with_vgpus(spec):
         product = product_of(pool)
@@ -260,18 +164,7 @@ def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
 
 @rule("GPU157", "error")
 def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
-    """A set of vGPU devices for nodes that have no vGPUs.
-
-    vGPU devices are made on nodes that serve vm-vgpu, and nowhere else.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, vgpu: {config: A10-24Q}}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough}]
-    """
+    """A set of vGPU devices for nodes that have no vGPUs."""
     spec = cluster.spec
     serves = cluster.serving("vm-vgpu")
     for index, pool in enumerate(spec.nodePools):
@@ -286,18 +179,7 @@ def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU159", "error")
 def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
-    """Sharing between pods, for nodes that serve virtual machines.
-
-    Neither the device plugin nor the MIG manager runs there, so nothing would be shared.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: vm-passthrough, sharing: {timeSlicing: {replicas: 4}}}]
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        nodePools: [{name: desktops, os: ubuntu22.04, workload: container, sharing: {timeSlicing: {replicas: 4}}}]
-    """
+    """Sharing between pods, for nodes that serve virtual machines."""
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools):
         if not pool.sharing.exclusive and cluster.of(pool).workload != "container":

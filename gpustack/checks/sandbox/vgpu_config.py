@@ -15,37 +15,7 @@ if TYPE_CHECKING:
 
 @rule("GPU540", "error")
 def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
-    """A file of the vGPU device manager that it refuses or can't find.
-
-    Sets of devices stand under the key config.yaml of `vgpuDeviceManager.config`. Keys are written with dashes, and
-    a key too many makes the manager refuse the whole file.
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager:
-          enabled: true
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                vgpu-configs:
-                  default:
-                  - devices: all
-                    vgpuDevices: {A10-24Q: 1}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuDeviceManager:
-          enabled: true
-          config:
-            data:
-              config.yaml: |
-                version: v1
-                vgpu-configs:
-                  default:
-                  - devices: all
-                    vgpu-devices: {A10-24Q: 1}
-    """
+    """A file of the vGPU device manager that it refuses or can't find."""
     spec = cluster.spec
     if not cluster.sandbox or not spec.vgpuDeviceManager.enabled:
         return
@@ -59,20 +29,7 @@ def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU541", "error")
 def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
-    """A vGPU manager, and no word about where its image is.
-
-    NVIDIA publishes none: the host driver for vGPUs is licensed, and everybody builds an image of it. The chart's
-    default leaves repository and version empty, and a bare name is not an image that a node could pull (bug-reports.md
-    B58).
-
-    Bad:
-        sandboxWorkloads: {enabled: true}
-        vgpuManager: {enabled: true}
-
-    Good:
-        sandboxWorkloads: {enabled: true}
-        vgpuManager: {enabled: true, repository: registry.example.com/nvidia, version: 580.105.06}
-    """
+    """A vGPU manager, and no word about where its image is."""
     spec = cluster.spec
     section = spec.vgpuManager
     if cluster.sandbox and section.enabled and not section.repository and "/" not in (section.image or ""):

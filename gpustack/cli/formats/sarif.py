@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import __version__
+from ...checks import pages
 from ...checks.errors import RAISED
-from ...checks.pages import parse
 from ...checks.rule import all_rules
 from ...compiler.cache import digest
 from ...compiler.judge import GroupedFinding, also
@@ -42,14 +42,14 @@ def descriptor(name: str) -> Object:
     rule = next((found for found in all_rules() if found.id == name), None)
     if rule is None:
         return {"id": name, "shortDescription": {"text": RAISED.get(name, "This can't be used.")}}
-    page = parse(rule.check)
-    snippets = [f"{word}:\n\n```yaml\n{text}```" for word, text in (("Bad", page.bad), ("Good", page.good)) if text]
+    page = pages.page(rule)
+    snippets = [f"{word}:\n\n```yaml\n{text}```" for word, text in (("Bad", page.bad), ("Good", page.good))]
     return {
         "id": name,
         "name": "".join(word.capitalize() for word in rule.check.__name__.split("_")),
         "shortDescription": {"text": page.title},
-        "fullDescription": {"text": page.why or page.title},
-        "help": {"text": page.why or page.title, "markdown": "\n\n".join([page.why or page.title, *snippets])},
+        "fullDescription": {"text": page.why},
+        "help": {"text": page.why, "markdown": "\n\n".join([page.why, *snippets])},
         "defaultConfiguration": {"level": rule.severity},
     }
 

@@ -26,5 +26,5 @@ def section(parts: Iterable[Section]) -> Section:
 def _known() -> Iterator[tuple[str, str, str]]:
     """The id of each rule, its title and its page."""
     yield from ((name, what, "") for name, what in errors.RAISED.items())
-    yield from ((one.id, page.title, page.why) for one in rule.all_rules() for page in [pages.parse(one.check)])
+    yield from ((one.id, page.title, page.why) for one in rule.all_rules() for page in [pages.page(one)])
     yield from ((one.id, one.page.title, f"{one.page.why}\n\nWhat to do: {one.page.remedy}") for one in all_rules())
