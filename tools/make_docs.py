@@ -70,7 +70,9 @@ brings along under `extraObjects`, objects in a folder without a policy, and wha
 are judged field by field: a ConfigMap that nothing names, a dashboard or a new alert is unclassified and shown; any
 other kind, another namespace than the stack's, and each field that isn't listed is power. A new cluster is judged
 like a change of each of its fields and objects; what the one cluster of the base has just so that it is most like is
-planned. Amounts have bounds (half of what was to four times as much, with floors and ceilings; a limit that goes is
+planned, and so are guards that are no looser than that cluster's (budgets, windows, waits, the breaker), or than the
+defaults. A digest that neither `images.lock` nor a cluster of the base has is power, whatever version stands beside it.
+Amounts have bounds (half of what was to four times as much, with floors and ceilings; a limit that goes is
 out of them). An older version is an outage, 1.2.0-rc1 after 1.2.0 as well; a tag that ends in another word than before,
 or than in NVIDIA's releases, is another build, and power. So is what a component may do more by rights or paths of the
 host, unless a release, a version or its being switched on brings it. Texts of configurations are judged by what is in

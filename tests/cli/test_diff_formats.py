@@ -96,6 +96,23 @@ def test_all_rules_at_once_fit_into_the_smallest_budget() -> None:
     assert all(f"**{rule.id} (" in body for rule in all_rules() if min(rule.tiers) <= RED)
 
 
+def test_nobody_hides_one_danger_behind_a_thousand_others() -> None:
+    """Where not all dangers fit, each rule has its turn, and in it what is unlike the rest first: so a binding stands
+    in the comment among 900 new objects, and the one object of another kind, and all of the budget is used.
+    """
+    made = [Effect("IMP401", 1, "ClusterRoleBinding all", "new: everybody", "refuse it", ("c1",))]
+    made += [
+        Effect("IMP901", 1, f"Job gpu-operator/job-{at}", f"it is new: {'x' * 90}", "", ("c1",)) for at in range(900)
+    ]
+    made.insert(600, Effect("IMP901", 1, "CronJob gpu-operator/job-z", f"it is new: {'x' * 90}", "", ("c1",)))
+    body = markdown.write(compared(made, 900), budget=65_000)
+    assert "ClusterRoleBinding all" in body
+    assert "CronJob gpu-operator/job-z" in body
+    assert "901 times" in body
+    assert "Not all of these fit here" in body
+    assert 64_000 < len(body.encode()) <= 65_000
+
+
 def test_what_is_cut_is_counted() -> None:
     """Changes that don't fit are left out from the end, whole, and the last line says how many there are."""
     body = markdown.write(compared([], 900), budget=markdown.SMALLEST)

@@ -32,12 +32,6 @@ GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 """Existence, whatever the value: a worker that stays off a GPU node leaves the whole stack waiting without an event
 (platforms.yaml nfd_worker_default_tolerations, bug-reports.md B25)."""
 
-RESOURCES: dict[str, dict[str, Any]] = {
-    "master": {"limits": {"memory": "4Gi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
-    "worker": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "5m", "memory": "64Mi"}},
-    "gc": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "10m", "memory": "128Mi"}},
-}
-"""What the sub-chart sets, the same in v0.18.2 to v0.19.0."""
 GFD, KATA_PLUGIN = "nvidia-gpu-feature-discovery", "nvidia-kata-sandbox-device-plugin"
 """Accounts besides the worker's that write NodeFeature objects: GFD, and the plugin that runs GFD in a Kata guest."""
 
@@ -177,7 +171,7 @@ def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part
     """The inputs of part NAME; TOLERATIONS are the built-in ones, which the policy replaces as a whole."""
     built_in = [item for position, item in enumerate(tolerations) if item not in tolerations[:position]]
     return Part(
-        resources=dump(section.resources) or RESOURCES[name],
+        resources=dump(section.resources) or {},
         tolerations=tuple(built_in) if section.tolerations is None else dumped(section.tolerations),
         node_selector=section.nodeSelector,
         priority_class=section.priorityClassName or "system-node-critical",

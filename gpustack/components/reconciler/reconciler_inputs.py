@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.reconciler import Deadlines
 
-RESOURCES: dict[str, Any] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
-"""What is known of 5,000 nodes fits into 150 MB, and 100 of 1,000 under way took as much at most."""
-
 
 class ReconcilerInputs(Inputs):
     """`startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds it to its
@@ -28,7 +25,7 @@ class ReconcilerInputs(Inputs):
     pull_policy: str = "IfNotPresent"
     pull_secrets: tuple[str, ...] = ()
     replicas: int = own("reconciler.replicas")
-    resources: dict[str, Any] = RESOURCES
+    resources: dict[str, Any] = {}
     priority_class: str = own("reconciler.priorityClassName")
     node_selector: dict[str, str] = {}
     tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
@@ -51,7 +48,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
         replicas=section.replicas,
-        resources=dump(section.resources) or RESOURCES,
+        resources=dump(section.resources) or {},
         priority_class=section.priorityClassName,
         node_selector=section.nodeSelector,
         tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),

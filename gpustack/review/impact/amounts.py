@@ -31,6 +31,8 @@ SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage"
 LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
 """Sections whose containers build modules of the kernel, for which a low limit is too low."""
+FIRST = 300
+"""Seconds before the first probe that leave a program time enough to start: until then nobody knows whether it did."""
 PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
 """What Kubernetes takes for what a probe doesn't say."""
 
@@ -53,9 +55,13 @@ def _whole(leaf: Leaf, least: int, most: int) -> bool:
 
 
 def pace(leaf: Leaf) -> bool:
-    """Whether something is scraped often enough to be seen, near what was, and answers before it is scraped again."""
+    """Whether something is scraped often enough to be seen, near what was, and answers before it is scraped again.
+    Where nothing is said any more, it is as often as Prometheus has it, which isn't known here.
+    """
+    if leaf.new is None:
+        return False
     between, answer = (seconds(leaf.news.get((*leaf.path[:-1], key))) for key in SCRAPED)
-    seen = leaf.new is None or 1 <= (seconds(leaf.new) or 0) <= SLOWEST
+    seen = 1 <= (seconds(leaf.new) or 0) <= SLOWEST
     timely = between is None or answer is None or answer <= between
     return seen and timely and _stepped(leaf, SCRAPED.get(leaf.path[-1], 30.0))
 
@@ -127,6 +133,8 @@ def probe(leaf: Leaf) -> bool:
     if leaf.path[-2] == "readinessProbe" and leaf.path[-1] not in PROBE:
         return False
     if leaf.path[-1] not in {*PROBE, "successThreshold"} or not _whole(leaf, 0, 3600):
+        return False
+    if leaf.path[-1] == "initialDelaySeconds" and (leaf.new or 0) > max(FIRST, (leaf.old or 0) * MOST):
         return False
     old, new = (_probe(side, leaf.path[:-1]) for side in (leaf.olds, leaf.news))
     if new is None:

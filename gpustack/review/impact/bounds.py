@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...catalog import _data, operator_texts
@@ -53,7 +54,8 @@ def held(leaf: Leaf) -> bool:
 
 def rolled(leaf: Leaf) -> bool:
     """Whether the reconciler rolls what it rolled: then it keeps budgets and windows, which nobody else does."""
-    return leaf.new is not False or leaf.old is False or ("reconciler", "image") not in leaf.olds
+    image = ("reconciler", "image")
+    return leaf.new is not False or leaf.old is False or not (image in leaf.olds or image in leaf.news)
 
 
 def labels_named(leaf: Leaf) -> bool:
@@ -147,8 +149,14 @@ def _nodes(limit: Any, size: Any) -> int | None:
 
 
 def fewer_or_said(leaf: Leaf) -> bool:
-    """Whether a limit is lower or new; what was the cluster's is compared where it is rendered."""
-    return fewer(leaf) or leaf.old is None
+    """Whether a limit is lower, or a pool's own for the first time: what was the cluster's is compared where it is
+    rendered. Of a new pool it is no more than the cluster's.
+    """
+    if leaf.old is not None or _pool_stays(leaf):
+        return leaf.old is None or fewer(leaf)
+    names = {leaf.path[-1], {"maxParallel": "maxParallelUpgrades"}.get(leaf.path[-1])}
+    all_pools = [value for path, value in leaf.news.items() if path[-2:-1] == ("upgradePolicy",) and path[-1] in names]
+    return all(fewer(replace(leaf, old=value)) for value in all_pools) and not _nothing(leaf.new)
 
 
 def longer(leaf: Leaf) -> bool:

@@ -40,7 +40,7 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
         for leaf in changed(old, new):
             if leaf.path not in IDENTITY or change.what == "changed":
                 taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
-                tier = POWER if taken else table.tier_of(entries, leaf)
+                tier = POWER if taken or subject.fleet.chosen(leaf) else table.tier_of(entries, leaf)
                 picked = ("labels" in leaf.path[:-1] and subject.picks(leaf)) or subject.steers_engine(change, leaf)
                 found[min(tier, OUTAGE) if picked else tier].append(leaf.name)
     if change.moved and change.what == "changed":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import defaults as own
@@ -31,6 +31,7 @@ FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
 """What of a cluster is so, whatever stack it gets."""
 PINS = ("cluster", "imageDigests")
 """Where a policy says digests of images."""
+DIGEST = re.compile(r"(?<=@)sha256:[0-9a-f]{64}\b")
 LONG = 4000
 """Characters of a text that is taken apart."""
 WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
@@ -134,6 +135,19 @@ class Fleet:
         pinned = {each for spec in specs for each in spec.cluster.imageDigests.items()}
         return cls(specs, counted, pinned.union(pins), named)
 
+    def chosen(self, leaf: Leaf) -> bool:
+        """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has: what is
+        behind it is up to whoever chose it, whatever version stands beside it.
+        """
+        fresh = set(DIGEST.findall(str(leaf.new))) - set(DIGEST.findall(str(leaf.old)))
+        return bool(fresh) and not fresh <= self._digests
+
+    @cached_property
+    def _digests(self) -> Set[str]:
+        """The digests of images that are known."""
+        pinned = {digest for _, digest in self.pins}
+        return pinned.union(*(DIGEST.findall(spec.model_dump_json(exclude_none=True)) for spec in self.specs))
+
     def like(self, spec: ClusterPolicySpec) -> Like | None:
         """What the one cluster of the base says that SPEC, of a new one, is most like; None where there is none. What
         several clusters say, each in its own place, isn't known together.
@@ -183,12 +197,12 @@ def said(spec: ClusterPolicySpec) -> Leaves:
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
     """What changes in a policy, and of which tier each field is. None as BEFORE is a cluster that is new: it is held
-    against one that says nothing but its release and what the cluster is.
+    against one that says nothing but its release, what the cluster is, and the guards of the one that it is most like.
     """
     new = before is None
     news = said(after)
-    olds = default_values(after) if before is None else said(before)
     like = fleet.like(after) if new else None
+    olds = {**default_values(after), **_guards(like, news)} if before is None else said(before)
     found = [Step(leaf, _tier(leaf, fleet, like, new=new)) for leaf in changed(*_filled(olds, news))]
     if gone := _gone(olds, news):
         found = [_of_a_pool_that_goes(step, gone) for step in found]
@@ -196,6 +210,13 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
         return found
     defaults = default_values(before), default_values(after)
     return [_explained(step, *defaults) for step in found]
+
+
+def _guards(like: Like | None, news: Leaves) -> Leaves:
+    """What the cluster that a new one is LIKE keeps workloads from, in the sections that the new one has as well."""
+    sections = {_section(path) for path in news}
+    there = like.values.items() if like else ()
+    return {path: value for path, value in there if _section(path) in sections and table.guarding(path)}
 
 
 def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
@@ -213,6 +234,8 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
 
 def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
     if leaf.path[:2] == PINS and leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in fleet.pins:
+        return POWER
+    if leaf.path[:2] != PINS and fleet.chosen(leaf):
         return POWER
     return table.tier_of(table.policy(), leaf, new=new, known=like is not None and like.says(leaf))
 

@@ -23,13 +23,16 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class Entry:
-    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY."""
+    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY.
+    A GUARD of a new cluster is held against what another one says.
+    """
 
     path: Path
     tier: int
     bounds: tuple[tuple[str, int], ...]
     new: int | str | None
     why: str = ""
+    guard: bool = False
 
 
 @cache
@@ -50,7 +53,7 @@ def _entry(item: dict[str, Any]) -> Entry:
     steps = tuple(path) if isinstance(path, list) else tuple(path.split("."))
     when = item.get("when", {})
     bounds = when.items() if isinstance(when, dict) else [(when, item.get("else", POWER))]
-    return Entry(steps, item["tier"], tuple(bounds), item.get("new"), item.get("why", ""))
+    return Entry(steps, item["tier"], tuple(bounds), item.get("new"), item.get("why", ""), item.get("guard", False))
 
 
 def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: bool = False) -> int:
@@ -84,6 +87,11 @@ def matches(pattern: Path, path: Path) -> bool:
 def listed() -> dict[str, str]:
     """The group of each kind of which fields are known."""
     return dict(_data.load("tiers")["groups"])
+
+
+def guarding(path: Path) -> bool:
+    """Whether what stands at PATH of a policy keeps workloads from something."""
+    return next((entry.guard for entry in policy() if matches(entry.path, path)), False)
 
 
 def guard(kind: str) -> bool:

@@ -95,7 +95,7 @@ def test_rule_for_kernel_modules() -> None:
 
 
 PART = {
-    "resources": {"limits": {"memory": "1Gi"}},
+    "resources": {"limits": {"memory": "2Gi"}},
     "tolerations": [{"operator": "Exists"}],
     "nodeSelector": {"a": "b"},
     "priorityClassName": "mine",

@@ -93,7 +93,7 @@ def test_what_the_policy_says() -> None:
     (container,) = found["containers"]
     assert container["image"] == "mirror.example/gpu/reconciler:7"
     assert (container["imagePullPolicy"], found["imagePullSecrets"]) == ("Always", [{"name": "s"}])
-    assert container["resources"] == {"limits": {"memory": "1Gi"}}
+    assert container["resources"] == {"limits": {"memory": "1Gi"}, "requests": {"cpu": "50m", "memory": "64Mi"}}
     assert (found["priorityClassName"], found["nodeSelector"]) == ("mine", {"infra": "true"})
     assert found["tolerations"] == [{"key": "infra", "operator": "Exists"}]
     assert program(said)[f"Deployment/{NAME}"]["spec"]["replicas"] == 3

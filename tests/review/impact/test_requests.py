@@ -76,6 +76,11 @@ def alert(*rules: Any, name: str = "gpu-alerts") -> Any:
     )
 
 
+def monitor(**values: Any) -> Any:
+    """A ServiceMonitor whose endpoint says VALUES."""
+    return thing(RULES, "ServiceMonitor", spec={"selector": {}, "endpoints": [{"port": "a", **values}]})
+
+
 def group(*rules: Any, name: str = "gpu-alerts", **values: Any) -> Any:
     """A PrometheusRule whose group says VALUES."""
     return thing(RULES, "PrometheusRule", name, spec={"groups": [{"name": "g", "rules": list(rules), **values}]})
@@ -499,6 +504,21 @@ POWERS: dict[str, Request] = {
         extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'b' * 64}")),
         extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
     ),
+    "digest that is chosen": request(
+        "lab-a100",
+        extra(workload(image=f"registry.example.com/tools/a:1.1@sha256:{'b' * 64}")),
+        extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
+    ),
+    "digest that comes": request(
+        "lab-a100",
+        extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
+        extra(workload()),
+    ),
+    "digest of the reconciler": request(
+        "lab-a100",
+        {"reconciler": {"repository": None, "image": f"ghcr.io/gpustack/reconciler:1.1@sha256:{'b' * 64}"}},
+        {"reconciler": {"repository": None, "image": "ghcr.io/gpustack/reconciler:1.0"}},
+    ),
     "digest lost": request(
         "lab-a100",
         extra(workload(image="registry.example.com/tools/a:1.1")),
@@ -837,6 +857,15 @@ POWERS: dict[str, Request] = {
 OUTAGES: dict[str, Request] = {
     "older driver": request("lab-a100", {"driver": {"version": "580.126.20"}}),
     "older release": request("lab-a100", {"release": "v26.3.1"}),
+    "less memory than what is built in": request(
+        "lab-a100", {"nfd": {"master": {"resources": {"limits": {"memory": "128Mi"}}}}}
+    ),
+    "an hour before the first probe": request(
+        "lab-a100",
+        {"driver": {"startupProbe": {**PROBE, "initialDelaySeconds": 3600}}},
+        {"driver": {"startupProbe": PROBE}},
+    ),
+    "scraped as often as somebody says": request("lab-a100", extra(monitor()), extra(monitor(interval="15s"))),
     "driver off": request("lab-a100", {"driver": {"enabled": False}}),
     "device plugin off": request("lab-a100", {"devicePlugin": {"enabled": False}}),
     "reconciler stopped": request("lab-a100", {"reconciler": {"replicas": 0}}),
@@ -1050,6 +1079,44 @@ def test_what_clusters_say_apart_is_not_known_together(name: str) -> None:
 
     assert judged(*others).tier == POWER
     assert judged(*others, loaded("lab-a100", here).spec).tier == PLANNED
+
+
+def and_more(**limits: Any) -> Values:
+    """A further pool with limits of its own."""
+    return {"nodePools": [*WINDOWS["nodePools"], {"name": "more", "upgrade": limits, **NEW_POOL}]}
+
+
+WINDOWS: Values = {"reconciler": {"windows": [WINDOW]}, **pool("training", upgrade={"windows": [WINDOW]})}
+ALWAYS = {"start": "00:00", "hours": 24, "timeZone": "UTC"}
+LOOSE: dict[str, tuple[Values, int]] = {
+    "no limit of nodes": (upgrade(maxParallelUpgrades=0), POWER),
+    "more nodes at once": (upgrade(maxParallelUpgrades=8), POWER),
+    "all nodes out of service": (upgrade(maxUnavailable="100%"), POWER),
+    "operands all at once": ({"daemonsets": {"rollingUpdate": {"maxUnavailable": "100%"}}}, POWER),
+    "nobody rolls drivers": (upgrade(autoUpgrade=False), POWER),
+    "no time for a drain": (upgrade(drain={"timeoutSeconds": 1}), POWER),
+    "no breaker": ({"reconciler": {"breakerFailures": 0}}, POWER),
+    "all that is new at once": ({"reconciler": {"installParallel": 5000}}, POWER),
+    "no windows": ({"reconciler": {"windows": []}}, POWER),
+    "windows all week": ({"reconciler": {"windows": [ALWAYS]}}, POWER),
+    "no windows of a pool": (pool("training", upgrade={"windows": []}), POWER),
+    "a pool without a limit": (and_more(maxUnavailable="100%"), POWER),
+    "a pool with more than the cluster": (and_more(maxParallel=4), POWER),
+    "more time for a drain": (upgrade(drain={"timeoutSeconds": 600}), PLANNED),
+    "a pool with as many as the cluster": (and_more(maxParallel=1), PLANNED),
+    "what the other has": ({}, PLANNED),
+}
+
+
+@pytest.mark.parametrize("name", LOOSE)
+def test_guards_of_a_new_cluster_are_held_against_those_of_another(name: str) -> None:
+    """It is judged like a change of what it is most like, and, where that says nothing, of the default: as an existing
+    cluster would be. What is no looser is planned.
+    """
+    over, tier = LOOSE[name]
+    other, here = loaded("lab-a100", WINDOWS), loaded("lab-a100", laid(laid(WINDOWS, over), B))
+    found = steps(None, here.spec, Fleet.of([other.spec], [here.spec]))
+    assert min(step.tier for step in found) == tier
 
 
 def test_a_new_cluster_may_be_a_copy() -> None:

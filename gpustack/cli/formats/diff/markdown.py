@@ -1,15 +1,17 @@
 """For a comment on a pull request: never more than a number of bytes, and what is red is always in it.
 
 The parts have an order: what it comes to, what waits for somebody (tiers 0 to 2), what else it does, changes. What
-comes later is cut first, in whole parts, and counted. What is red is never cut: where it would not fit, it is said more
-briefly, in the end as a line for each rule with how often. The bytes for that are set aside before anything else is
-written. There are some fifty rules, so that it always fits into SMALLEST.
+comes later is cut first, in whole parts, and counted. Of what is red each rule always has its line: where not all of it
+fits, the rules take turns, each with what is unlike what it told already first, so that nobody hides one finding behind
+a thousand others. The bytes for the lines are set aside before anything else is written. There are some fifty rules, so
+that they always fit into SMALLEST.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 
 from ....review.diff.groups import Group
 from ....review.diff.present import Block, blocks, count
@@ -24,6 +26,11 @@ SMALLEST = 8_000
 LONGEST = 600
 """Bytes of the line that says which numbers are missing."""
 CUT = "..."
+HEADING = "\n#### Somebody has to accept this\n\n"
+MORE = "\nNot all of these fit here: the whole is in `gpustack diff`.\n"
+SHORTEST = 40
+"""Bytes that no finding is told in."""
+_NAMES = re.compile(r"[\d.]+|['\"`].*?['\"`]|[\w.-]*[-\d./][\w./-]*")
 END = "\n{} of {} {} are not shown here: the whole is in `gpustack diff`.\n"
 _TICKS = re.compile("`+")
 _SPAN = re.compile("(?<!`)(`[^`]+`)(?!`)")
@@ -111,18 +118,47 @@ def _entity(character: str) -> str:
 
 
 def red(found: Compared, room: int) -> str:
-    """What is red in at most ROOM bytes: in full, without reasons, or folded to a line for each rule."""
-    for how in (in_full, in_brief, folded):
+    """What is red in at most ROOM bytes: in full, without reasons, or as much of each rule as there is room for."""
+    for how in (in_full, in_brief):
         text = told(found, how)
         if size(text) <= room:
             return text
-    return told(found, counted_only)
+    return shared_out(found, room)
+
+
+def shared_out(found: Compared, room: int) -> str:
+    """A line for each rule in at most ROOM bytes, and of each in turn what is unlike what it told already first."""
+    rules = [(counted_only(first, same, 0), unlike(same)) for first, same in by_rule(found.impact.red)]
+    told_of: list[list[str]] = [[] for _ in rules]
+    left = room - size(told(found, counted_only)) - size(MORE)
+    for turn in zip_longest(*(effects for _, effects in rules)):
+        if left < SHORTEST:
+            break
+        for rows, effect in zip(told_of, turn, strict=True):
+            line = f"  - {row(effect, found.difference.total, LONGEST)}\n" if effect else ""
+            if line and size(line) <= left:
+                rows.append(line)
+                left -= size(line)
+    parts = [line + "".join(rows) for (line, _), rows in zip(rules, told_of, strict=True)]
+    return HEADING + "".join(parts) + (MORE if left >= 0 else "")
+
+
+def unlike(effects: Sequence[Effect]) -> list[Effect]:
+    """EFFECTS of a rule with one of each sort first, the rarest before all: what differs in names and numbers alone is
+    of one sort.
+    """
+    sorts: dict[tuple[str, str], list[Effect]] = {}
+    for effect in effects:
+        kind, what = effect.where[:LONGEST].partition(" ")[0], _NAMES.sub("", effect.what[:LONGEST])
+        sorts.setdefault((_NAMES.sub("", kind), what), []).append(effect)
+    rarest = sorted(sorts.values(), key=len)
+    return [effect for turn in zip_longest(*rarest) for effect in turn if effect is not None]
 
 
 def told(found: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -> str:
     """What is red, those of a rule as HOW says them."""
     rows = [how(first, same, found.difference.total) for first, same in by_rule(found.impact.red)]
-    return "\n#### Somebody has to accept this\n\n" + "".join(rows) if rows else ""
+    return HEADING + "".join(rows) if rows else ""
 
 
 def in_full(first: Effect, same: Sequence[Effect], total: int) -> str:
@@ -145,15 +181,14 @@ def _rows(same: Sequence[Effect], total: int) -> str:
     return "".join(f"  - {row(effect, total)}\n" for effect in same)
 
 
-def row(effect: Effect, total: int) -> str:
-    """One effect with its clusters."""
-    place = (
-        f"<code>{escaped(effect.where).replace('<code>', '').replace('</code>', '')}</code>: " if effect.where else ""
-    )
+def row(effect: Effect, total: int, most: int = 0) -> str:
+    """One effect with its clusters; its texts in MOST bytes each, where that is a number."""
+    where, what = (brief(text, most) if most else escaped(text) for text in (effect.where, effect.what))
+    place = f"<code>{where.replace('<code>', '').replace('</code>', '')}</code>: " if where else ""
     clusters = summary(effect.clusters, total) if total > 1 and effect.clusters else ""
     more = [*filter(None, [effect.number(), clusters])]
     said = f"; {escaped(agreement(effect))}" if agreement(effect) else ""
-    return f"{place}{escaped(effect.what)}" + (f" ({escaped('; '.join(more))})" if more else "") + said
+    return f"{place}{what}" + (f" ({escaped('; '.join(more))})" if more else "") + said
 
 
 def folded(first: Effect, same: Sequence[Effect], total: int) -> str:
