@@ -7,7 +7,7 @@
   objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
 - docs/rules/: all of it, from the rules' pages (rule_pages.py).
-- docs/impact.md: all of it, from the docstrings of the rules of impact.
+- docs/impact.md: all of it, from the pages of the rules of impact.
 - docs/platforms.md and docs/gpus.md: all of them, from the catalogue (catalogue_pages.py).
 """
 

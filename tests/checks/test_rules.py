@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 import gpustack.checks
 from gpustack.checks import RULE_MODULES
@@ -70,18 +68,6 @@ def test_all_modules_are_listed() -> None:
         if re.search(r"^@rule\(", path.read_text(), re.MULTILINE)
     }
     assert having == set(RULE_MODULES)
-
-
-def test_pages_are_of_rules() -> None:
-    """Beside a module with rules stands a file with a page for each of them, and no other: none twice (this reader
-    refuses it), and nothing in it that nobody reads."""
-    wanted: dict[Path, set[str]] = {}
-    for found in all_rules():
-        wanted.setdefault(Path(inspect.getfile(found.check)).with_suffix(".yaml"), set()).add(found.id)
-    files = [path for room in ("checks", "tenants") for path in (PACKAGE / room).rglob("*.yaml")]
-    pages = {path: YAML(typ="safe").load(path) for path in files}
-    assert {path: set(said) for path, said in pages.items()} == wanted
-    assert {tuple(one) for said in pages.values() for one in said.values()} == {("why", "bad", "good")}
 
 
 def test_a_page_is_lacking() -> None:

@@ -75,7 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
-    """The texts of a program; of its docstrings those of the rules of impact, which are told as remedies."""
+    """The texts of a program; of its docstrings those of rules, which are titles."""
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -101,7 +101,9 @@ def test_messages_say_whose_docs() -> None:
     for path in sorted((ROOT / "gpustack").rglob("*.py")):
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
             found += [(path.name, each) for each in elsewhere(text)]
-    for path in (path for room in ("checks", "tenants") for path in (ROOT / "gpustack" / room).rglob("*.yaml")):
+    for path in (
+        path for room in ("checks", "tenants", "review") for path in (ROOT / "gpustack" / room).rglob("*.yaml")
+    ):
         found += [(path.name, each) for each in elsewhere(path.read_text(encoding="utf-8"))]
     assert found == []
     for path in sorted((ROOT / "gpustack").rglob("*.py")):

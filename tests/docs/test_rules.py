@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
+from ruamel.yaml import YAML
+
+import gpustack
 from gpustack.checks.errors import RAISED
+from gpustack.checks.rule import Rule, all_rules
+from gpustack.review.impact import rule as impact
 from tools.rule_pages import RULES, raising, rule_pages
 
 PAGES = {path.name: (path, wanted) for path, wanted in rule_pages()}
@@ -20,6 +28,28 @@ def test_pages_are_current(name: str) -> None:
 def test_pages_are_of_rules() -> None:
     """There is no page of a rule that is gone."""
     assert {path.name for path in RULES.iterdir()} == PAGES.keys()
+
+
+@pytest.mark.parametrize(
+    ("rooms", "rules", "parts"),
+    [
+        (("checks", "tenants"), all_rules(), ("why", "bad", "good")),
+        (("review",), impact.all_rules(), ("why", "do")),
+    ],
+)
+def test_data_files_are_of_rules(
+    rooms: Sequence[str], rules: Sequence[Rule | impact.Rule], parts: tuple[str, ...]
+) -> None:
+    """Beside a module with rules stands a file with a page for each of them, and no other: none twice (this reader
+    refuses it), and nothing in it that nobody reads."""
+    wanted: dict[Path, set[str]] = {}
+    for rule in rules:
+        wanted.setdefault(Path(inspect.getfile(rule.check)).with_suffix(".yaml"), set()).add(rule.id)
+    files = [path for room in rooms for path in (Path(gpustack.__file__).parent / room).rglob("*.yaml")]
+    pages = {path: YAML(typ="safe").load(path) for path in files}
+    assert {path: set(said) for path, said in pages.items()} == wanted
+    assert {tuple(one) for said in pages.values() for one in said.values()} == {parts}
+    assert all(text.strip() for said in pages.values() for one in said.values() for text in one.values())
 
 
 def test_the_list_says_who_raises_what() -> None:

@@ -140,26 +140,13 @@ def _hits(subject: Subject, wanted: int) -> Iterator[Hit]:
 
 @rule("IMP901", 1)
 def may_act(subject: Subject) -> Iterator[Hit]:
-    """An object that no component makes may act.
-
-    Workloads, rights, admission, custom resources and nearly everything else make something happen in the cluster, and
-    what isn't on the list of fields that are known to be harmless may be anything: a command, another account, a path
-    of the host, another target. Objects in a namespace that isn't the stack's own are among them whatever they are.
-
-    Do: read the whole object; accept it where you know what it does, and who answers for it.
-    """
+    """An object that no component makes may act."""
     yield from _hits(subject, POWER)
 
 
 @rule("IMP902", 2, 1)
 def own_object_goes(subject: Subject) -> Iterator[Hit]:
-    """An object that no component makes is removed, or moves.
-
-    What ran there runs no longer. Where it held somebody back (a quota, a NetworkPolicy), nothing does
-    any more. In another stage it is deleted and made anew.
-
-    Do: make sure that nothing counts on it.
-    """
+    """An object that no component makes is removed, or moves."""
     for change, found in foreign(subject):
         if change.what == "removed" and min(found) <= OUTAGE:
             yield Hit(str(change.identity), "it is removed", tier=min(found))
@@ -168,23 +155,13 @@ def own_object_goes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP903", 3)
 def bounded_change(subject: Subject) -> Iterator[Hit]:
-    """An object that no component makes changes within bounds.
-
-    Replicas, requests of processor and memory, another version of an image in the same repository.
-
-    Do: nothing; watch its pods.
-    """
+    """An object that no component makes changes within bounds."""
     yield from _hits(subject, PLANNED)
 
 
 @rule("IMP904", 4)
 def content(subject: Subject) -> Iterator[Hit]:
-    """Content changes that nothing acts on.
-
-    A ConfigMap that nothing names and nobody is known to read, a dashboard, an alert more. Its content is shown below.
-
-    Do: have a look.
-    """
+    """Content changes that nothing acts on."""
     yield from _hits(subject, UNCLASSIFIED)
 
 
@@ -212,14 +189,7 @@ def told(subject: Subject) -> Iterator[Step]:
 
 @rule("IMP905", 1, 2)
 def policy_field(subject: Subject) -> Iterator[Hit]:
-    """A field of the policy changes that isn't known to be harmless.
-
-    Where images come from, what is run and with which variables, paths of nodes, guards that get looser, and every
-    field that nobody has put on a list of those that are bounded. What the components make of it stands among
-    the changes.
-
-    Do: read what is said; accept it where you know why it is wanted.
-    """
+    """A field of the policy changes that isn't known to be harmless."""
     for step in told(subject):
         if step.tier <= OUTAGE:
             leaf = step.leaf
@@ -229,14 +199,7 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP906", 3, 4, 5)
 def policy_bounded(subject: Subject) -> Iterator[Hit]:
-    """Fields of the policy change within bounds.
-
-    Versions, counts, layouts, tighter guards: what they do to nodes and pods is told by its own rules. Where no object
-    changes, routine fields are told as well, and so is a policy or layer that says the same in other words than before,
-    or in other layers, comments included: no file of them that is touched is without a word.
-
-    Do: nothing.
-    """
+    """Fields of the policy change within bounds."""
     if subject.whole:
         return
     for step in told(subject):

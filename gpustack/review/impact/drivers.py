@@ -51,14 +51,7 @@ def hit(subject: Subject, change: ObjectChange, what: str) -> Hit:
 
 @rule("IMP101", 2)
 def other_nodes(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet selects nodes more narrowly.
-
-    The DaemonSet controller deletes the driver pod of every node that the new nodeSelector or affinity doesn't match,
-    all at once: OnDelete governs changes of the template's content alone (reconciler.md L38). No budget holds, nothing
-    is drained, and where the kernel modules are in use the node keeps half a driver.
-
-    Do: drain these nodes first, or add a second driver DaemonSet for the new selection and move nodes one by one.
-    """
+    """A driver DaemonSet selects nodes more narrowly."""
     for change in changed(subject):
         narrower = [field for field in below(change, *POD, "nodeSelector") if field.op != "remove"]
         wanted = at(change.new, "spec", "template", "spec", "nodeSelector")
@@ -68,14 +61,7 @@ def other_nodes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP102", 2)
 def tolerates_less(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet tolerates less.
-
-    Where a node has a taint that the driver no longer tolerates, its driver pod is deleted at once, or never returns
-    after its next restart, whatever the update strategy says (reconciler.md L38, A12).
-
-    Do: look which taints the nodes have (`kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`)
-    and keep a toleration for each.
-    """
+    """A driver DaemonSet tolerates less."""
     for change in changed(subject):
         if not tolerates_all(change.new) and any(
             field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")
@@ -93,13 +79,7 @@ def tolerates_all(body: Body | None) -> bool:
 
 @rule("IMP116", 1)
 def tolerates_everything(subject: Subject) -> Iterator[Hit]:
-    """Pods tolerate every taint, or those of the control plane.
-
-    A taint keeps pods off nodes that are somebody else's, are broken, or run the control plane. Pods with power over
-    their node that tolerate all come to each node that their selector matches, whatever its taints are for.
-
-    Do: name the keys of the taints that the nodes with GPUs have.
-    """
+    """Pods tolerate every taint, or those of the control plane."""
     for change in subject.judged(*WORKLOADS):
         old = items(pod(change.old).get("tolerations"))
         new = [one for one in items(pod(change.new).get("tolerations")) if one not in old and not bounded(one)]
@@ -116,14 +96,7 @@ def shown(toleration: Any) -> str:
 
 @rule("IMP103", 2)
 def another_selector(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet gets another selector.
-
-    The API server refuses to change the selector of a DaemonSet. Whoever replaces the object instead deletes it, and
-    all its pods at once, or leaves pods that nobody owns, beside which no new driver pod can start (reconciler.md D14,
-    L38).
-
-    Do: keep the selector; it is the operator's, and gpustack never changes it by itself.
-    """
+    """A driver DaemonSet gets another selector."""
     for change in changed(subject):
         if below(change, "spec", "selector"):
             yield hit(subject, change, "its selector can't be changed in place; a replacement kills all driver pods")
@@ -131,14 +104,7 @@ def another_selector(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP104", 2)
 def precompiled(subject: Subject) -> Iterator[Hit]:
-    """Drivers switch between precompiled and compiled modules.
-
-    That is another image for each kernel, usually in another DaemonSet: the pods of the old one die together, no
-    upgrade flow runs (reconciler.md D15). Precompiled images don't know the digest that makes a restart cheap, either
-    (U35).
-
-    Do: switch in a pool of its own first, and drain the nodes of the others before they follow.
-    """
+    """Drivers switch between precompiled and compiled modules."""
     lost = [change for change in subject.of("DaemonSet") if is_driver(change.old) and change.what != "changed"]
     kinds = {labels(change.new).get("nvidia.com/precompiled") for change in subject.of("DaemonSet") if change.new}
     for change in changed(subject):
@@ -156,14 +122,7 @@ def precompiled(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP105", 2)
 def driver_goes(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet goes, or gets another name.
-
-    Its pods are deleted together, whatever the update strategy says: no drain, no budget (reconciler.md D15, L38). A
-    new name is another object to the cluster: the new pods wait until the old ones are gone. Pods that use GPUs keep
-    modules in use, so the next driver pod may not start either.
-
-    Do: drain the nodes first. To stop the pruning, keep the old DaemonSet until its nodes are empty.
-    """
+    """A driver DaemonSet goes, or gets another name."""
     if subject.whole:
         return
     new = [
@@ -181,13 +140,7 @@ def driver_goes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP106", 2)
 def no_longer_on_delete(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet doesn't wait for its pods to be deleted any more.
-
-    With RollingUpdate the DaemonSet controller replaces driver pods while GPUs are in use, at a pace that knows neither
-    pools nor windows (reconciler.md U1).
-
-    Do: keep OnDelete, and let the reconciler roll the driver.
-    """
+    """A driver DaemonSet doesn't wait for its pods to be deleted any more."""
     for change in changed(subject):
         if strategy(change.old) == "OnDelete" != strategy(change.new):
             yield hit(subject, change, f"updateStrategy: OnDelete -> {strategy(change.new)}")
@@ -204,13 +157,7 @@ def template_changes(subject: Subject) -> Iterator[tuple[ObjectChange, bool]]:
 
 @rule("IMP107", 2)
 def labels_go(subject: Subject) -> Iterator[Hit]:
-    """Nodes lose the label that a component's pods need, or get another driver's.
-
-    DaemonSets of the stack select the labels nvidia.com/gpu.deploy.* (reconciler.md L37), and drivers of several select
-    their owner's. When the reconciler takes one off, the pod goes at once; OnDelete doesn't hold a driver pod (L38).
-
-    Do: for a driver, drain the nodes first; for another component, make sure that nothing needs it.
-    """
+    """Nodes lose the label that a component's pods need, or get another driver's."""
     for change in subject.of("NodePolicy"):
         if change.what != "changed":
             continue
@@ -225,16 +172,7 @@ def labels_go(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP110", 3, 2)
 def driver_rolls(subject: Subject) -> Iterator[Hit]:
-    """A driver is installed anew, node after node.
-
-    It is another one, or something that it is installed with is: an image, a variable, a mount. Every node of the
-    DaemonSet is cordoned once, pods that use GPUs are evicted from it, and its driver is unloaded and
-    installed anew: minutes without GPUs for each node, days for a large pool (reconciler.md 2.1 to 2.5). That is how it
-    should be, within a budget; a reviewer should know that this merge begins it. Without a budget it is an outage.
-
-    Do: look at the pace, and at PodDisruptionBudgets of workloads that can't move. `upgrade.windows` of a pool keeps it
-    to the hours you choose; an annotation on the NodePolicy pauses it.
-    """
+    """A driver is installed anew, node after node."""
     for change, full in template_changes(subject):
         if full and not nodes.by_hand(subject.after):
             pace = nodes.pace(subject.after, change.new)
@@ -256,14 +194,7 @@ def _installed(change: ObjectChange) -> str:
 
 @rule("IMP111", 3)
 def driver_restarts(subject: Subject) -> Iterator[Hit]:
-    """Driver pods restart, and the driver stays loaded.
-
-    DRIVER_CONFIG_DIGEST is the same before and after: nodes are cordoned one after the other, the driver pod is
-    replaced, and workloads stay (reconciler.md U34). Precompiled images don't compare the digest: there it is an
-    upgrade (U35).
-
-    Do: nothing; watch the first node.
-    """
+    """Driver pods restart, and the driver stays loaded."""
     for change, full in template_changes(subject):
         if not full and not nodes.by_hand(subject.after):
             precompiled_one = labels(change.new).get("nvidia.com/precompiled") == "true"
@@ -276,14 +207,7 @@ def driver_restarts(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP112", 3)
 def driver_waits(subject: Subject) -> Iterator[Hit]:
-    """A driver DaemonSet changes, and nothing makes its pods follow.
-
-    With OnDelete a pod keeps the old template until somebody deletes it. A node that reboots, or a pod that is evicted,
-    takes the new one then, outside every budget.
-
-    Do: set `reconciler.image` and `driver.upgradePolicy.autoUpgrade`, or delete driver pods node by node, after a
-    drain.
-    """
+    """A driver DaemonSet changes, and nothing makes its pods follow."""
     for change, _ in template_changes(subject):
         why = nodes.by_hand(subject.after)
         if why:
@@ -292,13 +216,7 @@ def driver_waits(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP113", 1)
 def budget_grows(subject: Subject) -> Iterator[Hit]:
-    """More nodes may be out of service at a time.
-
-    maxParallel, maxUnavailable or a window of the NodePolicy lets a rollout take more nodes at once than before, or at
-    more times. The next new driver or MIG layout goes by the new numbers.
-
-    Do: make sure that workloads have the spare nodes.
-    """
+    """More nodes may be out of service at a time."""
     for change in subject.of("NodePolicy"):
         if change.what != "changed":
             continue
@@ -329,13 +247,7 @@ def more(before: object, after: object) -> bool:
 
 @rule("IMP114", 2)
 def vgpu_manager(subject: Subject) -> Iterator[Hit]:
-    """The driver of virtual GPUs restarts.
-
-    The vGPU manager's DaemonSet is a RollingUpdate that no upgrade flow watches (reconciler.md D15): its pods are
-    replaced while virtual machines use their GPUs, and the driver can't be unloaded under them.
-
-    Do: move the virtual machines off each node first.
-    """
+    """The driver of virtual GPUs restarts."""
     for change in subject.of("DaemonSet"):
         body = change.old or change.new
         if change.what != "added" and is_vgpu_manager(body) and not subject.whole:
@@ -352,14 +264,7 @@ RECONCILER = "gpustack-reconciler"
 
 @rule("IMP115", 2)
 def reconciler_goes(subject: Subject) -> Iterator[Hit]:
-    """The reconciler goes.
-
-    Nodes that it has in its hands stay cordoned, with its records; new nodes get no labels, so nothing of the stack
-    starts on them; drivers and MIG layouts follow no budget and no window any more.
-
-    Do: end what is under way (`gpustack rollout status`), and run `gpustack reconciler uninstall` once its pods are
-    gone; then label nodes yourself.
-    """
+    """The reconciler goes."""
     for change in subject.of("Deployment"):
         if change.what == "removed" and change.identity.name == RECONCILER and not subject.whole:
             yield Hit(str(change.identity), "it is removed: what it has begun on nodes stays as it is")

@@ -69,14 +69,7 @@ def prunes(body: Body | None, kind: Told) -> bool:
 
 @rule("IMP801", 2)
 def prunes_now(subject: Subject) -> Iterator[Hit]:
-    """The engine deletes what is no longer rendered, and didn't before.
-
-    Argo CD deletes with the next sync everything that it once applied and that has left the render since, not only what
-    leaves it from now on. Flux has forgotten that, and deletes what goes from then on. What is guarded against pruning
-    stays (gitops.md).
-
-    Do: look at what is out of sync (`argocd app diff`, `flux diff kustomization`) before the merge.
-    """
+    """The engine deletes what is no longer rendered, and didn't before."""
     for change, kind in changed(subject):
         if prunes(change.new, kind) and not prunes(change.old, kind):
             yield Hit(str(change.identity), "pruning is turned on")
@@ -84,12 +77,7 @@ def prunes_now(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP802", 1)
 def destination(subject: Subject) -> Iterator[Hit]:
-    """The engine applies the manifests to another cluster.
-
-    The new one gets the whole stack, the former one is synced by nobody any more: it keeps what it has.
-
-    Do: make sure that both names are one cluster, or that the new one is meant to get this stack.
-    """
+    """The engine applies the manifests to another cluster."""
     for change, kind in changed(subject):
         for path in kind.goes:
             old, new = (without_namespace(at(body, *path)) for body in (change.old, change.new))
@@ -104,13 +92,7 @@ def without_namespace(where: Any) -> Any:
 
 @rule("IMP803", 1)
 def source(subject: Subject) -> Iterator[Hit]:
-    """The engine reads the manifests from somewhere else.
-
-    What is applied is what stands there, not what this review shows. With pruning, everything that isn't there is
-    deleted.
-
-    Do: make sure that the new place holds this render before the merge.
-    """
+    """The engine reads the manifests from somewhere else."""
     for change, kind in changed(subject):
         for step in steps(change, kind.reads):
             yield Hit(str(change.identity), step)
@@ -118,13 +100,7 @@ def source(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP804", 2)
 def nobody_syncs(subject: Subject) -> Iterator[Hit]:
-    """What an engine's object synced is synced by nobody any more, or by another object.
-
-    Without its Application a cluster stays as it is, whatever is merged. With a Kustomization that prunes goes what it
-    applied, but for what is guarded against pruning: also where one of another name or namespace takes its place.
-
-    Do: keep it as long as the cluster lives, or stop it by hand, without pruning, before the merge (gitops.md).
-    """
+    """What an engine's object synced is synced by nobody any more, or by another object."""
     if subject.whole == "gone" or engine_step(subject):
         return
     emptied = {change.file.partition("/")[0] for change in subject.changes if change.what == "removed"}
@@ -159,13 +135,7 @@ RIGHTS = {"project", "serviceAccountName"}
 
 @rule("IMP805", 3, 1, 5)
 def how(subject: Subject) -> Iterator[Hit]:
-    """The engine syncs in another way.
-
-    Whether a commit waits for somebody, whether changes by hand are taken back, how often it looks, and by whose rights
-    it applies.
-
-    Do: read what is said; rights that are too narrow end a sync half-way.
-    """
+    """The engine syncs in another way."""
     for change, kind in changed(subject):
         for path in kind.how:
             tier = POWER if path[-1] in RIGHTS else ROUTINE if path[-1] == "interval" else PLANNED
@@ -174,12 +144,7 @@ def how(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP806", 1, 3)
 def permits_more(subject: Subject) -> Iterator[Hit]:
-    """An AppProject permits more than before.
-
-    Its Applications may read other repositories, or apply other kinds, to more clusters or namespaces.
-
-    Do: nothing where the render needs it; the review shows the objects for whose sake it grows.
-    """
+    """An AppProject permits more than before."""
     for change, kind in changed(subject):
         for path in (*kind.permits, *kind.kinds):
             old = items(at(change.old, *path))
@@ -190,13 +155,7 @@ def permits_more(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP808", 3)
 def permits_less(subject: Subject) -> Iterator[Hit]:
-    """An AppProject permits kinds no more.
-
-    Argo CD neither prunes nor shows what the project does not permit, so objects of these kinds that leave the render
-    with this commit may stay in the cluster.
-
-    Do: delete them by hand after the sync.
-    """
+    """An AppProject permits kinds no more."""
     for change, kind in changed(subject):
         for path in kind.kinds:
             new = items(at(change.new, *path))
@@ -228,16 +187,7 @@ def _form(host: str) -> tuple[str, str]:
 
 @rule("IMP807", 1)
 def two_at_once(subject: Subject) -> Iterator[Hit]:
-    """Two clusters' manifests are applied to one destination.
-
-    Each sync takes back what the other has applied, or prunes it. Whoever adds a cluster with another one's destination
-    writes to that one. The address of the cluster that an engine runs in is as many clusters as there are engines; that
-    one Argo CD calls its own cluster by two names, or beside others, shows in its namespace, repository and project.
-    A name and an address may be one cluster, so may two ports of a host, a host and an IP address, a short name and a
-    long one: where nothing tells them apart, that is said. Two names of one form are taken at their word.
-
-    Do: give each cluster its own destination; take the former cluster's policy out first where it is renamed.
-    """
+    """Two clusters' manifests are applied to one destination."""
     there, counted = served(subject.after), subject.fleet.destinations
     if there and there != served(subject.before):
         if counted.get(there, 0) > 1:

@@ -72,13 +72,7 @@ def shrinks(pair: Pair) -> bool:
 
 @rule("IMP301", 2, 3)
 def less_allocatable(subject: Subject) -> Iterator[Hit]:
-    """Nodes of a pool advertise less of a resource, or not at all any more.
-
-    Pods that ask for it stay pending; those that run keep what they have until they restart. A resource under another
-    name (nvidia.com/gpu.shared, an instance of another profile) is another resource to the scheduler.
-
-    Do: change the requests of the workloads in the same window, or leave some nodes as they are.
-    """
+    """Nodes of a pool advertise less of a resource, or not at all any more."""
     for pair in pairs(subject):
         if shrinks(pair):
             tier = PLANNED if recut(subject, pair) else OUTAGE
@@ -101,12 +95,7 @@ MOST = 6
 
 @rule("IMP302", 3)
 def more_allocatable(subject: Subject) -> Iterator[Hit]:
-    """Nodes of a pool advertise more than before.
-
-    Quotas and autoscalers that count GPUs see other numbers.
-
-    Do: nothing, or raise ResourceQuotas that are meant to hand it out.
-    """
+    """Nodes of a pool advertise more than before."""
     for pair in pairs(subject):
         if pair.old.per_node != pair.new.per_node and not shrinks(pair):
             yield Hit(f"pool {pair.after.name}", step(pair), spread(pair.after))
@@ -114,16 +103,7 @@ def more_allocatable(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP304", 2, 1)
 def sharing_changes(subject: Subject) -> Iterator[Hit]:
-    """GPUs are shared in another way.
-
-    Time slicing lets pods share a GPU without limits of memory between them; MPS has such limits, and one daemon whose
-    end is the end of all of a GPU's clients; without either a pod has its GPU alone. What counts is what a node does in
-    the end, whether the pool says it or a configuration of the device plugin. Where containers with several shares were
-    refused and aren't any more, one may take a GPU's shares from all others. A change restarts the device plugin, and
-    pods that run keep what they had.
-
-    Do: tell the tenants; pods that trusted to be alone on a GPU aren't any more, or wait for one.
-    """
+    """GPUs are shared in another way."""
     found: dict[str, tuple[int, str, Range | None]] = {}
     for pair in same_nodes(subject):
         was, now = effective(pair.before), effective(pair.after)
@@ -165,15 +145,7 @@ def effective(pool: Pool) -> Apart:
 
 @rule("IMP305", 2)
 def pool_changes(subject: Subject) -> Iterator[Hit]:
-    """A node pool goes, is other nodes than before, or its nodes may be those of another pool, too.
-
-    Nodes that belong to no pool keep their labels, GPUs cut as they are and the driver that they have; nothing manages
-    them any more. Nodes that come into a pool get what it says, which may mean an empty node first. A node that two
-    pools select is frozen by the reconciler; without it the node gets what the last of them says.
-
-    Do: check that the nodes of the old selection are meant to be left, or belong to another pool now; give pools that
-    may meet a label in common, with another value in each.
-    """
+    """A node pool goes, is other nodes than before, or its nodes may be those of another pool, too."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     after = {pool.name: pool for pool in resolve(subject.after).pools}
@@ -201,12 +173,7 @@ def _claimed(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Iterator[Hi
 
 @rule("IMP306", 3)
 def pool_grows(subject: Subject) -> Iterator[Hit]:
-    """A node pool is new, or has another number of nodes.
-
-    The numbers of this review, and budgets in percent, go by what the policy says.
-
-    Do: nothing.
-    """
+    """A node pool is new, or has another number of nodes."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     before = {pool.name: pool for pool in resolve(subject.before).pools}

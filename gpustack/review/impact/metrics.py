@@ -92,12 +92,7 @@ def names(found: frozenset[str]) -> str:
 
 @rule("IMP601", 3)
 def series_go(subject: Subject) -> Iterator[Hit]:
-    """The exporter serves fewer metrics.
-
-    Dashboards show gaps, and an alert on a metric that is gone never fires again, without an error anywhere.
-
-    Do: look for the names in rules and dashboards before they go.
-    """
+    """The exporter serves fewer metrics."""
     if subject.whole:
         return
     for where, old, new in served(subject):
@@ -108,12 +103,7 @@ def series_go(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP602", 3)
 def series_come(subject: Subject) -> Iterator[Hit]:
-    """The exporter serves more metrics.
-
-    Each is one more series for every GPU and every MIG instance, and one for each pod that shares it.
-
-    Do: count: metrics x GPUs x scrapes is what storage pays for.
-    """
+    """The exporter serves more metrics."""
     if subject.whole:
         return
     for where, old, new in served(subject):
@@ -124,14 +114,7 @@ def series_come(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP603", 3)
 def labels_grow(subject: Subject) -> Iterator[Hit]:
-    """Series of the exporter get more labels, or others.
-
-    Every series is a new one from then on, so rates and alerts begin anew. Labels of pods are open-ended: each label of
-    any pod with a GPU becomes one of the metrics, and storage with a limit (30 labels a series is Mimir's) drops those
-    above it.
-
-    Do: allow the pod labels that you need by a regular expression, and compare the number with your storage's limit.
-    """
+    """Series of the exporter get more labels, or others."""
     if subject.whole:
         return
     for where, old, new in served(subject):
@@ -163,13 +146,7 @@ def labels(spec: ClusterPolicySpec | None, found: Listed) -> int:
 
 @rule("IMP604", 2)
 def monitoring_goes(subject: Subject) -> Iterator[Hit]:
-    """What scrapes or alerts goes.
-
-    Without its ServiceMonitor nothing scrapes the component; without its PrometheusRule no alert of it fires. Neither
-    is told by anybody.
-
-    Do: make sure that another one has taken its place.
-    """
+    """What scrapes or alerts goes."""
     if subject.whole:
         return
     for change in subject.of("ServiceMonitor", "PodMonitor", "PrometheusRule"):
@@ -189,12 +166,7 @@ def _alerts(body: Body | None) -> set[str]:
 
 @rule("IMP605", 3)
 def exporter_version(subject: Subject) -> Iterator[Hit]:
-    """The exporter gets another version.
-
-    Which metrics its own list has, and how it labels them, is up to the version.
-
-    Do: compare a scrape of one node before and after.
-    """
+    """The exporter gets another version."""
     for change in exporters(subject):
         old, new = images(change.old), images(change.new)
         for name in old.keys() & new.keys() & set(EXPORTER):

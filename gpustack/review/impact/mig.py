@@ -41,16 +41,7 @@ class Layout(NamedTuple):
 
 @rule("IMP303", 3, 2)
 def mig_changes(subject: Subject) -> Iterator[Hit]:
-    """MIG layouts change.
-
-    A GPU can only be cut anew while nothing runs on it: pods that use GPUs leave each node, and with some boards the
-    node reboots. The reconciler empties nodes one after the other, within the pool's budget. Nobody does where the MIG
-    manager's pods restart with other layouts than before, or where node feature discovery changes the label: the
-    manager then cuts under running pods, on every node that it is true of (reconciler.md M4, M6).
-
-    Do: compare the pictures of `gpustack mig show`, and let the reconciler roll the layout. Where nobody empties the
-    nodes, do so before the sync, or keep what restarts the manager for another change.
-    """
+    """MIG layouts change."""
     yield from (hit for way, hit in _changes(subject) if way == "cut")
     yield from _by_discovery(subject)
     if subject.before is not None and subject.after is not None:
@@ -63,32 +54,13 @@ def mig_changes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP307", 2)
 def stale_layout(subject: Subject) -> Iterator[Hit]:
-    """A MIG layout changes under the same name, and nothing cuts its nodes.
-
-    The MIG manager acts when the value of nvidia.com/mig.config changes and when its pod starts, never on another
-    content of its ConfigMap (reconciler.md M2, M4). Until then the nodes keep the GPUs that they have, with
-    mig.config.state at `success`. Whatever restarts the manager's pod later, a reboot or a new version of its image,
-    cuts the node in that moment, without a drain (M6).
-
-    Do: drain node after node, and on each delete the manager's pod, or set the label to another layout and back;
-    gpustack's docs/labels.md has the steps. Or set `reconciler.image`: it does the same within the pool's budget.
-    """
+    """A MIG layout changes under the same name, and nothing cuts its nodes."""
     yield from (hit for way, hit in _changes(subject) if way == "stale")
 
 
 @rule("IMP308", 2)
 def strategy_changes(subject: Subject) -> Iterator[Hit]:
-    """mig.strategy changes, and nodes are cut as before when it does.
-
-    The device plugin, GPU feature discovery and the validator restart with the sync; the nodes have the old geometry
-    until the new layout has come to them, which is never where nobody brings it. Resources have other names from
-    the sync on, and with `single` the device plugin refuses a node whose GPUs aren't all cut alike: it advertises
-    nothing. Without a value in the policy the strategy follows from the layouts: `mixed` where one has several
-    profiles.
-
-    Do: to leave `mixed`, pin `mig: {strategy: mixed}` first, which serves every geometry; take it out when all nodes
-    are cut anew. To come to `mixed`, merge that alone, with the requests of the workloads, and the layout after it.
-    """
+    """mig.strategy changes, and nodes are cut as before when it does."""
     before, after = subject.before, subject.after
     if before is None or after is None or resolve(after).dra or before.mig.strategy == after.mig.strategy:
         return
@@ -105,31 +77,13 @@ def strategy_changes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP309", 3)
 def label_waits(subject: Subject) -> Iterator[Hit]:
-    """A pool's MIG layout changes, and its nodes keep theirs until somebody changes their label.
-
-    The node's label nvidia.com/mig.config says what the MIG manager does, and nothing of this change sets it. A pool
-    without a layout commands none: its nodes stay cut as they are, also where a reconciler runs.
-
-    Do: set the label on drained nodes (gpustack's docs/labels.md), or `reconciler.image`. For whole GPUs say
-    `sharing: {mig: {config: all-disabled}}` instead of nothing.
-    """
+    """A pool's MIG layout changes, and its nodes keep theirs until somebody changes their label."""
     yield from (hit for way, hit in _changes(subject) if way == "label")
 
 
 @rule("IMP310", 2, 3)
 def waiting_nodes(subject: Subject) -> Iterator[Hit]:
-    """The MIG manager restarts, and may cut nodes that still wait for a layout.
-
-    A manager that starts cuts its GPUs as the layout reads that the node's label names, whatever runs on them
-    (reconciler.md M4, M6). Nodes whose layout got another content under the same name in an earlier change keep their
-    old GPUs until their window or their turn comes, and where no reconciler runs until somebody sees to them. No diff
-    shows whether some still do: those are cut together, without a drain and outside every window. With windows, what is
-    the manager's own (its image, its variables) is an outage, as it can be kept for another day; what all pods get with
-    it (a label, a toleration) is told.
-
-    Do: merge this when `gpustack rollout status` shows no node that waits for its layout; else wait until their windows
-    are over, or keep what restarts the manager for another change.
-    """
+    """The MIG manager restarts, and may cut nodes that still wait for a layout."""
     before, after = subject.before, subject.after
     restarts = _manager_restarts(subject)
     if subject.whole or before is None or after is None or not manages(after) or not restarts:

@@ -20,12 +20,7 @@ CRD = "CustomResourceDefinition"
 
 @rule("IMP501", 2)
 def cluster_goes(subject: Subject) -> Iterator[Hit]:
-    """A cluster's whole folder goes.
-
-    Whoever syncs it with pruning removes the GPU stack of the cluster: driver pods, device plugin and all, at once.
-
-    Do: if the cluster lives on, stop its Application or Kustomization first, without pruning.
-    """
+    """A cluster's whole folder goes."""
     if subject.whole == "gone":
         engine = subject.before.gitops and subject.before.gitops.engine if subject.before else None
         left = f"; what is rendered for {engine} leaves them in the cluster" if engine else ""
@@ -34,13 +29,7 @@ def cluster_goes(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP502", 3)
 def cluster_comes(subject: Subject) -> Iterator[Hit]:
-    """A cluster is new.
-
-    Everything that is rendered for it is applied for the first time. Where NVIDIA's operator runs there, the same
-    objects have two masters.
-
-    Do: take the operator off first, if there is one.
-    """
+    """A cluster is new."""
     if subject.whole == "new":
         yield Hit("", f"{len(subject.changes)} objects are added")
 
@@ -64,14 +53,7 @@ HEAVY = {
 
 @rule("IMP503", 2, 1)
 def heavy_removal(subject: Subject) -> Iterator[Hit]:
-    """An object that others live by is removed.
-
-    A Namespace takes all that is in it along, a CustomResourceDefinition every object of its kind, in every namespace.
-    New pods that name a RuntimeClass or PriorityClass that is gone are refused. Without its NodePolicy a node keeps the
-    driver, the MIG layout and the labels that it has, and gets no other ones.
-
-    Do: guard such objects against pruning, and remove them by hand when nothing uses them.
-    """
+    """An object that others live by is removed."""
     removed = [(change, change.was or change.identity) for change in gone(subject)]
     pods = {(identity.namespace, identity.name) for _, identity in removed if identity.kind in WORKLOADS}
     for change, identity in removed:
@@ -88,14 +70,7 @@ TOLD = {*ADMISSION, *HEAVY} - {"PodDisruptionBudget"}
 
 @rule("IMP504", 3)
 def pruned(subject: Subject) -> Iterator[Hit]:
-    """Objects are removed.
-
-    An engine with pruning deletes them in the cluster; one without leaves them behind, with the rights that they grant.
-
-    Those that other rules name are not counted.
-
-    Do: make sure that pruning is on, or delete them by hand.
-    """
+    """Objects are removed."""
     found = ((change.was or change.identity).kind for change in gone(subject))
     kinds = Counter(kind for kind in found if kind not in TOLD)
     if kinds:
@@ -123,13 +98,7 @@ def versions(body: Body | None) -> dict[str, Any]:
 
 @rule("IMP505", 2)
 def crd_shrinks(subject: Subject) -> Iterator[Hit]:
-    """A CustomResourceDefinition loses a version or fields.
-
-    Objects with the field lose it at their next write, without a word; clients of a version that is served no longer
-    get an error. The API server refuses a CRD whose stored version is gone.
-
-    Do: look for objects that use it (`kubectl get <kind> -A -o yaml`), and migrate them first.
-    """
+    """A CustomResourceDefinition loses a version or fields."""
     for change in subject.of(CRD):
         if change.what != "changed":
             continue
@@ -161,12 +130,7 @@ FIXED: dict[str, list[tuple[str, ...]]] = {
 
 @rule("IMP506", 2)
 def fixed_fields(subject: Subject) -> Iterator[Hit]:
-    """A field changes that the API server lets nobody change.
-
-    A sync fails there until the object is deleted and made anew; what comes later in the same sync waits.
-
-    Do: delete the object in the cluster in the same window, or give the new one another name.
-    """
+    """A field changes that the API server lets nobody change."""
     for change in subject.of(*FIXED, "ConfigMap"):
         if change.what != "changed":
             continue
@@ -185,13 +149,7 @@ def _in(wanted: tuple[str, ...], path: tuple[Any, ...]) -> bool:
 
 @rule("IMP507", 2)
 def moves_namespace(subject: Subject) -> Iterator[Hit]:
-    """Objects move to another namespace.
-
-    To a cluster that is a removal and a creation. All pods of the stack go and come at once, driver pods among them,
-    and two of each may meet on a node in between.
-
-    Do: keep the namespace of an installation for as long as it lives.
-    """
+    """Objects move to another namespace."""
     if subject.whole:
         return
     new = {(each.identity.kind, each.identity.name): each.identity for each in subject.changes if each.what == "added"}
@@ -206,13 +164,7 @@ def moves_namespace(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP508", 2)
 def changes_stage(subject: Subject) -> Iterator[Hit]:
-    """An object moves to another stage.
-
-    Where each stage is an Application or Kustomization of its own, one of them prunes what the other has just applied:
-    the object is deleted and made anew, with its pods.
-
-    Do: pause pruning for this sync.
-    """
+    """An object moves to another stage."""
     for change in subject.changes:
         if change.moved and change.moved[0].partition("/")[0] != change.moved[1].partition("/")[0]:
             yield Hit(str(change.identity), f"{change.moved[0]} -> {change.moved[1]}")
@@ -220,14 +172,7 @@ def changes_stage(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP509", 2)
 def engine_changes(subject: Subject) -> Iterator[Hit]:
-    """Another engine syncs the cluster, or none.
-
-    The former engine's objects for this cluster leave the render; when it stops by that depends on what else its root
-    syncs. The new engine begins when its own root is applied. In between nobody syncs the cluster, or both do.
-
-    Do: stop the former engine for this cluster, without deleting what it synced; then apply what `gpustack bootstrap`
-    prints, if there is a new one.
-    """
+    """Another engine syncs the cluster, or none."""
     step = engine_step(subject)
     if step:
         yield Hit("gitops.engine", f"{step[0]} -> {step[1] or 'none'}")

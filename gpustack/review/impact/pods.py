@@ -38,14 +38,7 @@ def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
 
 @rule("IMP201", 3)
 def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
-    """The pods of a DaemonSet restart.
-
-    A RollingUpdate replaces them a few at a time, or all at once where the operator has it so (100%, of the DRA
-    driver). Pods that use GPUs stay; what the component does (advertise GPUs,
-    label nodes, export metrics) pauses on each node for some seconds.
-
-    Do: nothing; a device plugin that restarts re-registers its resources.
-    """
+    """The pods of a DaemonSet restart."""
     for change in templates(subject, "DaemonSet"):
         if is_driver(change.old) or is_vgpu_manager(change.old):
             continue
@@ -61,12 +54,7 @@ def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP202", 3)
 def deployment_rolls(subject: Subject) -> Iterator[Hit]:
-    """The pods of a Deployment or StatefulSet restart.
-
-    They are replaced one after the other, and nothing of them is on the way of a workload.
-
-    Do: nothing.
-    """
+    """The pods of a Deployment or StatefulSet restart."""
     for change in templates(subject, "Deployment", "StatefulSet"):
         yield Hit(str(change.identity), "its pods restart")
 
@@ -92,14 +80,7 @@ def powers(body: Body | None) -> set[str]:
 
 @rule("IMP203", 1, 3)
 def host_powers(subject: Subject) -> Iterator[Hit]:
-    """Pods get more power over their node.
-
-    A privileged container, a path of the host, the host's network, processes or a capability that were not there
-    before. Whoever controls such a pod, or its image, controls the node. Planned is what comes with another release, or
-    with a component that is switched on.
-
-    Do: ask what needs it. Components of the GPU stack do need some; one that had none until now rarely does.
-    """
+    """Pods get more power over their node."""
     gone: set[str] = set()  # what takes another's place may do what that did
     for change in subject.of(*WORKLOADS):
         gone |= powers(change.old) if change.what == "removed" else set()
@@ -126,13 +107,7 @@ def image_changes(subject: Subject) -> Iterator[tuple[ObjectChange, str, str]]:
 
 @rule("IMP204", 3, 1)
 def image_versions(subject: Subject) -> Iterator[Hit]:
-    """An image gets another version.
-
-    Its containers are pulled anew on every node that runs them. A new digest under the same tag is not a new version:
-    somebody swapped what is behind it. Without the digest that it had, whoever moves the tag says what runs.
-
-    Do: read the release notes of what you don't know; `gpustack releases diff` has those of the GPU stack's defaults.
-    """
+    """An image gets another version."""
     found: dict[tuple[str, str, str, bool], set[str]] = defaultdict(set)
     for change, before, after in image_changes(subject):
         (old, was), (new, now) = split(before), split(after)
@@ -151,13 +126,7 @@ def swapped(before: str, after: str) -> bool:
 
 @rule("IMP205", 1, 3)
 def image_source(subject: Subject) -> Iterator[Hit]:
-    """An image comes from somewhere else.
-
-    Another registry or repository is another supplier: what runs with the rights of this workload is what they publish.
-    Nodes need a way there, and a pull secret that is good for it.
-
-    Do: make sure that the mirror is yours, that it has the image for every architecture, and that nodes reach it.
-    """
+    """An image comes from somewhere else."""
     found: dict[tuple[str, str, int], set[str]] = defaultdict(set)
     for change, before, after in image_changes(subject):
         (old, _), (new, _) = split(before), split(after)
@@ -169,14 +138,7 @@ def image_source(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP206", 2)
 def switched_off(subject: Subject) -> Iterator[Hit]:
-    """A component of the GPU stack is switched off.
-
-    Its DaemonSet goes with all its pods. Without the toolkit no new container gets a GPU; without the device plugin
-    nodes advertise none; without the others labels, metrics or MIG layouts stay as they are.
-
-    Do: make sure that something else does it on these nodes (an image that brings the toolkit, a platform's own
-    plugin).
-    """
+    """A component of the GPU stack is switched off."""
     if subject.whole:
         return
     new = {str(at(change.new, "spec", "selector", "matchLabels", "app")) for change in subject.of("DaemonSet")}
@@ -190,13 +152,7 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP207", 2)
 def immutable_selector(subject: Subject) -> Iterator[Hit]:
-    """A workload gets another selector, which the API server refuses.
-
-    The selector of a DaemonSet, Deployment or StatefulSet can't be changed; a sync fails there, and with it all that
-    comes later in the same sync.
-
-    Do: keep the selector, or delete the object by hand in the same window.
-    """
+    """A workload gets another selector, which the API server refuses."""
     for change in subject.of("DaemonSet", "Deployment", "StatefulSet"):
         if change.what == "changed" and below(change, "spec", "selector") and not is_driver(change.old):
             yield Hit(str(change.identity), "its selector is another one")
@@ -204,14 +160,7 @@ def immutable_selector(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP208", 3)
 def carried_no_more(subject: Subject) -> Iterator[Hit]:
-    """What a DaemonSet carried from a cluster that was taken over drops out.
-
-    Texts, containers and tolerations of the operator are kept while the template is the one that was taken over. It is
-    another now, so the pods are replaced whatever is carried, and gpustack's own come in the same step. The name stays
-    for as long as the policy says it.
-
-    Do: nothing; GPU187 tells which entries of `carried` can be taken out.
-    """
+    """What a DaemonSet carried from a cluster that was taken over drops out."""
     for change in subject.of("DaemonSet"):
         origin = at(change.old, "metadata", "annotations", CARRIED)
         if change.what == "changed" and origin and not at(change.new, "metadata", "annotations", CARRIED):

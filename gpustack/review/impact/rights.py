@@ -88,13 +88,7 @@ def listed(found: list[Right]) -> str:
 
 @rule("IMP401", 1, 3)
 def role_grows(subject: Subject) -> Iterator[Hit]:
-    """A role grants more than before.
-
-    Every ServiceAccount that it is bound to may do so from the sync on. Planned is what comes with another release, or
-    with a component that is switched on; whatever else of a policy brings it, it is power.
-
-    Do: ask which component needs it; gpustack's docs/components names what each may do, and why.
-    """
+    """A role grants more than before."""
     for change, new in grown(subject):
         plain = [right for right in new if not mighty(right)]
         if plain:
@@ -103,13 +97,7 @@ def role_grows(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP402", 1, 3)
 def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
-    """A role grants what leads to more rights.
-
-    Wildcards, secrets, escalate, bind, impersonate, tokens of ServiceAccounts, commands in pods, or changes of roles
-    and webhooks: whoever has one of them can get others.
-
-    Do: name verbs, resources and resourceNames instead, or refuse the change.
-    """
+    """A role grants what leads to more rights."""
     for change, new in grown(subject):
         found = [right for right in new if mighty(right)]
         if found:
@@ -128,12 +116,7 @@ def subjects(body: Body | None) -> set[str]:
 
 @rule("IMP403", 1, 3)
 def binding_grows(subject: Subject) -> Iterator[Hit]:
-    """A role is given to somebody new.
-
-    A binding is new, or has further subjects. Its role may be an old one, which no line of this review shows.
-
-    Do: look at the role that it names, and at who the subject is.
-    """
+    """A role is given to somebody new."""
     for change in subject.judged(*BINDINGS):
         new = sorted(subjects(change.new) - subjects(change.old)) if not change.was else []
         if new:
@@ -149,13 +132,7 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 @rule("IMP404", 1)
 def pod_security(subject: Subject) -> Iterator[Hit]:
-    """A namespace lets other pods in.
-
-    A laxer level of pod security admits pods that could take over their node. A stricter one refuses the pods of the
-    GPU stack, which need `privileged`: they run on until they restart, and don't come back.
-
-    Do: leave the level of the operator's namespace at privileged, and that of others as strict as it was.
-    """
+    """A namespace lets other pods in."""
     for change in subject.of("Namespace"):
         if change.what == "removed" or (change.what == "added" and subject.whole == "new"):
             continue
@@ -180,13 +157,7 @@ ADMISSION = (
 
 @rule("IMP405", 1, 3)
 def admission(subject: Subject) -> Iterator[Hit]:
-    """What the API server refuses changes.
-
-    An admission policy or webhook goes, or is another one. The reconciler's own guard is one of them: it lets the
-    program change nothing of a node but its own labels, and RBAC can't do that (reconciler.md A19).
-
-    Do: keep it; where another system has taken its place, say so in the pull request.
-    """
+    """What the API server refuses changes."""
     if subject.whole:
         return
     removed = [change for change in subject.of(*ADMISSION) if change.what in {"removed", "renamed"}]
@@ -206,13 +177,7 @@ def admission(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP406", 1, 3)
 def constraints(subject: Subject) -> Iterator[Hit]:
-    """OpenShift admits other pods of the stack.
-
-    SecurityContextConstraints say what the pods of a ServiceAccount may be. New ones, or more of the same, let pods do
-    more to their node.
-
-    Do: compare them with what the operator's own have (gpustack's docs/components says which differ).
-    """
+    """OpenShift admits other pods of the stack."""
     if subject.whole:
         return
     for change in subject.of("SecurityContextConstraints"):

@@ -1,18 +1,19 @@
 """What a rule of impact is, and the registry of all of them.
 
-The docstring of a rule is its page in docs/impact.md: a title, why it matters, and after `Do:` what a reviewer can do.
-So what people read about an effect stands beside the code that finds it.
+The docstring of a rule is the title of its page in docs/impact.md. Why it matters, and what a reviewer can do, stand
+under `why` and `do` in the data file beside its module, and are read for the rules that find something.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ...checks.pages import parts
 
 if TYPE_CHECKING:
     from .subject import Subject
@@ -59,7 +60,7 @@ Check = Callable[["Subject"], Iterator[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a rule's docstring says."""
+    """What is told of a rule."""
 
     title: str
     why: str
@@ -73,7 +74,11 @@ class Rule:
     id: str
     tiers: tuple[int, ...]
     check: Check
-    page: Page
+
+    @property
+    def page(self) -> Page:
+        """What is told of it."""
+        return page(self)
 
 
 RULES: dict[str, Rule] = {}
@@ -94,17 +99,15 @@ def rule(id: str, *tiers: int) -> Callable[[Check], Check]:  # noqa: A002 - its 
     def register(check: Check) -> Check:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
-        RULES[id] = Rule(id, tiers, check, parse(id, check))
+        RULES[id] = Rule(id, tiers, check)
         return check
 
     return register
 
 
-def parse(name: str, check: Check) -> Page:
-    """The page of the rule NAME. Raises ValueError for a docstring that lacks a part."""
-    title, _, rest = inspect.cleandoc(check.__doc__ or "").partition("\n\n")
-    why, _, remedy = rest.partition("\n\nDo: ")
-    parts = [" ".join(_SOURCE.sub("", part).split()) for part in (title, why, remedy)]
-    if not all(parts):
-        raise ValueError(f"the docstring of {name} ({check.__name__}) lacks a title, a reason or what to do")
-    return Page(parts[0].rstrip("."), parts[1], parts[2])
+@cache
+def page(rule: Rule) -> Page:
+    """The page of RULE. Raises ValueError where a part of it is lacking."""
+    title, *said = parts(rule.check, rule.id, "why", "do")
+    why, remedy = (" ".join(_SOURCE.sub("", part).split()) for part in said)
+    return Page(title.rstrip("."), why, remedy)

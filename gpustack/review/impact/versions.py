@@ -34,12 +34,7 @@ def release_step(subject: Subject) -> tuple[str, str] | None:
 
 @rule("IMP701", 2)
 def older_release(subject: Subject) -> Iterator[Hit]:
-    """The release of the GPU stack goes back.
-
-    Fields that only the newer one knows are lost from objects in the cluster, and nobody tests the way back.
-
-    Do: say in the pull request what it is for, and try it on a cluster that may break.
-    """
+    """The release of the GPU stack goes back."""
     step = release_step(subject)
     if step and releases.newer(step[0], step[1]):
         yield Hit("", f"release {step[0]} -> {step[1]}")
@@ -47,12 +42,7 @@ def older_release(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP702", 3)
 def other_release(subject: Subject) -> Iterator[Hit]:
-    """The release of the GPU stack changes.
-
-    A release brings other images, other defaults and other behaviour, without a line in anybody's policy.
-
-    Do: read `gpustack releases diff` for the two releases.
-    """
+    """The release of the GPU stack changes."""
     step = release_step(subject)
     if step is None:
         return
@@ -99,26 +89,14 @@ def backwards(subject: Subject) -> list[tuple[str, str, str, tuple[int, int] | N
 
 @rule("IMP703", 2)
 def older_driver(subject: Subject) -> Iterator[Hit]:
-    """A driver goes back to an older version.
-
-    Containers that were built for the newer CUDA don't start any more, and state that the newer driver left (fabric
-    manager, MIG) may not be understood.
-
-    Do: check the highest CUDA version that workloads ask for (`cuda` of a pool).
-    """
+    """A driver goes back to an older version."""
     for where, one, two, spread in backwards(subject):
         yield Hit(where, f"driver {one} -> {two}", spread)
 
 
 @rule("IMP704", 3)
 def driver_branch(subject: Subject) -> Iterator[Hit]:
-    """A driver changes its branch.
-
-    A branch is a line of its own, with its own end of life, GPUs and highest CUDA version. Between branches the
-    libraries in long-running containers and the kernel's modules may differ for a while.
-
-    Do: read NVIDIA's release notes of the branch, and check the oldest GPU of the fleet.
-    """
+    """A driver changes its branch."""
     for where, one, two, spread in driver_steps(subject):
         if one.partition(".")[0] != two.partition(".")[0]:
             yield Hit(where, f"driver {one} -> {two}: branch {_branch(one)} -> {_branch(two)}", spread)
@@ -136,14 +114,7 @@ def _branch(version: str) -> str:
 
 @rule("IMP706", 2, 3)
 def known_fault(subject: Subject) -> Iterator[Hit]:
-    """A component comes to a version, or to nodes and settings, with a known fault.
-
-    Release notes and public issues tell what is broken there. The cluster, or one of its pools, had not got it before
-    this change. Lint says the same of the policy (GPU414 to GPU416); what depends on settings that no policy has is
-    told as planned.
-
-    Do: take the version that is named, or keep the one that you have.
-    """
+    """A component comes to a version, or to nodes and settings, with a known fault."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     had = {(each.fault.name, each.pool.name if each.pool else "") for each in faults.shown(subject.before)}
@@ -157,12 +128,7 @@ def known_fault(subject: Subject) -> Iterator[Hit]:
 
 @rule("IMP705", 3)
 def kubernetes(subject: Subject) -> Iterator[Hit]:
-    """The policy says another version of Kubernetes.
-
-    Manifests are held against the schemas of that version, and what a component may use is decided by it.
-
-    Do: upgrade the cluster first, and merge then.
-    """
+    """The policy says another version of Kubernetes."""
     if subject.before is not None and subject.after is not None:
         one, two = subject.before.cluster.kubernetesVersion, subject.after.cluster.kubernetesVersion
         if one != two and not older(str(one), str(two)):  # which IMP905 tells
