@@ -7,8 +7,9 @@ not.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
-from gpustack.catalog import _data
+from gpustack.catalog import _data, releases
 
 DATA = "chart_names"
 
@@ -30,3 +31,23 @@ def dropped() -> dict[str, str]:
 def wrappers() -> frozenset[str]:
     """Keys below which a bundling chart has the values of the operator's chart."""
     return frozenset(_data.load(DATA)["wrappers"])
+
+
+def older() -> list[str]:
+    """Releases from before the catalogue, oldest first, of whose charts the images are known."""
+    return list(_data.load("older-charts")["releases"])
+
+
+def image(release: str, section: str) -> str:
+    """The whole name of the image that the chart of RELEASE writes into SECTION, "" where that isn't known."""
+    if release in releases.names():
+        found = releases.release(release).images.get(section)
+        return found.reference if found and found.version else ""
+    known: dict[str, str | None] = _data.load("older-charts")["images"].get(section, {})
+    before = [name for name in older()[: older().index(release) + 1] if name in known] if release in older() else []
+    return (known[before[-1]] or "") if before else ""
+
+
+def older_defaults() -> dict[str, Any]:
+    """Path -> what the charts of `older` releases wrote there, where it is another since."""
+    return dict(_data.load("older-charts")["defaults"])

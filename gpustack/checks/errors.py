@@ -48,6 +48,8 @@ RAISED: dict[str, str] = {
     # Acceptances: policy/loading/acceptances.py, cli/accept.py
     "GPU047": "acceptances.yaml is not a list of acceptances",
     "GPU048": "A finding of a review can't be accepted",
+    # What is adopted: cli/adopt.py
+    "GPU049": "No input tells of an installation that could be adopted, or the policy would take the place of another",
     # Waivers: policy/loading/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is not a list of waivers",
     "GPU031": "A waiver expired",

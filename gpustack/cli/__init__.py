@@ -38,6 +38,7 @@ VERBS = {
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
+    "adopt": "write the policy that an installation of the GPU operator is set to, read from whatever holds it",
     "init": "make a repository of policies that renders, checks and passes as created",
     "affected": "tell which clusters changed files concern",
     "images": "list the images that clusters use, and where they come from",

@@ -7,7 +7,8 @@ import re
 
 from gpustack.catalog import _data, releases
 from gpustack.catalog.operator_texts import releases_with
-from tests.fidelity.live import daemonsets, names, texts
+from gpustack.moving.adopt.carry import texts
+from tests.fidelity.live import daemonsets, names
 
 TEXT = re.compile(r"# text of (\d+) bytes, sha256 ([0-9a-f]{64})\ntrue\n")
 """What stands in the place of a text in the facts."""

@@ -9,45 +9,18 @@ What the API server writes by itself (uid, status, managed fields) is left out; 
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from gpustack.components.parts.carried import fill, template_hash
-from gpustack.policy.language.carried import Carried
+from gpustack.moving.adopt import carry
 
 from .cases import diff_patch, merge_patch
-from .order import OWN_HASH
 
 FOLDER = Path(__file__).parent / "live"
 FIRST = "01-defaults-ubuntu2204"
 Body = dict[str, Any]
-
-DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "apiVersion": ("v1",),
-    "creationTimestamp": (None,),
-    "defaultMode": (420,),
-    "dnsPolicy": ("ClusterFirst",),
-    "failureThreshold": (3,),
-    "imagePullPolicy": ("IfNotPresent", "Always"),
-    "periodSeconds": (10,),
-    "protocol": ("TCP",),
-    "resources": ({},),
-    "restartPolicy": ("Always",),
-    "schedulerName": ("default-scheduler",),
-    "scheme": ("HTTP",),
-    "securityContext": ({},),
-    "successThreshold": (1,),
-    "terminationGracePeriodSeconds": (30,),
-    "terminationMessagePath": ("/dev/termination-log",),
-    "terminationMessagePolicy": ("File",),
-    "timeoutSeconds": (1,),
-    "type": ("",),
-    "value": ("",),
-}
-"""What the API server writes into a pod template where nothing is said, by field, wherever that stands."""
 
 
 def names() -> list[str]:
@@ -69,65 +42,9 @@ def manager(body: Body) -> str:
     return "gpu-operator" if body["metadata"].get("ownerReferences") else "helm"
 
 
-def rendered_for(name: str, rendered: dict[str, Body]) -> Body | None:
-    """The DaemonSet among RENDERED, by their names, that stands for the live one NAME."""
-    stem = OWN_HASH.sub("", name)
-    alike = [each for each in rendered if OWN_HASH.sub("", each).startswith(stem)] if "-driver-" in name else []
-    return rendered.get(name) or (rendered[alike[0]] if alike else None)
-
-
 def taken(live: Body, rendered: Body) -> Body | None:
     """What a policy has to carry so that RENDERED keeps what LIVE is; None where there is nothing."""
-    pod, ours = live["spec"]["template"]["spec"], copy.deepcopy(rendered["spec"]["template"])
-    own = {each["name"] for each in ours["spec"].get("initContainers", [])}
-    found: Body = {
-        "name": rendered["metadata"]["name"],
-        "origin": f"{live['metadata']['name']}-7d8f6c5b9",
-        "without": sorted(own - {each["name"] for each in pod.get("initContainers", [])}),
-        "texts": {at: {"text": text} for at, text in texts(pod).items() if texts(ours["spec"]).get(at) != text},
-    }
-    if live["metadata"]["name"] != rendered["metadata"]["name"]:
-        found["called"] = live["metadata"]["name"]
-        rename(ours, rendered["metadata"]["name"], found["called"])
-    if not (found["without"] or found["texts"] or "called" in found):
-        return None
-    fill(Carried.model_validate(found), ours["spec"])
-    return {**found, "template": template_hash(ours)}
-
-
-def rename(template: Body, before: str, after: str) -> None:
-    """Let the pods of TEMPLATE be found under another name."""
-    labels = template["metadata"]["labels"]
-    template["metadata"]["labels"] = {key: after if value == before else value for key, value in labels.items()}
-
-
-def texts(pod: Body) -> dict[str, str]:
-    """The words of the PodSpec POD, by place."""
-    return {
-        f"{kind}.{each['name']}.{field}.{index}": word
-        for kind in ("initContainers", "containers")
-        for each in pod.get(kind, [])
-        for field in ("command", "args")
-        for index, word in enumerate(each.get(field, []))
-    }
-
-
-def differences(live: Any, ours: Any, path: str = "") -> list[str]:
-    """Where OURS isn't LIVE, but for what the API server writes where nothing is said."""
-    if isinstance(live, dict) and isinstance(ours, dict):
-        return [found for key in sorted({*live, *ours}) for found in _of_key(live, ours, key, f"{path}.{key}")]
-    if isinstance(live, list) and isinstance(ours, list) and len(live) == len(ours):
-        pairs = enumerate(zip(live, ours, strict=True))
-        return [found for index, (a, b) in pairs for found in differences(a, b, f"{path}[{index}]")]
-    return [] if live == ours else [f"{path}: {live!r} -> {ours!r}"]
-
-
-def _of_key(live: Body, ours: Body, key: str, path: str) -> list[str]:
-    if key in live and key in ours:
-        return differences(live[key], ours[key], path)
-    value = live.get(key, ours.get(key))
-    copied = key == "serviceAccount" and value == live.get("serviceAccountName")
-    return [] if copied or value in DEFAULTS.get(key, ()) else [f"{path}: {live.get(key)!r} -> {ours.get(key)!r}"]
+    return carry.taken(live, rendered, f"{live['metadata']['name']}-7d8f6c5b9")
 
 
 def measured(body: Body) -> Body:

@@ -46,7 +46,7 @@ def explain(loaded: Loaded, path_text: str) -> list[Explained]:
 
     Raises InputError (GPU019) for a path that can't be read, that the language does not have, or that is not set.
     """
-    path = _resolve(loaded, _parse(path_text))
+    path = _resolve(loaded, parse(path_text))
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
     return [
@@ -60,7 +60,7 @@ def _overridden(merged: Merged, leaf: Path) -> tuple[tuple[Any, Origin, Location
     return tuple((_value(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
 
 
-def _parse(text: str) -> list[str | int]:
+def parse(text: str) -> list[str | int]:
     """Split TEXT into steps. What stands in brackets without quotes is an index if it is a number, else a name."""
     text = text.strip()
     steps: list[str | int] = []

@@ -52,7 +52,7 @@ def recognise(document: Document, kind: Kind) -> Finding:
         remedy = f"write `apiVersion: {API_VERSION}`"
         return finding(document, ("apiVersion",), "GPU012", f"there is no version {api}", remedy)
     if api is None and found is None:
-        return _values(document, kind) if _is_values(data) else _nothing(document, kind)
+        return _values(document, kind) if is_values(data) else _nothing(document, kind)
     if (isinstance(found, str) and found.endswith("List")) or isinstance(data.get("items"), list):
         return _list(document, kind)
     if isinstance(api, str) and api.startswith("nvidia.com/"):
@@ -140,7 +140,8 @@ def _values(document: Document, kind: Kind) -> Finding:
     )
 
 
-def _is_values(data: dict[str, Any]) -> bool:
+def is_values(data: dict[str, Any]) -> bool:
+    """Whether DATA, which is no object, has sections of the operator's chart at its top."""
     from gpustack.catalog import chart, releases
 
     sections = set(releases.release(releases.latest()).defaults) | {"nfd", "operator", "platform", "extraObjects"}

@@ -1,0 +1,101 @@
+"""gpustack adopt: what an installation of the operator is set to, as a policy that means the same."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError, dotted
+from . import common
+from .saving import save
+
+if TYPE_CHECKING:
+    from ..moving.adopt import Adopted
+    from ..moving.adopt.installation import Note
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = "a file or folder: Helm values, HelmRelease, Application, ClusterPolicy, `kubectl get ... -o yaml`, ..."
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=what)
+    parser.add_argument(
+        "--out", metavar="FILE", type=common.named, help="where the policy goes (default: standard output)"
+    )
+    parser.add_argument(
+        "--set",
+        dest="answers",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=answer,
+        help="a variable of a template, or a field of the policy: cluster.platform=eks-al2023; may be repeated",
+    )
+    parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
+    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
+
+
+def answer(text: str) -> tuple[str, str]:
+    """NAME=VALUE in its two parts."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..moving import adopt
+    from ..moving.adopt.write import HEAD
+
+    out = Path(options.out) if options.out else None
+    if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
+        what = f"{out} is there, and adopt did not write it"
+        raise InputError(Finding("GPU049", "error", what, remedy="name another file with --out"))
+    answers = dict(options.answers)
+    context = adopt.read_all(options.inputs, answers)
+    if not context.installation.found:
+        raise InputError(nothing(options.inputs, context.installation.notes))
+    own = {name: value for name, value in answers.items() if name not in context.reader.used}
+    head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in options.inputs))}"
+    with common.store(options) as store:
+        found = adopt.adopt(context.installation, named(options), own, store, keep=options.keep_release, head=head)
+    if out is not None:
+        save(out, found.text, "the policy", "name another file with --out")
+    return tell(found, options)
+
+
+def named(options: argparse.Namespace) -> str:
+    """What the cluster is called: as the file is that the policy goes to, else as the first input is."""
+    from ..moving.adopt.pools import plain
+
+    return plain(Path(options.out or options.inputs[0]).stem, 0, {})
+
+
+def tell(found: Adopted, options: argparse.Namespace) -> int:
+    """Print the report, and the policy where it goes to no file; 2 where it doesn't render yet."""
+    from ..moving.adopt import report
+    from .text import document, plain, print_findings, printable, say
+
+    code = 2 if found.findings else 0
+    if options.format == "json":
+        print(document(code, [plain(each) for each in found.findings], **report.data(found)))
+        return code
+    if not options.out:
+        sys.stdout.write(found.text)
+    stream = sys.stdout if options.out else sys.stderr
+    for line in report.lines(found):
+        say(printable(line), stream)
+    if found.findings:
+        say("The policy doesn't render yet:", stream)
+        print_findings(found.findings, sys.stderr)
+    return code
+
+
+def nothing(inputs: list[str], notes: list[Note]) -> Finding:
+    """The finding for INPUTS that tell nothing of an installation."""
+    why = "; ".join(f"{note.path}: {note.why}" for note in notes[:5]) or "they hold other objects"
+    remedy = "name values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"
+    return Finding(
+        "GPU049", "error", f"nothing in {dotted(inputs[:1])} tells how the operator is set up", why=why, remedy=remedy
+    )

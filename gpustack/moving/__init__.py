@@ -1,0 +1,1 @@
+"""Moving a cluster from the GPU operator to gpustack, and back."""

@@ -1,0 +1,89 @@
+"""gpustack adopt: the settings of an installation of the operator, in whatever shape, as a policy that means the same.
+
+`read` makes an Installation of the inputs, `adopt` the policy and what is to be said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpustack.compiler.cache import Store
+from gpustack.compiler.stack import compile_stack
+from gpustack.model import Body, Finding, FindingsError, Path
+from gpustack.policy.loading.load import load_values
+from gpustack.text.read import parse
+
+from .carry import carried
+from .inputs import read_all
+from .installation import Installation, Leaves, Note
+from .refer import bring, refer
+from .shorten import at, shorten
+from .spec import Draft, draft, effective
+from .write import text_of
+
+MISSING = ("GPU201", "GPU202")
+"""The rules about objects that are named and that nobody brings."""
+
+__all__ = ["Adopted", "adopt", "read_all"]
+
+
+@dataclass
+class Adopted:
+    """The policy of a cluster as TEXT, and what is to be said: FINDINGS keep it from rendering. `rolls` says by which
+    fields each DaemonSet that runs differs from what is rendered; none: its pods stay."""
+
+    name: str
+    text: str
+    draft: Draft
+    wanted: Leaves
+    dropped: int
+    findings: list[Finding] = field(default_factory=list)
+    rolls: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What became of what isn't simply carried."""
+        return self.draft.installation.notes
+
+    def proof(self) -> list[tuple[Path, Any, Any]]:
+        """What was said and is another in the effective spec of the text: the path, what was said, what is."""
+        written = parse(self.text, self.name)["spec"]
+        spec, filled = effective(written).spec, load_values(written).model_dump()
+        pairs = ((path, said.value, at(spec, path)) for path, said in self.wanted.items())
+        return [(path, was, now) for path, was, now in pairs if was != now and was != at(filled, path)]
+
+
+def adopt(
+    found: Installation, name: str, answers: Mapping[str, str], store: Store, *, keep: bool, head: str
+) -> Adopted:
+    """The policy NAME of the installation FOUND."""
+    made = draft(found, answers, keep=keep)
+    bring(made)
+    _, bodies = render(made, store, MISSING)
+    refer(made, bodies)
+    wanted = dict(made.leaves)
+    dropped = shorten(made)
+    rolls: dict[str, list[str]] = {}
+    live = [body for body in found.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
+    if live and bodies:
+        sets = {str(body["metadata"]["name"]): body for body in bodies if body["kind"] == "DaemonSet"}
+        made.carried, rolls = carried(live, sets, found.of_kind("ControllerRevision"))
+    findings, _ = render(made, store)
+    gone = [f"{note.path} {note.why}" for note in found.notes if note.why.startswith("had no effect")]
+    return Adopted(name, text_of(name, made, [head, *gone]), made, wanted, dropped, findings, rolls)
+
+
+def render(made: Draft, store: Store, tolerated: Container[str] = ()) -> tuple[list[Finding], list[Body]]:
+    """What the rules have against MADE, and what it renders to where they have nothing."""
+    import yaml
+
+    from gpustack.policy.loading.load import spec_key
+
+    spec = load_values(made.spec)
+    try:
+        stack = compile_stack(spec, spec_key(effective(made.spec)), store, tolerated)
+    except FindingsError as error:
+        return list(error.findings), []
+    return [], [yaml.load(file.text, yaml.CSafeLoader) for file in stack.files]

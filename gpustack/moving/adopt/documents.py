@@ -1,0 +1,195 @@
+"""The documents in the files that somebody names, with the place of each value, and nothing from anywhere else.
+
+A file may hold several documents, and a text in one may be YAML again (a values block): each is an `Item`, and a line
+of the innermost is told as a line of the file. Variables of templates are filled in by what `--set` says; those that
+nobody filled in stay in their values as they are, and are asked for (`variables`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any
+
+from gpustack.model import Finding, InputError, Location, Path
+from gpustack.policy.loading.layers import has
+from gpustack.text.positions import inside_scalar, locate
+from gpustack.text.read import value
+from gpustack.text.source import decode, load_bytes
+
+from .installation import Leaves, Said, leaves_of
+
+ENDINGS = (".yaml", ".yml", ".json", ".tf", ".gotmpl", ".csv")
+MOST = 5000
+"""Documents of one file, and files of one folder."""
+_START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
+_VARIABLE = re.compile(
+    r"\$\{(?P<name>[A-Za-z_][\w.\[\]\"]*)(?::?[-=](?P<default>[^}]*))?\}"
+    r"|\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
+)
+_ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A document, or a part of one: DATA is what stands AT a place of TEXT. OUTER holds TEXT as a scalar at a path."""
+
+    file: str
+    text: str = field(repr=False)
+    data: Any = field(repr=False)
+    at: Path = ()
+    outer: tuple[Item, Path] | None = field(default=None, repr=False)
+
+    def get(self, *path: str | int) -> Any:
+        """The value at PATH, None where there is none."""
+        node = self.data
+        for step in path:
+            if not has(node, step):
+                return None
+            node = node[step]
+        return node
+
+    def text_at(self, *path: str | int) -> str:
+        """The text at PATH, "" where there is none."""
+        found = self.get(*path)
+        return found if isinstance(found, str) else ""
+
+    def part(self, *path: str | int) -> Item:
+        """What stands at PATH, with its places."""
+        return Item(self.file, self.text, self.get(*path), (*self.at, *path), self.outer)
+
+    def where(self, *path: str | int) -> Location:
+        """The place of the value at PATH in the file."""
+        found = locate(self.text, self.file, (*self.at, *path))
+        if self.outer and found.line:
+            item, inside = self.outer
+            found = inside_scalar(item.text, self.file, (*item.at, *inside), found.line, found.column or 1)
+        return Location(self.file, found.line, found.column)
+
+    def said(self, *path: str | int) -> Said | None:
+        """The value at PATH with its place, None where there is none."""
+        found = self.get(*path)
+        return None if found is None else Said(found, self.where(*path))
+
+    def leaves(self, *path: str | int) -> Leaves:
+        """The leaves below PATH."""
+        found = self.get(*path)
+        if not isinstance(found, dict):
+            return {}
+        return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves_of(found) if leaf}
+
+    def embedded(self, *path: str | int) -> Item | None:
+        """The YAML in the text at PATH; None where there is none. Raises InputError for what isn't YAML."""
+        text = self.text_at(*path)
+        try:
+            found = value(text, self.file) if text else None
+        except InputError as error:
+            where = self.where(*path)
+            raise InputError(
+                Finding("GPU003", "error", f"the text here is not valid YAML: {error}", location=where)
+            ) from None
+        return Item(self.file, text, found[1], (), (self, path)) if found else None
+
+
+def variables(text: str) -> list[str]:
+    """The variables in TEXT that nobody filled in."""
+    return [found["name"] or found["go"] for found in _VARIABLE.finditer(text) if found["default"] is None]
+
+
+def filled(text: str, answers: Mapping[str, str]) -> str:
+    """TEXT with its variables as ANSWERS say, else as their own defaults say."""
+
+    def one(found: re.Match[str]) -> str:
+        name = (found["name"] or found["go"]).removeprefix(".")
+        return answers.get(name, found["default"] if found["default"] is not None else found[0])
+
+    return _VARIABLE.sub(one, text)
+
+
+@dataclass
+class Reader:
+    """Reads files for the inputs. ANSWERS fill in variables; USED are those of them that did."""
+
+    answers: Mapping[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def items(self, path: File, display: str) -> Iterator[Item]:
+        """The documents of the file PATH; of a file of Terraform or CSV the text."""
+        text = decode(load_bytes(path, display), display)
+        self.used |= {name for name in self.answers if re.search(rf"[{{$.\s]{re.escape(name)}\b", text)}
+        if path.suffix in {".tf", ".csv"}:
+            yield Item(display, text, text)
+            return
+        yield from documents(filled(text, self.answers), display)
+
+    def beside(self, item: Item, name: str, known: Mapping[str, File]) -> Iterator[Item]:
+        """The documents of the file that ITEM calls NAME: one that was named too, or one in its own folder or below.
+
+        Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there.
+        """
+        named = [
+            file
+            for display, file in known.items()
+            if os.path.normpath(name).lstrip("./") and display.endswith(File(name).name)
+        ]
+        home = known[item.file].parent if item.file in known else None
+        if home is not None:
+            full = File(os.path.abspath(home / name))
+            plain = not any(
+                part.is_symlink() for part in (full, *full.parents) if part.is_relative_to(home) and part != home
+            )
+            if full.is_relative_to(os.path.abspath(home)) and plain and full.is_file():
+                named = [full]
+        for path in named[:1]:
+            yield from self.items(path, os.path.relpath(path) if path.is_relative_to(File.cwd()) else path.name)
+
+
+def documents(text: str, file: str) -> Iterator[Item]:
+    """The documents in TEXT that hold anything, each with the lines that it has in the file."""
+    lines = text.splitlines()
+    starts = [0, *(number for number, line in enumerate(lines) if _START.match(line)), len(lines)]
+    if len(starts) > MOST:
+        raise InputError(
+            Finding("GPU006", "error", f"{file} holds more than {MOST} documents", location=Location(file))
+        )
+    for start, end in itertools.pairwise(starts):
+        own = ["" if line.startswith("...") else line for line in lines[start:end]]
+        yield from _document("\n" * start + "\n".join(own) + "\n", file)
+
+
+def _document(text: str, file: str) -> Iterator[Item]:
+    try:
+        found = value(text, file)
+    except InputError:
+        if "{{" not in text:
+            raise
+        plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in text.split("\n"))
+        found, text = value(plain, file), plain
+    if found is not None and found[1] is not None:
+        yield Item(file, text, found[1])
+
+
+def _marked(found: re.Match[str]) -> str:
+    """An action of a Go template as a variable: YAML takes braces for a map."""
+    return f"${{{re.sub(r'[^A-Za-z0-9_.]', '_', found['go']).lstrip('.')}}}" if found["go"] else found[0]
+
+
+def files(named: str) -> list[File]:
+    """The file NAMED, or those in the folder and below, links aside. Raises InputError where there is neither."""
+    path = File(named)
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS and each.is_file())
+    plain = [
+        each
+        for each in found
+        if not any(part.is_symlink() for part in (each, *each.parents) if part.is_relative_to(path) and part != path)
+    ]
+    if not plain or len(plain) > MOST:
+        what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"
+        raise InputError(Finding("GPU001", "error", what, location=Location(named), remedy="name the files themselves"))
+    return plain

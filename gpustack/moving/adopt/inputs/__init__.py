@@ -1,0 +1,65 @@
+"""The shapes that settings of the operator are kept in, a module each, recognised by content.
+
+A module has KINDS, what reads an object by its kind, and perhaps FILES: what reads a document that is no object, by a
+test of its content. All write into one `Installation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path as File
+
+from gpustack.model import InputError
+from gpustack.policy.loading.foreign import recognise
+from gpustack.policy.loading.load import display
+from gpustack.text.read import Document
+
+from ..documents import Item, Reader, files
+from ..installation import Installation
+from . import argocd, bundles, flux, helm, objects, policy
+from .context import Context, expanded
+
+MODULES = (policy, objects, flux, argocd, bundles, helm)
+
+
+def read_all(named: Sequence[str], answers: Mapping[str, str]) -> Context:
+    """Read the files and folders NAMED. Raises InputError where one can't be read."""
+    context = Context(Installation(), Reader(answers))
+    for word in named:
+        for path in files(word):
+            context.known[display(path, File.cwd())] = path
+    for name, path in context.known.items():
+        context.items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+    return look(context)
+
+
+def look(context: Context) -> Context:
+    """Let each module read what it knows of the items of CONTEXT."""
+    order = {kind: position for position, module in enumerate(MODULES) for kind in module.KINDS}
+    kinds = {kind: handler for module in MODULES for kind, handler in module.KINDS.items()}
+    known = [item for item in context.items if item.text_at("kind") in kinds]
+    for item in sorted(known, key=lambda item: order[item.text_at("kind")]):
+        kinds[item.text_at("kind")](item, context)
+    for item in context.items:
+        if item.text_at("kind") and item.text_at("apiVersion") is not None:
+            if item.text_at("kind") not in kinds:
+                objects.other(item, context)
+            continue
+        test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
+        handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)
+        if handler is not None and item.file not in context.read:
+            handler(item, context)
+        elif handler is None:
+            not_known(item, context)
+    return context
+
+
+def not_known(item: Item, context: Context) -> None:
+    """Say what a document is that tells nothing of an installation."""
+    try:
+        data = item.data if isinstance(item.data, dict) else {}
+        found = recognise(Document(item.file, item.text, data, ""), "ClusterPolicy")
+    except InputError:
+        return
+    what = found.what.removesuffix(", not a ClusterPolicy")
+    context.installation.note("dropped", item.file, what, found.remedy, found.location)

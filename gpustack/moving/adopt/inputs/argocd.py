@@ -1,0 +1,64 @@
+"""Argo CD's Application, and the template of an ApplicationSet: values in all the places that Argo CD reads."""
+
+from __future__ import annotations
+
+from ..documents import Item
+from ..installation import Said
+from .context import CHART, Context
+from .flux import values
+
+
+def application(item: Item, context: Context) -> None:
+    """Read an Application that installs the operator's chart, from one source or several."""
+    read(item.part("spec"), context, item.text_at("metadata", "name"))
+
+
+def application_set(item: Item, context: Context) -> None:
+    """Read the template of an ApplicationSet; what its generators fill in are variables."""
+    read(item.part("spec", "template", "spec"), context, item.text_at("metadata", "name"))
+
+
+def read(spec: Item, context: Context, name: str) -> None:
+    """Read SPEC of the Application NAME."""
+    found = context.installation
+    several = [spec.part("sources", index) for index in range(len(spec.get("sources") or []))]
+    sources = several or [spec.part("source")]
+    ours = [
+        each for each in sources if CHART in (each.text_at("chart") or each.text_at("path") or each.text_at("repoURL"))
+    ]
+    if not ours:
+        found.note("dropped", name, "it installs something else than the operator's chart", where=spec.where())
+    for source in ours:
+        if source.get("chart"):
+            context.version(source, "targetRevision")
+        found.namespace = spec.text_at("destination", "namespace") or found.namespace
+        found.helm_release = source.text_at("helm", "releaseName") or found.helm_release or name
+        for index, file in enumerate(source.get("helm", "valueFiles") or []):
+            _file(source, str(file), index, context)
+        values(source, context, "helm", "values")
+        values(source, context, "helm", "valuesObject")
+        for index in range(len(source.get("helm", "parameters") or [])):
+            _parameter(source.part("helm", "parameters", index), context)
+
+
+def _file(source: Item, name: str, index: int, context: Context) -> None:
+    """Take a values file. One of another source ($values/...) is looked for by its name among the inputs."""
+    if name.startswith("$"):
+        name = name.partition("/")[2]
+    context.take(
+        context.file(Item(source.file, source.text, source.data, (*source.at, "helm", "valueFiles", index)), name)
+    )
+
+
+def _parameter(parameter: Item, context: Context) -> None:
+    """Take a parameter, which Argo CD hands to Helm as --set: texts that look like something else are that."""
+    name, said = parameter.text_at("name"), parameter.said("value")
+    if said is None:
+        return
+    value = said.value
+    if not parameter.get("forceString") and isinstance(value, str):
+        value = {"true": True, "false": False, "null": None}.get(value, int(value) if value.isdecimal() else value)
+    context.take({tuple(name.replace("\\.", "\0").split(".")): Said(value, said.where)})
+
+
+KINDS = {"Application": application, "ApplicationSet": application_set}

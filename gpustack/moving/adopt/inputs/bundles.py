@@ -1,0 +1,62 @@
+"""Fleet's fleet.yaml, and a helmfile."""
+
+from __future__ import annotations
+
+from ..documents import Item
+from .context import CHART, Context
+
+
+def is_fleet(item: Item) -> bool:
+    """Whether ITEM is a fleet.yaml with a chart."""
+    return isinstance(item.get("helm"), dict) and bool(item.get("helm", "chart") or item.get("helm", "releaseName"))
+
+
+def fleet(item: Item, context: Context) -> None:
+    """Read a fleet.yaml. What it says for some clusters alone is listed."""
+    found = context.installation
+    helm = item.part("helm")
+    if CHART not in f"{helm.text_at('chart')} {helm.text_at('releaseName')} {helm.text_at('repo')}":
+        found.note(
+            "dropped", item.file, "it installs something else than the operator's chart", where=item.where("helm")
+        )
+        return
+    found.namespace = item.text_at("namespace") or item.text_at("defaultNamespace") or found.namespace
+    found.helm_release = helm.text_at("releaseName") or found.helm_release
+    context.version(helm, "version")
+    for name in helm.get("valuesFiles") or []:
+        context.take(context.file(item, str(name)))
+    context.take(helm.leaves("values"))
+    for index, target in enumerate(item.get("targetCustomizations") or []):
+        why = f"values for the clusters of {target.get('name', index)} alone" if isinstance(target, dict) else "unknown"
+        remedy = "adopt those clusters by themselves, with these values over the others"
+        found.note("open", f"targetCustomizations[{index}]", why, remedy, item.where("targetCustomizations", index))
+
+
+def is_helmfile(item: Item) -> bool:
+    """Whether ITEM is a helmfile."""
+    return isinstance(item.get("releases"), list)
+
+
+def helmfile(item: Item, context: Context) -> None:
+    """Read the release of the operator's chart in a helmfile."""
+    found = context.installation
+    for index in range(len(item.get("releases") or [])):
+        release = item.part("releases", index)
+        if CHART not in release.text_at("chart"):
+            continue
+        found.namespace = release.text_at("namespace") or found.namespace
+        found.helm_release = release.text_at("name") or found.helm_release
+        context.version(release, "version")
+        for position, entry in enumerate(release.get("values") or []):
+            if isinstance(entry, str):
+                context.take(context.file(item, entry))
+            else:
+                context.take(release.leaves("values", position))
+        for position in range(len(release.get("set") or [])):
+            entry = release.part("set", position)
+            if (said := entry.said("value")) is not None:
+                context.take({tuple(entry.text_at("name").split(".")): said})
+
+
+KINDS: dict[str, object] = {}
+FILES = ((is_fleet, fleet), (is_helmfile, helmfile))

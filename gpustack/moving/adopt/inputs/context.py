@@ -1,0 +1,64 @@
+"""What reads an input gets: the record to write into, all other documents, and the files beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as File
+
+from ..documents import Item, Reader
+from ..installation import Installation, Leaves, lay
+
+CHART = "gpu-operator"
+
+
+@dataclass
+class Context:
+    """ITEMS are all documents, lists taken apart; KNOWN the files that were named, by what they are called in messages;
+    READ those of them that another one named, so that they aren't read for themselves."""
+
+    installation: Installation
+    reader: Reader
+    items: list[Item] = field(default_factory=list)
+    known: dict[str, File] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+
+    def find(self, kind: str, name: str) -> Item | None:
+        """The object NAME of KIND among the inputs."""
+        found = (each for each in self.items if each.text_at("kind") == kind)
+        return next((each for each in found if each.text_at("metadata", "name") == name), None)
+
+    def file(self, item: Item, name: str) -> Leaves:
+        """The values in the file that ITEM calls NAME; what is missing is asked for."""
+        found = list(self.reader.beside(item, name, self.known))
+        if not found:
+            remedy = f"name it as an input as well, or keep it beside {item.file}: {name}"
+            self.installation.note("open", name, "the values file is not among the inputs", remedy, item.where())
+        leaves: Leaves = {}
+        for each in found:
+            self.read.add(each.file)
+            lay(leaves, each.leaves())
+        return leaves
+
+    def take(self, leaves: Leaves) -> None:
+        """Put LEAVES, values of the chart, over those that are known."""
+        lay(self.installation.values, leaves)
+
+    def version(self, item: Item, *path: str | int) -> None:
+        """Take the chart's version, if there is one at PATH of ITEM."""
+        found = item.said(*path)
+        if found is not None and self.installation.version is None:
+            self.installation.version = found
+
+
+def expanded(item: Item) -> Iterator[Item]:
+    """ITEM, or what it lists. An item of a NodeList doesn't say what it is."""
+    items, kind = item.get("items"), item.text_at("kind")
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield item
+        return
+    of = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
+    for index, body in enumerate(items):
+        if isinstance(body, dict):
+            part = item.part("items", index)
+            yield from expanded(Item(part.file, part.text, {**of, **body}, part.at, part.outer))

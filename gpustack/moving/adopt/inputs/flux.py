@@ -1,0 +1,107 @@
+"""Flux's HelmRelease: values inline and from ConfigMaps and Secrets; and the HelmChart of K3s and RKE2."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from gpustack.model import Location
+
+from ..documents import Item
+from ..installation import Leaves, Said, lay
+from .context import CHART, Context
+
+
+def helm_release(item: Item, context: Context) -> None:
+    """Read a HelmRelease of the operator's chart."""
+    found = context.installation
+    chart = item.text_at("spec", "chart", "spec", "chart") or item.text_at("spec", "chartRef", "name")
+    if CHART not in chart:
+        name = item.text_at("metadata", "name")
+        found.note(
+            "dropped", name, f"it is a release of another chart ({chart or 'unnamed'})", where=item.where("spec")
+        )
+        return
+    found.namespace = (
+        item.text_at("spec", "targetNamespace") or found.namespace or item.text_at("metadata", "namespace")
+    )
+    found.helm_release = item.text_at("spec", "releaseName") or item.text_at("metadata", "name")
+    context.version(item, "spec", "chart", "spec", "version")
+    if found.version is None and (source := context.find("OCIRepository", item.text_at("spec", "chartRef", "name"))):
+        context.version(source, "spec", "ref", "tag")
+    for index in range(len(item.get("spec", "valuesFrom") or [])):
+        context.take(values_from(item.part("spec", "valuesFrom", index), context))
+    values(item, context, "spec", "values")
+    if item.get("spec", "postRenderers"):
+        why = "patches of what Helm renders are not read; gpustack renders no operator"
+        remedy = "look at what they change in operands, and say that in the policy"
+        found.note("open", "spec.postRenderers", why, remedy, item.where("spec", "postRenderers"))
+
+
+def values(item: Item, context: Context, *path: str | int) -> None:
+    """Take the values at PATH of ITEM: a map, a text of YAML, or a variable that nobody filled in."""
+    if isinstance(item.get(*path), str):
+        inner = item.embedded(*path)
+        if inner is not None and isinstance(inner.data, dict):
+            context.take(inner.leaves())
+        else:
+            remedy = "name the file that holds the values as an input as well"
+            why = f"the values are in {item.text_at(*path)!r}, which nothing here fills in"
+            context.installation.note("open", str(path[-1]), why, remedy, item.where(*path))
+    else:
+        context.take(item.leaves(*path))
+
+
+def values_from(entry: Item, context: Context) -> Leaves:
+    """The values in the ConfigMap or Secret that ENTRY of `valuesFrom` names."""
+    kind, name = entry.text_at("kind"), entry.text_at("name")
+    source = context.find(kind, name)
+    key = entry.text_at("valuesKey") or "values.yaml"
+    text = _text(source, key) if source else None
+    if source is None or text is None:
+        if not entry.get("optional"):
+            remedy = f"name a file with that {kind} as an input as well"
+            context.installation.note(
+                "open", f"{kind} {name}", f"values come from its key {key}", remedy, entry.where()
+            )
+        return {}
+    target = entry.text_at("targetPath")
+    if target:
+        return {tuple(target.split(".")): Said(_scalar(text), source.where("data", key))}
+    inner = Item(source.file, source.text, {"data": {key: text}}, source.at, source.outer).embedded("data", key)
+    leaves = inner.leaves() if inner is not None else {}
+    context.read.add(source.file)
+    if kind == "Secret":
+        where = source.where("data")
+        return {path: Said(said.value, Location(where.file, where.line)) for path, said in leaves.items()}
+    return leaves
+
+
+def _text(source: Item, key: str) -> str | None:
+    found = source.get("stringData", key) or source.get("data", key)
+    if source.text_at("kind") != "Secret" or source.get("stringData", key) is not None:
+        return found if isinstance(found, str) else None
+    try:
+        return base64.b64decode(str(found or ""), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _scalar(text: str) -> object:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def helm_chart(item: Item, context: Context) -> None:
+    """Read a HelmChart of the helm controller of K3s and RKE2."""
+    if CHART not in item.text_at("spec", "chart"):
+        return
+    found = context.installation
+    found.namespace = item.text_at("spec", "targetNamespace") or found.namespace
+    found.helm_release = item.text_at("metadata", "name")
+    context.version(item, "spec", "version")
+    values(item, context, "spec", "valuesContent")
+    for key, said in item.leaves("spec", "set").items():
+        lay(found.values, {tuple(".".join(map(str, key)).split(".")): said})
+
+
+KINDS = {"HelmRelease": helm_release, "HelmChart": helm_chart}

@@ -1,0 +1,146 @@
+"""Objects of a cluster: the operator's custom resources, what runs, and what OLM or Helm keep of an installation."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from typing import Any
+
+from gpustack.model import Path
+
+from ..documents import Item
+from ..installation import Leaves, Said, lay
+from .context import CHART, Context
+
+LIMIT = 16 * 1024 * 1024
+"""Bytes of a Helm release, unpacked."""
+OPERATOR = {"gpu-operator", "gpu-operator-certified"}
+
+
+def cluster_policy(item: Item, context: Context) -> None:
+    """Read the operator's ClusterPolicy."""
+    found = context.installation
+    _custom_resource(item, context)
+    labels = item.get("metadata", "labels") or {}
+    by_helm = labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in labels
+    found.defaults = "chart" if by_helm else "operator"
+    found.namespace = found.namespace or item.text_at("status", "namespace")
+    lay(found.spec, item.leaves("spec"))
+    for field in ("operator", "daemonsets", "driver", "toolkit", "devicePlugin", "dcgmExporter"):
+        if item.get("spec") and item.get("spec", field) is None and not by_helm:
+            why = f"the API requires spec.{field}, so this is a part of a ClusterPolicy: a patch, perhaps"
+            found.note("open", item.file, why, "name the whole object too, before this one", item.where("spec"))
+            break
+
+
+def driver(item: Item, context: Context) -> None:
+    """Read an NVIDIADriver."""
+    found = context.installation
+    _custom_resource(item, context)
+    position = len({path[1] for path in found.spec if path[0] == "drivers"})
+    at: Path = ("drivers", position)
+    name = item.said("metadata", "name")
+    if name is not None:
+        found.spec[(*at, "name")] = name
+    found.spec |= {(*at, *path): said for path, said in item.leaves("spec").items()}
+
+
+def gpu_cluster(item: Item, context: Context) -> None:
+    """Read a GPUCluster."""
+    _custom_resource(item, context)
+    context.installation.spec |= {("gpuCluster", *path): said for path, said in item.leaves("spec").items()}
+
+
+def _custom_resource(item: Item, context: Context) -> None:
+    found = context.installation
+    labels, annotations = (item.get("metadata", each) or {} for each in ("labels", "annotations"))
+    found.helm_release = found.helm_release or str(annotations.get("meta.helm.sh/release-name", ""))
+    found.namespace = found.namespace or str(annotations.get("meta.helm.sh/release-namespace", ""))
+    version = labels.get("app.kubernetes.io/version") or str(labels.get("helm.sh/chart", "")).removeprefix(f"{CHART}-")
+    if version and found.version is None:
+        found.version = Said(version, item.where("metadata", "labels"))
+    if item.get("metadata", "namespace"):
+        why = "the object is of the whole cluster and has no namespace: the API server ignores or refuses it"
+        found.note("dropped", "metadata.namespace", why, where=item.where("metadata", "namespace"))
+
+
+def other(item: Item, context: Context) -> None:
+    """Keep an object that runs, or that stands beside the values. Of a Secret only its keys are kept."""
+    if not isinstance(item.get("metadata"), dict) or not item.text_at("metadata", "name"):
+        return
+    context.installation.objects.append((item.data, item.where()))
+    if item.text_at("kind") == "Deployment" and item.text_at("metadata", "name") == CHART:
+        context.version(item, "metadata", "labels", "app.kubernetes.io/version")
+
+
+def secret(item: Item, context: Context) -> None:
+    """Read a Helm release, if the Secret holds one; of any other its keys are known, and nothing else."""
+    found = context.installation
+    if item.get("type") == "helm.sh/release.v1":
+        if item.text_at("metadata", "labels", "status") in {"deployed", ""}:
+            _release(item, context)
+        return
+    keys = {key: "" for part in ("data", "stringData") for key in item.get(part) or {}}
+    found.objects.append(({**item.data, "data": keys, "stringData": {}}, item.where()))
+
+
+def _release(item: Item, context: Context) -> None:
+    """The values and the chart's version in a release of Helm: base64, twice, of a gzip archive of JSON."""
+    try:
+        packed = base64.b64decode(base64.b64decode(item.text_at("data", "release")))
+        unpacking = zlib.decompressobj(wbits=31)
+        release: Any = json.loads(unpacking.decompress(packed, LIMIT))
+        chart = release["chart"]["metadata"]
+    except (binascii.Error, zlib.error, ValueError, KeyError, TypeError):
+        why = "this Secret of Helm can't be read"
+        context.installation.note(
+            "open", item.text_at("metadata", "name"), why, "helm get values RELEASE -o yaml", item.where()
+        )
+        return
+    if chart.get("name") != CHART:
+        return
+    found, made = context.installation, Item(item.file, item.text, {"values": release.get("config") or {}})
+    where = item.where("data", "release")
+    found.version = found.version or Said(str(chart.get("appVersion") or chart.get("version")), where)
+    found.helm_release = found.helm_release or str(release.get("name", ""))
+    found.namespace = found.namespace or str(release.get("namespace", ""))
+    leaves: Leaves = {path: Said(each.value, where) for path, each in made.leaves("values").items()}
+    context.take(leaves)
+
+
+def subscription(item: Item, context: Context) -> None:
+    """Read OLM's Subscription: a release by the name of its CSV, or a line by its channel."""
+    if item.text_at("spec", "name") not in OPERATOR:
+        return
+    found = context.installation
+    found.openshift, found.defaults = True, "operator"
+    found.namespace = found.namespace or item.text_at("metadata", "namespace")
+    path = ("spec", "startingCSV") if item.get("spec", "startingCSV") else ("spec", "channel")
+    if (said := item.said(*path)) and found.version is None and re.search(r"\d", str(said.value)):
+        found.version = Said(str(said.value).partition(".v")[2] or said.value, said.where)
+
+
+def service_version(item: Item, context: Context) -> None:
+    """Read a ClusterServiceVersion: the release, and the example that it carries where nothing else is there."""
+    if not item.text_at("metadata", "name").startswith(tuple(OPERATOR)):
+        return
+    context.installation.openshift = True
+    context.version(item, "spec", "version")
+    examples = item.embedded("metadata", "annotations", "alm-examples")
+    if examples is None or any(each.text_at("kind") in {"ClusterPolicy", "GPUCluster"} for each in context.items):
+        return
+    for index, body in enumerate(examples.data if isinstance(examples.data, list) else []):
+        if isinstance(body, dict) and body.get("kind") == "ClusterPolicy":
+            cluster_policy(examples.part(index), context)
+
+
+KINDS = {
+    "NVIDIADriver": driver,
+    "GPUCluster": gpu_cluster,
+    "Secret": secret,
+    "Subscription": subscription,
+    "ClusterServiceVersion": service_version,
+}

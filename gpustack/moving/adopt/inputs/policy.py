@@ -1,0 +1,27 @@
+"""A policy of gpustack's own: it is written anew, as short as it can be."""
+
+from __future__ import annotations
+
+from gpustack.policy.loading.envelope import API_VERSION
+
+from ..documents import Item
+from ..installation import lay
+from . import objects
+from .context import Context
+
+
+def cluster_policy(item: Item, context: Context) -> None:
+    """Read a ClusterPolicy: gpustack's or the operator's."""
+    if item.get("apiVersion") != API_VERSION:
+        objects.cluster_policy(item, context)
+        return
+    found = context.installation
+    if item.get("spec", "extends"):
+        remedy = "name the layers' values in one policy, or keep the policy as it is: it needs no adoption"
+        found.note(
+            "open", "spec.extends", "the policy builds on layers, which are not read", remedy, item.where("spec")
+        )
+    lay(found.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
+
+
+KINDS = {"ClusterPolicy": cluster_policy}

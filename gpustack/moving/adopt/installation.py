@@ -1,0 +1,121 @@
+"""What was read of an installation of the operator, whatever it was read from: one record.
+
+Solves: people keep the settings of one operator in a dozen shapes. Each of `inputs/` reads one of them into this
+record, and what makes a policy of it knows none of them. Every value keeps the file and line that it was read from.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpustack.model import Body, Location, Path, dotted
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value, and where somebody wrote it."""
+
+    value: Any
+    where: Location
+
+
+Leaves = dict[Path, Said]
+"""Values by path: scalars, lists whole, and maps that are empty."""
+Sort = Literal["dropped", "open", "release", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What became of something that isn't simply carried over.
+
+    `dropped`: it is not in the policy, and WHY. `open`: somebody has to answer or decide. `release`: the release that
+    the policy takes changes it. `assumed`: nothing said it, and the policy needs it.
+    """
+
+    sort: Sort
+    path: str
+    why: str
+    remedy: str = ""
+    where: Location | None = None
+
+
+@dataclass
+class Installation:
+    """`values` are the chart's, by the chart's names; `spec` has a policy's names: of custom resources, or of a policy.
+
+    `defaults`: who filled in what the custom resource lacks: its chart wrote it, or the operator did.
+    """
+
+    values: Leaves = field(default_factory=dict)
+    spec: Leaves = field(default_factory=dict)
+    defaults: Literal["chart", "operator"] = "chart"
+    version: Said | None = None
+    namespace: str = ""
+    helm_release: str = ""
+    openshift: bool = False
+    objects: list[tuple[Body, Location]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def found(self) -> bool:
+        """Whether the inputs told anything of an installation."""
+        return bool(self.values or self.spec or self.version)
+
+    def note(self, sort: Sort, path: str, why: str, remedy: str = "", where: Location | None = None) -> None:
+        """Remember what became of PATH."""
+        self.notes.append(Note(sort, path, why, remedy, where))
+
+    def of_kind(self, *kinds: str) -> Iterator[Body]:
+        """The objects of KINDS that run, or stand beside the values."""
+        return (body for body, _ in self.objects if body.get("kind") in kinds)
+
+    def configmap(self, name: str) -> Body | None:
+        """The ConfigMap NAME, where the inputs have it."""
+        return next((body for body in self.of_kind("ConfigMap") if body["metadata"]["name"] == name), None)
+
+
+def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The leaves of VALUE, which stands at PATH."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from leaves_of(item, (*path, key))
+    else:
+        yield path, value
+
+
+def lay(below: Leaves, above: Leaves) -> None:
+    """Put ABOVE over BELOW as Helm does: maps merge, all else is replaced whole, null takes a value away."""
+    for path, said in above.items():
+        under = [known for known in below if known[: len(path)] == path or path[: len(known)] == known]
+        if said.value == {} and any(len(known) > len(path) for known in under):
+            continue
+        for known in under:
+            del below[known]
+        if said.value is not None:
+            below[path] = said
+
+
+def nested(leaves: Leaves) -> dict[str, Any]:
+    """LEAVES as the tree that they are of; a number is the position in a list."""
+    root: dict[str, Any] = {}
+    for path, said in sorted(leaves.items(), key=lambda item: [step for step in item[0] if isinstance(step, int)]):
+        node: Any = root
+        for step, after in itertools.pairwise(path):
+            empty: Any = [] if isinstance(after, int) else {}
+            if isinstance(node, list):
+                node.extend({} for _ in range(len(node), int(step) + 1))
+                node = node[int(step)]
+            else:
+                node = node.setdefault(step, empty)
+        if said.value != {} or path[-1] not in node:
+            node[path[-1]] = copy.deepcopy(said.value)
+    return root
+
+
+def shown(path: Path) -> str:
+    """PATH below `spec` as people write it."""
+    return dotted(("spec", *path))

@@ -1,0 +1,143 @@
+"""The chart's values by the names that a policy has for them, and what becomes of those that a policy has none for.
+
+Helm writes most values into a template without quotes, so "true" and 580 reach the custom resource as what they look
+like there; a policy is stricter, so here they become what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpustack.catalog import chart, releases
+from gpustack.model import Path, dotted
+
+from .installation import Installation, Leaves, Note, Said, lay
+
+NFD = "node-feature-discovery"
+NFD_PARTS = ("master", "worker", "gc")
+NFD_FIELDS = ("tolerations", "nodeSelector", "resources", "priorityClassName")
+OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
+"""PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
+OPERATORS = "it is about the operator's own pod, and gpustack renders no operator"
+
+
+def to_spec(found: Installation) -> Leaves:
+    """The chart's values of FOUND by a policy's names; what is left out is noted."""
+    spec: Leaves = {}
+    rest: Leaves = {}
+    for path, said in found.values.items():
+        if path[0] == NFD:
+            lay(spec, nfd(path[1:], said, found))
+        elif path == ("platform", "openshift"):
+            found.openshift = found.openshift or said.value in {True, "true"}
+        elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
+            found.note("dropped", dotted(path), "gpustack's objects have the operator's names", where=said.where)
+        elif (why := left_out(path)) is not None:
+            found.note("dropped", dotted(path), why, where=said.where)
+        else:
+            rest[path] = said
+    switches = {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR"), ("clusterPolicy", "deployCR")}
+    on = {path for path, said in found.values.items() if path in switches and said.value in {True, "true"}}
+    claims = ("gpuCluster", "deployCR") in on
+    lay(spec, {renamed(path): said for path, said in rest.items() if path not in switches or path[0] == "driver"})
+    if on & {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR")}:
+        lay(spec, driver_object(found, spec, found.values[next(iter(on))]))
+    if claims:
+        spec.pop(("driver", "useNvidiaDriverCRD"), None)
+        where = found.values["gpuCluster", "deployCR"].where
+        spec["gpuCluster", "draDriver", "computeDomains", "enabled"] = Said(True, where)
+    return spec
+
+
+def left_out(path: Path) -> str | None:
+    """Why no policy has a field for the value at PATH of the chart; None where there is one."""
+    name = dotted(path)
+    if name.startswith(("gpuCluster.deployCR", "clusterPolicy.deployCR")):
+        return None
+    for known, why in chart.dropped().items():
+        if name == known or name.startswith((f"{known}.", f"{known}[")):
+            return f"it {why}"
+    if (
+        path[0] == "operator"
+        and len(path) > 1
+        and path[1] not in {"runtimeClass", "initContainer", "use_ocp_driver_toolkit"}
+    ):
+        return "no release acts on it" if path[1] == "defaultRuntime" else OPERATORS
+    return None
+
+
+def renamed(path: Path) -> Path:
+    """PATH of the chart's values as a policy calls it."""
+    name = dotted(path)
+    for old, new in chart.renamed().items():
+        if name == old or name.startswith(f"{old}."):
+            return (*new.split("."), *path[len(old.split(".")) :])
+    return path
+
+
+def driver_object(found: Installation, spec: Leaves, where: Said) -> Leaves:
+    """The NVIDIADriver that the chart writes of the section `driver`: `drivers` of a policy has no defaults for it."""
+    values = found.values
+    deploy = values.get(("driver", "nvidiaDriverCRD", "deployDefaultCR"))
+    if deploy is not None and deploy.value in {False, "false"}:
+        return {}
+    at: Path = ("drivers", 0)
+    made: Leaves = {(*at, "name"): Said("default", where.where)}
+    selector = {
+        path: said for path, said in values.items() if path[:3] == ("driver", "nvidiaDriverCRD", "nodeSelector")
+    }
+    made |= {(*at, *path[2:]): said for path, said in selector.items()}
+    if not selector:
+        made[(*at, "default")] = Said(True, where.where)
+    if (kind := values.get(("driver", "nvidiaDriverCRD", "driverType"))) is not None:
+        made[(*at, "driverType")] = kind
+    defaults = releases.release(releases.latest()).default_spec()["driver"]
+    for key in ("repository", "image", "version"):
+        made[(*at, key)] = Said(defaults[key], where.where)
+        made[(*at, "manager", key)] = Said(defaults["manager"][key], where.where)
+    names: dict[Path, Path] = {
+        tuple(old.split(".")): tuple(new.split(".")) for old, new in chart.renamed("drivers").items()
+    }
+    kept = {"enabled", "useNvidiaDriverCRD"}
+    for path, said in spec.items():
+        if path[0] == "driver" and path[1] not in kept:
+            lay(made, {(*at, *names.get(path[1:], path[1:])): said})
+        elif path == ("daemonsets", "tolerations"):
+            made[(*at, "tolerations")] = said
+        elif path[0] in {"gdrcopy", "gds"} and spec.get((path[0], "enabled")):
+            made[(*at, *path)] = said
+    for path in [each for each in spec if each[0] == "driver" and each[1] not in {*kept, "upgradePolicy"}]:
+        del spec[path]
+    return made
+
+
+def nfd(path: Path, said: Said, found: Installation) -> Leaves:
+    """A value of node feature discovery's own chart: what gpustack's installation has, and a note for the rest."""
+    name = dotted((NFD, *path))
+    if path[:1] and path[0] in NFD_PARTS and len(path) > 1 and path[1] in NFD_FIELDS:
+        return {("nfd", *path): said}
+    if path == ("image", "repository") and isinstance(said.value, str):
+        repository, _, image = said.value.rpartition("/")
+        return {("nfd", "repository"): Said(repository, said.where), ("nfd", "image"): Said(image, said.where)}
+    if path == ("image", "tag"):
+        return {("nfd", "version"): said}
+    if path == ("worker", "config", "sources", "pci", "deviceClassWhitelist") and isinstance(said.value, list):
+        more = [each for each in said.value if str(each) not in OWN_CLASSES]
+        return {("nfd", "pciClasses"): Said(more, said.where)} if more else {}
+    if path == ("master", "config", "extraLabelNs") and isinstance(said.value, list):
+        more = [each for each in said.value if each != "nvidia.com"]
+        return {("nfd", "labelNamespaces"): Said(more, said.where)} if more else {}
+    if path[:5] == ("worker", "config", "sources", "custom"):
+        remedy = "write it as a NodeFeatureRule into spec.extraObjects"
+        found.note("open", name, "rules in the worker's configuration are not read", remedy, said.where)
+    elif path and path[0] in {"fullnameOverride", "nameOverride"}:
+        remedy = "its objects are new ones beside those of this name; remove the old ones after the sync"
+        found.note("open", name, "node feature discovery's names can't be changed", remedy, said.where)
+    else:
+        found.note("dropped", name, "gpustack's node feature discovery has no such setting", where=said.where)
+    return {}
+
+
+def notes_of(found: Installation, sort: str) -> Iterator[Note]:
+    """The notes of one SORT."""
+    return (note for note in found.notes if note.sort == sort)

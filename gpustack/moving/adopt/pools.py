@@ -1,0 +1,130 @@
+"""Node pools from nodes: those that are alike are a pool, and a label of theirs tells them from the others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+from gpustack.model import Body, Location
+
+from .installation import Installation, Leaves, Said
+
+OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
+KERNEL = "feature.node.kubernetes.io/kernel-version.full"
+HARDLY = (
+    "feature.node.kubernetes.io/",
+    "nvidia.com/",
+    "beta.kubernetes.io/",
+    "kubernetes.io/",
+    "topology.kubernetes.io/",
+)
+"""Label keys that are no choice of anybody's, or that NVIDIA's programs set."""
+LIKELY = ("pool", "nodegroup", "node-group", "instance-type", "flavor")
+"""What the keys of labels have in their names by which people tell nodes apart."""
+
+
+def pools(found: Installation, leaves: Leaves) -> Leaves:
+    """The pools that the nodes of FOUND are, else those that its drivers name; none where neither tells."""
+    nodes = [node for node in found.of_kind("Node") if has_gpu(node)]
+    if not nodes:
+        return of_drivers(found, leaves)
+    precompiled = any(path[-1] == "usePrecompiled" and said.value is True for path, said in leaves.items())
+    groups: dict[tuple[Any, ...], list[Body]] = defaultdict(list)
+    for node in nodes:
+        facts = alike(node, kernel=precompiled)
+        groups[tuple((key, str(value)) for key, value in facts.items())].append(node)
+    made: Leaves = {}
+    for index, members in enumerate(groups.values()):
+        selector = label_of(members, nodes) if len(groups) > 1 else {}
+        facts = alike(members[0], kernel=precompiled)
+        name = next(iter(selector.values()), "") or facts.get("gpuProduct") or "gpus"
+        pool = {"name": plain(str(name), index, made), "nodeSelector": selector, **facts, "count": len(members)}
+        first = f"node {members[0]['metadata']['name']}" + (f" and {len(members) - 1} more" if len(members) > 1 else "")
+        where = {"name": Location(first)}
+        made |= {
+            ("nodePools", index, key): Said(value, where.get(key, Location(""))) for key, value in pool.items() if value
+        }
+        if len(groups) > 1 and not selector:
+            why = f"no label tells the {len(members)} nodes of pool {pool['name']} from the others"
+            remedy = "label them, and write nodeSelector; pools of the same nodes must get the same"
+            found.note("open", f"spec.nodePools[{index}].nodeSelector", why, remedy)
+    return made
+
+
+def has_gpu(node: Body) -> bool:
+    """Whether NODE has a GPU, as node feature discovery, the operator or the kubelet say."""
+    labels, capacity = labels_of(node), node.get("status", {}).get("capacity", {})
+    marked = any(
+        labels.get(key) == "true" for key in ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+    )
+    return marked or any(key.startswith("nvidia.com/") and str(count) != "0" for key, count in capacity.items())
+
+
+def labels_of(node: Body) -> dict[str, str]:
+    """The labels of NODE."""
+    found: dict[str, str] = node["metadata"].get("labels") or {}
+    return found
+
+
+def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
+    """What is the same for all nodes of a pool: KERNEL too, where precompiled drivers are chosen by it."""
+    labels, info = labels_of(node), node.get("status", {}).get("nodeInfo", {})
+    name, version = (labels.get(f"{OS_RELEASE}{key}", "") for key in ("ID", "VERSION_ID"))
+    if name == "rhcos" and (openshift := labels.get(f"{OS_RELEASE}OPENSHIFT_VERSION")):
+        version = openshift
+    image = re.match(r"([A-Za-z]+)\D*(\d+(?:\.\d+)?)", str(info.get("osImage", "")))
+    system = name + version or (f"{image[1].lower()}{image[2]}" if image else "")
+    count = labels.get("nvidia.com/gpu.count", "")
+    taints = [
+        {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
+        for taint in node.get("spec", {}).get("taints") or []
+        if not str(taint.get("key", "")).startswith("node.kubernetes.io/")
+    ]
+    arch = labels.get("kubernetes.io/arch", "")
+    workload = labels.get("nvidia.com/gpu.workload.config", "")
+    return {
+        "os": system,
+        "arch": arch if arch in {"amd64", "arm64"} else "",
+        "kernel": (labels.get(KERNEL) or info.get("kernelVersion", "")) if kernel else "",
+        "ostreeVersion": labels.get(f"{OS_RELEASE}OSTREE_VERSION", ""),
+        "gpuProduct": re.sub(r"-(?:SHARED|MIG-.*)$", "", labels.get("nvidia.com/gpu.product", "")),
+        "gpusPerNode": int(count) if count.isdecimal() and count != "0" else 0,
+        "workload": workload if workload in {"container", "vm-passthrough", "vm-vgpu"} else "",
+        "taints": taints,
+    }
+
+
+def label_of(members: list[Body], nodes: list[Body]) -> dict[str, str]:
+    """A label that all MEMBERS have, and none of the other NODES with GPUs; {} where there is none."""
+    shared = set.intersection(*(set(labels_of(node).items()) for node in members))
+    others = [labels_of(node) for node in nodes if node not in members]
+    telling = [(key, value) for key, value in shared if value and all(each.get(key) != value for each in others)]
+    chosen = [pair for pair in telling if not pair[0].startswith(HARDLY) or "instance-type" in pair[0]]
+    ranked = sorted(chosen, key=lambda pair: (not any(word in pair[0] for word in LIKELY), pair))
+    return dict(ranked[:1])
+
+
+def of_drivers(found: Installation, leaves: Leaves) -> Leaves:
+    """A pool for the nodes of each of `drivers`, whose operating system is to be said."""
+    count = len({path[1] for path in leaves if path[0] == "drivers"})
+    made: Leaves = {}
+    for index in range(count):
+        selector = {
+            path[3]: said
+            for path, said in leaves.items()
+            if path[:3] == ("drivers", index, "nodeSelector") and len(path) > 3
+        }
+        if selector:
+            name = leaves["drivers", index, "name"]
+            made["nodePools", len({path[1] for path in made}), "name"] = name
+            position = len({path[1] for path in made}) - 1
+            made |= {("nodePools", position, "nodeSelector", key): said for key, said in selector.items()}
+    return made
+
+
+def plain(text: str, index: int, made: Leaves) -> str:
+    """TEXT as the name of a pool that no other in MADE has."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50].strip("-") or "gpus"
+    taken = {said.value for path, said in made.items() if path[-1] == "name"}
+    return f"{name}-{index + 1}" if name in taken else name

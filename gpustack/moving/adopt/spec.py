@@ -1,0 +1,285 @@
+"""An installation as the spec of a policy: what was said, what the cluster tells of itself, and what was answered.
+
+The language takes a custom resource's fields as they are, so most is carried by its own name. What the language refuses
+is taken out, one finding at a time, and noted: it had no effect in the cluster either, or it can't be carried. Nothing
+is changed into what somebody may have meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpustack.catalog import chart, kubernetes, releases
+from gpustack.catalog._versions import key as age
+from gpustack.model import Finding, GpustackError, InputError, Location, Path, dotted
+from gpustack.policy.help.explain import parse
+from gpustack.policy.loading.defaults import assemble
+from gpustack.policy.loading.layers import Merged, Part
+from gpustack.policy.loading.load import load_values
+
+from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown
+from .names import to_spec
+from .pools import pools
+
+ANSWER = Location("--set")
+NOWHERE = Location("")
+PARTS = {"repository", "image", "version"}
+TRIES = 60
+"""Rounds in which what the language refuses is taken out."""
+
+
+@dataclass
+class Draft:
+    """The spec of a policy in the making. `source` is the release that runs, as far as that is known."""
+
+    installation: Installation
+    leaves: Leaves
+    release: str
+    source: str = ""
+    carried: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The leaves as a spec."""
+        found = nested(self.leaves)
+        return {**found, **({"carried": self.carried} if self.carried else {})}
+
+    def effective(self) -> Merged:
+        """The spec with all defaults. Raises InputError for what can't be merged."""
+        return effective(self.spec)
+
+
+def effective(spec: Mapping[str, Any]) -> Merged:
+    """SPEC with all defaults below it."""
+    return assemble([Part("policy", "the policy", dict(spec))])[0]
+
+
+def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Draft:
+    """The spec that FOUND and ANSWERS make; KEEP: of the release that runs, or the nearest there is."""
+    leaves = to_spec(found)
+    lay(leaves, found.spec)
+    for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each
+        items = leaves.pop(path)
+        for index, item in enumerate(items.value):
+            leaves |= {each: Said(value, items.where) for each, value in leaves_of(item, (*path, index))}
+    told = said(leaves, "release")
+    source = told or running(found, leaves)
+    target = told or (nearest(source) if keep and source else releases.latest())
+    if keep and source != target:
+        found.note("open", "release", f"{source or 'no release'} is not in the catalogue, so {target} is taken")
+    made = Draft(found, leaves, target, source)
+    if ("nodePools", 0, "name") not in leaves:
+        leaves |= pools(found, leaves)
+    about_the_cluster(made)
+    follow_the_release(made)
+    for name, text in answers.items():
+        answer(made, name, text)
+    settle(made)
+    return made
+
+
+def running(found: Installation, leaves: Leaves) -> str:
+    """The release that runs, "" where nothing tells: what chart or operator say, else the validator's image."""
+    said = str(found.version.value) if found.version else ""
+    validator = leaves.get(("validator", "version"))
+    text = said or (str(validator.value) if validator else "")
+    match = re.search(r"v?(\d+\.\d+)(?:\.(\d+))?", text)
+    if match is None:
+        return ""
+    name = f"v{match[1]}.{match[2] or 0}"
+    every = [*chart.older(), *releases.names()]
+    if name in every and match[2]:
+        return name
+    near = [each for each in every if age(each) <= age(name)] or every[:1]
+    line = [each for each in every if each.startswith(f"v{match[1]}.")]
+    chosen = (line or near)[-1]
+    where = found.version.where if found.version else None
+    found.note(
+        "assumed", "release", f"{text} is not a release that is known, so the nearest counts: {chosen}", where=where
+    )
+    return chosen
+
+
+def nearest(source: str) -> str:
+    """The release of the catalogue that is SOURCE, or the first after it."""
+    return next((each for each in releases.names() if age(each) >= age(source)), releases.latest())
+
+
+def about_the_cluster(made: Draft) -> None:
+    """Fill in `release`, `defaults` and `cluster`, as far as the inputs tell; what is only likely is noted."""
+    found, leaves = made.installation, made.leaves
+    known = {path for path in leaves if path[0] == "cluster"}
+    leaves["release",] = Said(made.release, found.version.where if found.version else NOWHERE)
+    if found.defaults == "operator" and found.spec and ("defaults",) not in leaves:
+        leaves["defaults",] = Said("operator", NOWHERE)
+    nodes = list(found.of_kind("Node"))
+    info = [node.get("status", {}).get("nodeInfo", {}) for node in nodes]
+    if ("cluster", "kubernetesVersion") not in known:
+        told = sorted({str(each["kubeletVersion"]) for each in info if each.get("kubeletVersion")})
+        low, high = releases.release(made.release).kubernetes_range
+        version = told[0].removeprefix("v") if told else min(high, kubernetes.MINORS[-1], key=age)
+        leaves["cluster", "kubernetesVersion"] = Said(version, NOWHERE)
+        if not told:
+            why = f"no input says it; {made.release} is for {low} to {high}"
+            found.note("assumed", "cluster.kubernetesVersion", why, '--set cluster.kubernetesVersion="1.xx"')
+    runtimes = sorted({str(each["containerRuntimeVersion"]) for each in info if each.get("containerRuntimeVersion")})
+    if len(runtimes) == 1 and ("cluster", "containerRuntime") not in known:
+        leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
+    if found.namespace and ("cluster", "namespace") not in known:
+        leaves["cluster", "namespace"] = Said(found.namespace, NOWHERE)
+    if found.openshift and not known & {("cluster", "platform"), ("cluster", "openshift", "version")}:
+        leaves["cluster", "platform"] = Said("openshift", NOWHERE)
+    monitored = (
+        any(found.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
+    )
+    if monitored and ("cluster", "monitoring") not in known:
+        leaves["cluster", "monitoring"] = Said(True, NOWHERE)
+    if found.helm_release and ("nfd", "helmRelease") not in leaves:
+        leaves["nfd", "helmRelease"] = Said(found.helm_release, NOWHERE)
+
+
+def said(leaves: Leaves, *path: str) -> Any:
+    """What LEAVES say at PATH, None for nothing."""
+    found = leaves.get(path)
+    return found.value if found else None
+
+
+def follow_the_release(made: Draft) -> None:
+    """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs."""
+    found, leaves = made.installation, made.leaves
+    every = [made.source] if made.source else [*chart.older(), *releases.names()]
+    labels = ("daemonsets", "labels")
+    for path in [each for each in leaves if each[:2] == labels and each[-1] == "helm.sh/chart"]:
+        if made.source != made.release:
+            del leaves[path]
+    sections = {path[:-1] for path in leaves if path[-1] in PARTS and isinstance(path[-1], str)}
+    for section in sections:
+        name = (
+            dotted(step for step in section if step != 0)
+            if section[:1] != ("drivers",)
+            else dotted(("driver", *section[2:]))
+        )
+        own = {str(part): said for part in PARTS if (said := leaves.get((*section, part)))}
+        new = chart.image(made.release, name)
+        for release in every if new and "version" in own else ():
+            old = chart.image(release, name)
+            written = {part: str(each.value) for part, each in own.items()}
+            if old and old != new and old == whole(old, written):
+                for part in own:
+                    del leaves[(*section, part)]
+                if section[:1] == ("drivers",):
+                    fill = dict(zip(("repository", "image", "version"), split(new), strict=True))
+                    leaves |= {(*section, part): Said(text, own["version"].where) for part, text in fill.items()}
+                found.note("release", shown((*section, "version")), f"{old} becomes {new}", where=own["version"].where)
+                break
+    changed_defaults(made)
+
+
+def split(reference: str) -> tuple[str, str, str]:
+    """Repository, name and version of the whole name REFERENCE."""
+    path, _, version = reference.rpartition(":")
+    repository, _, image = path.rpartition("/")
+    return repository, image, version
+
+
+def whole(known: str, written: Mapping[str, str]) -> str:
+    """What is WRITTEN of an image, with the parts of KNOWN where nothing is."""
+    repository, image, version = split(known)
+    parts = (written.get("repository", repository), written.get("image", image), written.get("version", version))
+    return f"{parts[0]}/{parts[1]}:{parts[2]}"
+
+
+def changed_defaults(made: Draft) -> None:
+    """Note defaults that are others in the policy's release than in the one that runs, where nobody said anything."""
+    if not made.source or made.source == made.release or made.installation.defaults == "operator":
+        return
+    new = dict(leaf for leaf in defaults_of(made.release))
+    old = (
+        chart.older_defaults() if made.source in chart.older() else {dotted(p): v for p, v in defaults_of(made.source)}
+    )
+    for path, value in new.items():
+        name = dotted(path)
+        if name in old and old[name] != value and path not in made.leaves and path[-1] not in PARTS:
+            made.installation.note("release", f"spec.{name}", f"the default {old[name]!r} becomes {value!r}")
+
+
+def defaults_of(release: str) -> list[tuple[Path, Any]]:
+    """The defaults of the chart of RELEASE."""
+    return list(leaves_of(dict(releases.release(release).defaults)))
+
+
+def answer(made: Draft, name: str, text: str) -> None:
+    """Put the answer TEXT to the path NAME of the policy."""
+    from gpustack.text.read import value
+
+    try:
+        path = tuple(parse(name))
+    except InputError as error:
+        raise InputError(*error.findings) from None
+    found = value(text, f"--set {name}")
+    plain = found[1] if found else ""
+    if path and path[-1] in {"kubernetesVersion", "version", "kernel", "ostreeVersion"}:
+        plain = text.strip("\"'")
+    if path[:1] == ("nodePools",) and len(path) > 1 and ("nodePools", path[1], "name") not in made.leaves:
+        made.leaves["nodePools", path[1], "name"] = Said("gpus" if path[1] == 0 else f"gpus-{path[1]}", ANSWER)
+    lay(made.leaves, {path: Said(plain, ANSWER)})
+
+
+def settle(made: Draft) -> None:
+    """Take out what the language refuses, and note each with the reason, until the rest is a spec."""
+    for _ in range(TRIES):
+        try:
+            load_values(made.spec)
+        except InputError as error:
+            taken = [finding for finding in error.findings if out(made, finding)]
+            if not taken:
+                raise
+        else:
+            return
+    raise GpustackError(Finding("GPU999", "error", "the spec doesn't settle"))
+
+
+def out(made: Draft, finding: Finding) -> bool:
+    """Take out what FINDING is about; whether there was anything."""
+    path = steps(finding.path)
+    under = [each for each in made.leaves if each[: len(path)] == path] or [
+        each for each in made.leaves if path[: len(each)] == each
+    ]
+    if not path or not under or path[0] in {"release", "cluster"}:
+        return False
+    first = made.leaves[under[0]]
+    if len(under) == 1 and under[0] == path and (plain := coerced(first.value, finding)) is not None:
+        made.leaves[path] = Said(plain, first.where)
+        return True
+    unknown = finding.rule == "GPU016"
+    for each in under:
+        del made.leaves[each]
+    why = "had no effect" if unknown else f"can't be carried: {finding.what}"
+    meant = finding.remedy.removeprefix("did you mean ").partition("?")[0] if "did you mean" in finding.remedy else ""
+    why = f"{why}; meant {meant}?" if meant else why
+    made.installation.note(
+        "dropped" if unknown else "open", finding.path, why, "" if meant else finding.remedy, first.where
+    )
+    return True
+
+
+def coerced(value: Any, finding: Finding) -> Any:
+    """VALUE as Helm writes it into the custom resource, None where that is no other value."""
+    if finding.rule != "GPU017":
+        return None
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return int(value) if isinstance(value, str) and value.isdecimal() else None
+    return str(value)
+
+
+def steps(path: str) -> Path:
+    """The dotted PATH of a finding, below `spec`."""
+    try:
+        return tuple(parse(path))
+    except InputError:
+        return ()
