@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError, dotted
+from ..model import Finding, InputError
 from . import common
 from .saving import save
 
 if TYPE_CHECKING:
     from ..moving.adopt import Adopted
-    from ..moving.adopt.installation import Note
+    from ..moving.adopt.installation import Installation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers)
     if not context.installation.found:
-        raise InputError(nothing(options.inputs, context.installation.notes))
+        raise InputError(nothing(options.inputs, context.installation))
     own = {name: value for name, value in answers.items() if name not in context.reader.used}
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in options.inputs))}"
     with common.store(options) as store:
@@ -77,7 +77,7 @@ def tell(found: Adopted, options: argparse.Namespace) -> int:
     from ..moving.adopt import report
     from .text import document, plain, print_findings, printable, say
 
-    code = 2 if found.findings else 0
+    code = 2 if found.findings or any(note.sort == "open" for note in found.notes) else 0
     if options.format == "json":
         print(document(code, [plain(each) for each in found.findings], **report.data(found)))
         return code
@@ -92,10 +92,12 @@ def tell(found: Adopted, options: argparse.Namespace) -> int:
     return code
 
 
-def nothing(inputs: list[str], notes: list[Note]) -> Finding:
+def nothing(inputs: list[str], found: Installation) -> Finding:
     """The finding for INPUTS that tell nothing of an installation."""
-    why = "; ".join(f"{note.path}: {note.why}" for note in notes[:5]) or "they hold other objects"
-    remedy = "name values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"
-    return Finding(
-        "GPU049", "error", f"nothing in {dotted(inputs[:1])} tells how the operator is set up", why=why, remedy=remedy
+    told = [f"{note.path}: {note.why}" for note in found.notes]
+    told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in found.objects]
+    what = f"nothing in {', '.join(inputs[:3])} tells how the operator is set up"
+    remedy = (
+        "name with it values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"
     )
+    return Finding("GPU049", "error", what, why="; ".join(told[:5]), remedy=remedy)

@@ -26,6 +26,9 @@ from .write import text_of
 MISSING = ("GPU201", "GPU202")
 """The rules about objects that are named and that nobody brings."""
 
+MOST = 12
+"""Lines at the head of a policy about what had no effect; the report has all."""
+
 __all__ = ["Adopted", "adopt", "read_all"]
 
 
@@ -51,7 +54,7 @@ class Adopted:
         """What was said and is another in the effective spec of the text: the path, what was said, what is."""
         written = parse(self.text, self.name)["spec"]
         spec, filled = effective(written).spec, load_values(written).model_dump()
-        pairs = ((path, said.value, at(spec, path)) for path, said in self.wanted.items())
+        pairs = ((path, said.value, at(spec, path)) for path, said in self.wanted.items() if said.value != {})
         return [(path, was, now) for path, was, now in pairs if was != now and was != at(filled, path)]
 
 
@@ -72,6 +75,7 @@ def adopt(
         made.carried, rolls = carried(live, sets, found.of_kind("ControllerRevision"))
     findings, _ = render(made, store)
     gone = [f"{note.path} {note.why}" for note in found.notes if note.why.startswith("had no effect")]
+    gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
     return Adopted(name, text_of(name, made, [head, *gone]), made, wanted, dropped, findings, rolls)
 
 

@@ -131,21 +131,20 @@ class Reader:
 
         Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there.
         """
-        named = [
-            file
-            for display, file in known.items()
-            if os.path.normpath(name).lstrip("./") and display.endswith(File(name).name)
-        ]
-        home = known[item.file].parent if item.file in known else None
-        if home is not None:
+        wanted = File(name).name
+        named = [file for display, file in known.items() if wanted and File(display).name == wanted]
+        if item.file in known:
+            home = File(os.path.abspath(known[item.file].parent))
             full = File(os.path.abspath(home / name))
-            plain = not any(
-                part.is_symlink() for part in (full, *full.parents) if part.is_relative_to(home) and part != home
-            )
-            if full.is_relative_to(os.path.abspath(home)) and plain and full.is_file():
+            if full.is_relative_to(home) and full.is_file() and plainly(full, home):
                 named = [full]
         for path in named[:1]:
             yield from self.items(path, os.path.relpath(path) if path.is_relative_to(File.cwd()) else path.name)
+
+
+def plainly(path: File, home: File) -> bool:
+    """Whether no link stands between HOME and PATH, which is below it."""
+    return not any(part.is_symlink() for part in (path, *path.parents) if part != home and part.is_relative_to(home))
 
 
 def documents(text: str, file: str) -> Iterator[Item]:
@@ -184,11 +183,7 @@ def files(named: str) -> list[File]:
     if not path.is_dir():
         return [path]
     found = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS and each.is_file())
-    plain = [
-        each
-        for each in found
-        if not any(part.is_symlink() for part in (each, *each.parents) if part.is_relative_to(path) and part != path)
-    ]
+    plain = [each for each in found if plainly(each, path)]
     if not plain or len(plain) > MOST:
         what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"
         raise InputError(Finding("GPU001", "error", what, location=Location(named), remedy="name the files themselves"))

@@ -25,14 +25,14 @@ class Said:
 
 Leaves = dict[Path, Said]
 """Values by path: scalars, lists whole, and maps that are empty."""
-Sort = Literal["dropped", "open", "release", "assumed"]
+Sort = Literal["dropped", "open", "changed", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """What became of something that isn't simply carried over.
 
-    `dropped`: it is not in the policy, and WHY. `open`: somebody has to answer or decide. `release`: the release that
+    `dropped`: it is not in the policy, and WHY. `open`: somebody has to answer or decide. `changed`: the release that
     the policy takes changes it. `assumed`: nothing said it, and the policy needs it.
     """
 

@@ -6,12 +6,11 @@ like there; a policy is stricter, so here they become what they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpustack.catalog import chart, releases
 from gpustack.model import Path, dotted
 
-from .installation import Installation, Leaves, Note, Said, lay
+from .documents import variables
+from .installation import Installation, Leaves, Said, lay
 
 NFD = "node-feature-discovery"
 NFD_PARTS = ("master", "worker", "gc")
@@ -26,6 +25,8 @@ def to_spec(found: Installation) -> Leaves:
     spec: Leaves = {}
     rest: Leaves = {}
     for path, said in found.values.items():
+        if unfilled(path, said, found):
+            continue
         if path[0] == NFD:
             lay(spec, nfd(path[1:], said, found))
         elif path == ("platform", "openshift"):
@@ -47,6 +48,15 @@ def to_spec(found: Installation) -> Leaves:
         where = found.values["gpuCluster", "deployCR"].where
         spec["gpuCluster", "draDriver", "computeDomains", "enabled"] = Said(True, where)
     return spec
+
+
+def unfilled(path: Path, said: Said, found: Installation) -> bool:
+    """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
+    names = variables(said.value) if isinstance(said.value, str) and "data" not in path else []
+    for name in names[:1]:
+        why = f"{said.value!s:.80} depends on a variable"
+        found.note("open", dotted(path), why, f"--set {name.removeprefix('.')}=VALUE", said.where)
+    return bool(names)
 
 
 def left_out(path: Path) -> str | None:
@@ -136,8 +146,3 @@ def nfd(path: Path, said: Said, found: Installation) -> Leaves:
     else:
         found.note("dropped", name, "gpustack's node feature discovery has no such setting", where=said.where)
     return {}
-
-
-def notes_of(found: Installation, sort: str) -> Iterator[Note]:
-    """The notes of one SORT."""
-    return (note for note in found.notes if note.sort == sort)

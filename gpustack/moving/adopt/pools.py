@@ -46,9 +46,9 @@ def pools(found: Installation, leaves: Leaves) -> Leaves:
             ("nodePools", index, key): Said(value, where.get(key, Location(""))) for key, value in pool.items() if value
         }
         if len(groups) > 1 and not selector:
-            why = f"no label tells the {len(members)} nodes of pool {pool['name']} from the others"
-            remedy = "label them, and write nodeSelector; pools of the same nodes must get the same"
-            found.note("open", f"spec.nodePools[{index}].nodeSelector", why, remedy)
+            why = f"no label tells the nodes of pool {pool['name']} from the others, so they get what those get"
+            remedy = "label them and write nodeSelector, where they are to get anything else"
+            found.note("assumed", f"spec.nodePools[{index}].nodeSelector", why, remedy)
     return made
 
 

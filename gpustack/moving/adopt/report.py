@@ -11,7 +11,7 @@ from .installation import Note, Sort, shown
 HEADINGS: dict[Sort, str] = {
     "open": "To be answered or decided",
     "assumed": "Assumed, as no input says it",
-    "release": "Changes because of the release",
+    "changed": "Changes because of the release",
     "dropped": "Left out",
 }
 MOST = 40

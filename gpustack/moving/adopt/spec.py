@@ -20,6 +20,7 @@ from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.load import load_values
 
+from . import openshift
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown
 from .names import to_spec
 from .pools import pools
@@ -77,6 +78,8 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
     follow_the_release(made)
     for name, text in answers.items():
         answer(made, name, text)
+    answered = {name.removeprefix("spec.") for name in answers}
+    found.notes = [note for note in found.notes if note.path.removeprefix("spec.") not in answered]
     settle(made)
     return made
 
@@ -130,13 +133,19 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
     if found.namespace and ("cluster", "namespace") not in known:
         leaves["cluster", "namespace"] = Said(found.namespace, NOWHERE)
-    if found.openshift and not known & {("cluster", "platform"), ("cluster", "openshift", "version")}:
-        leaves["cluster", "platform"] = Said("openshift", NOWHERE)
+    if not any(path[1] in {"platform", "openshift"} for path in known) and openshift.told(found, leaves):
+        leaves |= openshift.facts(found)
     monitored = (
         any(found.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
     )
     if monitored and ("cluster", "monitoring") not in known:
         leaves["cluster", "monitoring"] = Said(True, NOWHERE)
+    if found.values and not found.spec and made.source == made.release:  # the chart gives these to every pod
+        labels = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
+        leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in labels.items()}
+    runtime = found.values.get(("operator", "defaultRuntime"))
+    if runtime is not None and runtime.value in {"crio", "cri-o"} and not runtimes:
+        leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)
     if found.helm_release and ("nfd", "helmRelease") not in leaves:
         leaves["nfd", "helmRelease"] = Said(found.helm_release, NOWHERE)
 
@@ -157,23 +166,21 @@ def follow_the_release(made: Draft) -> None:
             del leaves[path]
     sections = {path[:-1] for path in leaves if path[-1] in PARTS and isinstance(path[-1], str)}
     for section in sections:
-        name = (
-            dotted(step for step in section if step != 0)
-            if section[:1] != ("drivers",)
-            else dotted(("driver", *section[2:]))
-        )
+        name = dotted(("driver", *section[2:]) if section[:1] == ("drivers",) else section)
         own = {str(part): said for part in PARTS if (said := leaves.get((*section, part)))}
+        written = {part: str(each.value) for part, each in own.items() if each.value}
         new = chart.image(made.release, name)
-        for release in every if new and "version" in own else ():
+        sure = made.source or (section[-1:] != ("driver",) and section[:1] != ("drivers",))
+        for release in every if new and written and sure else ():
             old = chart.image(release, name)
-            written = {part: str(each.value) for part, each in own.items()}
-            if old and old != new and old == whole(old, written):
+            if old and old != new and old == whole(old, written) and whole(new, written) != new:
+                where = next(iter(own.values())).where
                 for part in own:
                     del leaves[(*section, part)]
                 if section[:1] == ("drivers",):
-                    fill = dict(zip(("repository", "image", "version"), split(new), strict=True))
-                    leaves |= {(*section, part): Said(text, own["version"].where) for part, text in fill.items()}
-                found.note("release", shown((*section, "version")), f"{old} becomes {new}", where=own["version"].where)
+                    parts = zip(("repository", "image", "version"), split(new), strict=True)
+                    leaves |= {(*section, part): Said(text, where) for part, text in parts}
+                found.note("changed", shown(section), f"the image {old} becomes {new}", where=where)
                 break
     changed_defaults(made)
 
@@ -203,7 +210,7 @@ def changed_defaults(made: Draft) -> None:
     for path, value in new.items():
         name = dotted(path)
         if name in old and old[name] != value and path not in made.leaves and path[-1] not in PARTS:
-            made.installation.note("release", f"spec.{name}", f"the default {old[name]!r} becomes {value!r}")
+            made.installation.note("changed", f"spec.{name}", f"the default {old[name]!r} becomes {value!r}")
 
 
 def defaults_of(release: str) -> list[tuple[Path, Any]]:

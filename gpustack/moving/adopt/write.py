@@ -11,11 +11,11 @@ from typing import Any
 
 import ruamel.yaml
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.scalarstring import LiteralScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from gpustack.model import Path, printable
 from gpustack.policy.loading.envelope import API_VERSION
-from gpustack.text.emit import emit
+from gpustack.text.emit import emit, emit_value
 from gpustack.text.read import parse
 
 from .installation import Leaves
@@ -64,4 +64,10 @@ def commented(value: Any, path: Path, leaves: Leaves) -> Any:
         return made
     if isinstance(value, list):
         return CommentedSeq([commented(item, (*path, index), leaves) for index, item in enumerate(value)])
-    return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value
+    if isinstance(value, str) and "\n" in value:
+        return LiteralScalarString(value)
+    quoted = isinstance(value, str) and emit_value(value)[:1] in {
+        '"',
+        "'",
+    }  # what other readers take for something else
+    return DoubleQuotedScalarString(value) if quoted else value

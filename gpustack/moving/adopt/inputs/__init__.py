@@ -16,10 +16,10 @@ from gpustack.text.read import Document
 
 from ..documents import Item, Reader, files
 from ..installation import Installation
-from . import argocd, bundles, flux, helm, objects, policy
+from . import argocd, bundles, flux, helm, objects, policy, terraform
 from .context import Context, expanded
 
-MODULES = (policy, objects, flux, argocd, bundles, helm)
+MODULES = (policy, objects, flux, argocd, bundles, terraform, helm)
 
 
 def read_all(named: Sequence[str], answers: Mapping[str, str]) -> Context:

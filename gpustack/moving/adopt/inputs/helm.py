@@ -13,6 +13,18 @@ def recognised(item: Item) -> bool:
     return isinstance(item.data, dict) and bool(item.data) and (is_values(item.data) or wrapper(item) is not None)
 
 
+def is_plugins(item: Item) -> bool:
+    """Whether ITEM holds values of the device plugin's own chart."""
+    return isinstance(item.get("config"), dict) and not {"driver", "toolkit", "operator"} & set(item.data)
+
+
+def plugins(item: Item, context: Context) -> None:
+    """Say what these values are of: another chart, whose plugin would be a second one."""
+    why = "these are values of the device plugin's own chart, not of the operator's"
+    remedy = "write how GPUs are shared into spec.nodePools[].sharing, and uninstall that chart after the sync"
+    context.installation.note("dropped", item.file, why, remedy, item.where())
+
+
 def wrapper(item: Item) -> str | None:
     """The key below which the chart's values stand in those of a chart that bundles it."""
     from gpustack.catalog import chart
@@ -42,7 +54,11 @@ def take(item: Item, context: Context) -> None:
     if below is None or item.get(below) is None:
         context.take(item.leaves())
         return
-    context.take(item.leaves(below))
+    leaves = item.leaves(below)
+    switch = leaves.pop(("enabled",), None)
+    if switch is not None and switch.value is False:
+        context.installation.note("open", f"{below}.enabled", "the chart is switched off", where=switch.where)
+    context.take(leaves)
     for key in item.data:
         if key != below:
             why = f"it is a value of the chart that bundles {below}"
@@ -52,4 +68,4 @@ def take(item: Item, context: Context) -> None:
 
 
 KINDS: dict[str, object] = {}
-FILES = ((recognised, take),)
+FILES = ((is_plugins, plugins), (recognised, take))

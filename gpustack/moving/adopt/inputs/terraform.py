@@ -1,0 +1,158 @@
+"""Terraform's helm_release: heredocs, yamlencode, file, templatefile and `set`, with variables by their defaults.
+
+HCL is read by a library and not run: what needs Terraform to be known stays in the values as ${...}, and is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+from gpustack.model import Finding, InputError, Location
+from gpustack.text.read import value
+
+from ..documents import Item, documents
+from ..installation import Said, leaves_of
+from .context import CHART, Context
+
+_CALL = re.compile(r"(file|templatefile|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
+_NAME = re.compile(r"(?:var|local)\.(\w+)")
+_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+)\}")
+
+
+def recognised(item: Item) -> bool:
+    """Whether ITEM is a file of Terraform."""
+    return PurePath(item.file).suffix == ".tf"
+
+
+def read(item: Item, context: Context) -> None:
+    """Read the helm_release of the operator's chart, if ITEM has one."""
+    if f'"{CHART}"' not in item.text and "gpu-operator" not in item.text:
+        return
+    files = [tree(each) for each in context.items if recognised(each) and "helm_release" not in each.text]
+    terraform = Terraform(item, context, [*files, tree(item)])
+    for block in blocks(terraform.trees[-1], "resource", "helm_release"):
+        if str(terraform.of(block.get("chart"))).rpartition("/")[2] == CHART:
+            terraform.release(block)
+
+
+def tree(item: Item) -> dict[str, Any]:
+    """The file ITEM as data. Raises InputError for what isn't HCL."""
+    import hcl2
+
+    options = hcl2.SerializationOptions(with_comments=False, with_meta=True, preserve_heredocs=False)
+    try:
+        found: dict[str, Any] = hcl2.loads(item.text, serialization_options=options)
+    except Exception as error:  # noqa: BLE001 - the library has no error of its own
+        line = getattr(error, "line", None)
+        what = f"{item.file} can't be read as HCL"
+        raise InputError(
+            Finding("GPU003", "error", what, location=Location(item.file, line), why=str(error)[:200])
+        ) from None
+    return found
+
+
+def blocks(data: dict[str, Any], kind: str, label: str = "") -> Iterator[dict[str, Any]]:
+    """The blocks of KIND in DATA, of a resource those with LABEL."""
+    for each in data.get(kind, []):
+        found = each.get(f'"{label}"', {}) if label else each
+        yield from (body for body in found.values() if isinstance(body, dict)) if label else [found]
+
+
+class Terraform:
+    """ITEM with the variables and locals that its TREES tell."""
+
+    def __init__(self, item: Item, context: Context, trees: list[dict[str, Any]]) -> None:
+        self.item, self.context, self.trees = item, context, trees
+        self.known: dict[str, Any] = {}
+        for each in trees:
+            for block in blocks(each, "variable"):
+                self.known |= {
+                    f"var.{name[1:-1]}": body.get("default") for name, body in block.items() if isinstance(body, dict)
+                }
+            for block in blocks(each, "locals"):
+                self.known |= {f"local.{name}": body for name, body in block.items()}
+
+    def release(self, block: dict[str, Any]) -> None:
+        """Take what BLOCK, a helm_release, says."""
+        found, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
+        found.namespace = str(self.of(block.get("namespace")) or found.namespace)
+        found.helm_release = str(self.of(block.get("name")) or found.helm_release)
+        version = self.of(block.get("version"))
+        if isinstance(version, str) and "${" not in version:
+            found.version = found.version or Said(version, where)
+        for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
+            self.values(self.of(entry), where)
+        for kind in ("set", "set_sensitive", "set_list"):
+            for entry in block.get(kind, []):
+                name = str(self.of(entry.get("name"))).replace("\\.", "\0").split(".")
+                text = self.of(entry.get("value"))
+                plain = value(text, "set") if isinstance(text, str) and "${" not in text else None
+                path = tuple(step.replace("\0", ".") for step in name)
+                self.context.take({path: Said(plain[1] if plain else text, where)})
+
+    def values(self, data: Any, where: Location) -> None:
+        """Take DATA, one entry of `values`: a map, or the text of one."""
+        if isinstance(data, dict):
+            self.context.take({path: Said(each, where) for path, each in leaves_of(data)})
+        elif isinstance(data, str) and not re.fullmatch(r"\$\{[^}]*\}", data.strip()):
+            at = self.item.text.find(data.strip().partition("\n")[0])
+            start = self.item.text.count("\n", 0, at) if at >= 0 else (where.line or 1) - 1
+            for each in documents("\n" * start + data.lstrip("\n"), self.item.file):
+                self.context.take(each.leaves())
+        elif data is not None:
+            remedy = "name the file that holds the values as an input as well"
+            self.context.installation.note("open", "values", f"{data!s:.80} is not known here", remedy, where)
+
+    def of(self, data: Any) -> Any:
+        """DATA as Terraform would have it, as far as that is known; else as it is written, in ${}."""
+        if isinstance(data, dict):
+            return {key.strip('"'): self.of(each) for key, each in data.items() if not key.startswith("__")}
+        if isinstance(data, list):
+            return [self.of(each) for each in data]
+        if not isinstance(data, str):
+            return data
+        if data.startswith('"'):
+            try:
+                text = str(json.loads(data, strict=False))
+            except ValueError:
+                text = data.strip('"')
+            return _INSIDE.sub(lambda found: self.text(found[1], found[0]), text)
+        inner = data.removeprefix("${").removesuffix("}").strip()
+        if call := _CALL.fullmatch(inner):
+            return self.call(call[1], call[2], data)
+        return self.name(inner, data)
+
+    def text(self, name: str, written: str) -> str:
+        """The variable NAME inside a text, WRITTEN there so."""
+        found = self.name(name, written)
+        return json.dumps(found) if isinstance(found, bool | dict | list) else str(found)
+
+    def name(self, name: str, written: str) -> Any:
+        """What the variable or local NAME is; WRITTEN where nobody says."""
+        answers = self.context.reader.answers
+        if name in answers:
+            self.context.reader.used.add(name)
+            return answers[name]
+        known = self.known.get(name) if _NAME.fullmatch(name) else None
+        return written if known is None else self.of(known)
+
+    def call(self, function: str, arguments: str, written: str) -> Any:
+        """What FUNCTION makes of its ARGUMENTS."""
+        if function.endswith("encode"):
+            import hcl2
+
+            return self.of(hcl2.loads(f"x = {arguments}\n")["x"])
+        name = re.match(r'\s*"(?:\$\{path\.(?:module|root)\}/)?([^"$]+)"', arguments)
+        beside = list(self.context.reader.beside(self.item, name[1], self.context.known)) if name else []
+        for each in beside:
+            self.context.read.add(each.file)
+            self.context.take(each.leaves())
+        return None if beside else written
+
+
+KINDS: dict[str, object] = {}
+FILES = ((recognised, read),)
