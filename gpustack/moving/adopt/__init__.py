@@ -19,7 +19,7 @@ from .carry import carried
 from .inputs import read_all
 from .installation import Installation, Leaves, Note
 from .refer import bring, refer
-from .shorten import at, shorten
+from .shorten import at, fit, shorten
 from .spec import Draft, draft, effective
 from .write import text_of
 
@@ -63,6 +63,8 @@ def adopt(
 ) -> Adopted:
     """The policy NAME of the installation FOUND."""
     made = draft(found, answers, keep=keep)
+    if "cluster.platform" in answers:
+        fit(made)
     bring(made)
     _, bodies = render(made, store, MISSING)
     refer(made, bodies)

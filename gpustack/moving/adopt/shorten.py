@@ -33,7 +33,7 @@ def shorten(made: Draft) -> int:
 
 def names(path: Path) -> bool:
     """Whether the value at PATH is the name of an item of a list."""
-    return len(path) == 3 and path[2] == "name"
+    return len(path) == 3 and isinstance(path[1], int) and path[2] == "name"
 
 
 def drop(made: Draft, paths: Sequence[Path], wanted: dict[str, Any]) -> None:
@@ -59,12 +59,13 @@ def meaning(made: Draft) -> dict[str, Any]:
     return found
 
 
-def fit(made: Draft, wanted: dict[str, Any]) -> None:
-    """Write out what the platform of MADE would make another: WANTED is the merged spec without it."""
-    have = effective(made.spec).spec
-    said = {path[:length] for path in made.leaves for length in range(len(path) + 1)}
-    for path, value in leaves_of(wanted):
-        if path not in said and path[0] != "cluster" and at(have, path) != value:
+def fit(made: Draft) -> None:
+    """Write out what the platform of MADE would make another than it is where the policy was read from."""
+    generic = {**made.spec, "cluster": {key: value for key, value in made.spec["cluster"].items() if key != "platform"}}
+    have, runs = effective(made.spec).spec, effective(generic).spec
+    lists: list[tuple[Path, Any]] = [(path, []) for path, value in leaves_of(have) if isinstance(value, list)]
+    for path, value in [*leaves_of(runs), *(each for each in lists if at(runs, each[0]) is None)]:
+        if path not in made.leaves and path[0] not in {"cluster", "nodePools"} and at(have, path) != value:
             made.leaves[path] = Said(value, Location("what runs"))
 
 

@@ -74,6 +74,10 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
     made = Draft(found, leaves, target, source)
     if ("nodePools", 0, "name") not in leaves:
         leaves |= pools(found, leaves)
+    if found.spec and all(path[0] == "drivers" for path in found.spec):
+        why = "an NVIDIADriver has an effect only beside a ClusterPolicy that says so, and none is among the inputs"
+        found.note("assumed", "spec.driver.useNvidiaDriverCRD", why, "name the ClusterPolicy, too")
+        leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
     about_the_cluster(made)
     follow_the_release(made)
     for name, text in answers.items():
@@ -182,7 +186,17 @@ def follow_the_release(made: Draft) -> None:
                     leaves |= {(*section, part): Said(text, where) for part, text in parts}
                 found.note("changed", shown(section), f"the image {old} becomes {new}", where=where)
                 break
+    pinned = [name for path, each in leaves.items() if pins(made.release, name := dotted(path[:-1]), path, each.value)]
+    if len(pinned) > 3:
+        why = f"versions of {', '.join(sorted(pinned))} that no chart since {chart.older()[0]} wrote beside each other"
+        found.note("open", "images", why, "delete them in the policy where an old copy of all values put them there")
     changed_defaults(made)
+
+
+def pins(release: str, section: str, path: Path, value: Any) -> bool:
+    """Whether VALUE at PATH is the version of an operand in SECTION, another than RELEASE has."""
+    known = releases.release(release).images.get(section)
+    return path[-1] == "version" and section != "driver" and known is not None and known.version not in {None, value}
 
 
 def split(reference: str) -> tuple[str, str, str]:

@@ -363,3 +363,39 @@ def test_what_tells_nothing_is_refused(text: str, project: Project) -> None:
     """Files without an installation are bad input, said in one finding."""
     ran = adopt(project, Shape({"x.yaml": text}, {}))
     assert (ran.code, [each["rule"] for each in ran.json["findings"]]) == (4, ["GPU049"])
+
+
+def test_a_platform_changes_nothing_that_runs(project: Project) -> None:
+    """What the preset of a platform would change is written out, what it has anyway isn't (platforms/rke2.yaml)."""
+    ran = adopt(project, Shape({"values.yaml": OFF}, {}, answers=["cluster.platform=rke2"]))
+    spec = yaml.safe_load(ran.json["policy"])["spec"]
+    whole = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.36"}, "driver": {"enabled": False}}
+    preset = {**whole, "cluster": {"kubernetesVersion": "1.36", "platform": "rke2"}}
+    before, after = load_values(whole).model_dump(), load_values(preset).model_dump()
+    found = load_values(spec).model_dump()
+    assert before["toolkit"] != after["toolkit"], "the preset has paths of its own"
+    assert {key: value for key, value in found.items() if key != "cluster"} == {
+        key: value for key, value in before.items() if key != "cluster"
+    }
+
+
+def test_drivers_alone(project: Project) -> None:
+    """An NVIDIADriver without its ClusterPolicy counts, which is told; its nodes are a pool (operator.md 2.3)."""
+    driver: dict[str, Any] = {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": "gold"}}
+    driver["spec"] = {"driverType": "gpu", "image": "driver", "repository": "nvcr.io/nvidia", "version": "580.126.20"}
+    driver["spec"]["nodeSelector"] = {"example.com/driver": "gold"}
+    ran = adopt(project, Shape({"x.json": json.dumps(driver)}, {}, answers=["nodePools[0].os=ubuntu22.04"]))
+    spec = yaml.safe_load(ran.json["policy"])["spec"]
+    assert (ran.code, ran.json["changed"]) == (0, [])
+    assert spec["nodePools"] == [{"name": "gold", "nodeSelector": {"example.com/driver": "gold"}, "os": "ubuntu22.04"}]
+    assert spec["drivers"][0]["version"] == "580.126.20"
+    assert "spec.driver.useNvidiaDriverCRD" in [each["path"] for each in ran.json["assumed"]]
+
+
+def test_a_copy_of_all_old_values_is_told(project: Project) -> None:
+    """Versions that no known chart wrote are kept, and named as what an old copy may have put there."""
+    sections = ("toolkit", "devicePlugin", "gfd", "dcgm", "dcgmExporter")
+    values = {"driver": {"enabled": False}, **{section: {"version": "v0.1.0"} for section in sections}}
+    ran = adopt(project, Shape({"values.yaml": json.dumps(values)}, {}))
+    assert (ran.code, [each["path"] for each in ran.json["open"]]) == (2, ["images"])
+    assert yaml.safe_load(ran.json["policy"])["spec"]["gfd"] == {"version": "v0.1.0"}
