@@ -13,12 +13,15 @@ from .saving import save
 
 if TYPE_CHECKING:
     from ..moving.adopt import Adopted
+    from ..moving.adopt.documents import Item
     from ..moving.adopt.installation import Installation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from .live import connect
+
     what = "a file or folder: Helm values, HelmRelease, Application, ClusterPolicy, `kubectl get ... -o yaml`, ..."
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=what)
+    parser.add_argument("inputs", nargs="*", metavar="INPUT", help=what)
     parser.add_argument(
         "--out", metavar="FILE", type=common.named, help="where the policy goes (default: standard output)"
     )
@@ -31,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=answer,
         help="a variable of a template, or a field of the policy: cluster.platform=eks-al2023; may be repeated",
     )
+    connect.add_connection(parser)
     parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
     parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
@@ -53,11 +57,12 @@ def run(options: argparse.Namespace) -> int:
         what = f"{out} is there, and adopt did not write it"
         raise InputError(Finding("GPU049", "error", what, remedy="name another file with --out"))
     answers = dict(options.answers)
-    context = adopt.read_all(options.inputs, answers)
+    context = adopt.read_all(options.inputs, answers, looked_at(options))
+    names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
     if not context.installation.found:
-        raise InputError(nothing(options.inputs, context.installation))
+        raise InputError(nothing(names, context.installation))
     own = {name: value for name, value in answers.items() if name not in context.reader.used}
-    head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in options.inputs))}"
+    head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
     with common.store(options) as store:
         found = adopt.adopt(context.installation, named(options), own, store, keep=options.keep_release, head=head)
     if out is not None:
@@ -65,11 +70,21 @@ def run(options: argparse.Namespace) -> int:
     return tell(found, options)
 
 
+def looked_at(options: argparse.Namespace) -> list[Item]:
+    """The objects of the cluster, where one is named, or nothing else is."""
+    from ..moving.adopt.inputs.live import look
+    from .live import connect
+
+    if options.inputs and not (options.context or options.kubeconfig):
+        return []
+    return connect.run(options, lambda cluster: look(cluster, options.namespace, connect.DEFAULT_NAMESPACE))
+
+
 def named(options: argparse.Namespace) -> str:
     """What the cluster is called: as the file is that the policy goes to, else as the first input is."""
     from ..moving.adopt.pools import plain
 
-    return plain(Path(options.out or options.inputs[0]).stem, 0, {})
+    return plain(Path(options.out or [*options.inputs, options.context or "cluster"][0]).stem, 0, {})
 
 
 def tell(found: Adopted, options: argparse.Namespace) -> int:

@@ -64,6 +64,8 @@ class Item:
 
     def where(self, *path: str | int) -> Location:
         """The place of the value at PATH in the file."""
+        if not self.text:
+            return Location(self.file)
         found = locate(self.text, self.file, (*self.at, *path))
         if self.outer and found.line:
             item, inside = self.outer

@@ -22,9 +22,9 @@ from .context import Context, expanded
 MODULES = (policy, objects, flux, argocd, bundles, terraform, helm)
 
 
-def read_all(named: Sequence[str], answers: Mapping[str, str]) -> Context:
-    """Read the files and folders NAMED. Raises InputError where one can't be read."""
-    context = Context(Installation(), Reader(answers))
+def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = ()) -> Context:
+    """Read the files and folders NAMED, and LIVE objects. Raises InputError where a file can't be read."""
+    context = Context(Installation(), Reader(answers), list(live))
     for word in named:
         for path in files(word):
             context.known[display(path, File.cwd())] = path
