@@ -123,9 +123,8 @@ def source(spec: ClusterPolicySpec) -> Source:
     return Source("release", static, generated=discovers)
 
 
-def choice(spec: ClusterPolicySpec, pool: NodePool, names: Source) -> Choice | None:
-    """The layout of POOL, or None where it has none and its GPUs stay whole. NAMES is `source(spec)`."""
-    where = f"spec.nodePools[{spec.nodePools.index(pool)}]"
+def choice(where: str, pool: NodePool, names: Source) -> Choice | None:
+    """The layout of POOL, which stands WHERE; None where its GPUs stay whole. NAMES is `source(spec)`."""
     cut = pool.sharing.mig
     if cut is not None and cut.layout is not None:
         return Choice(f"{where}.sharing.mig.layout", "", (Element(None, True, dict(cut.layout)),))

@@ -101,7 +101,7 @@ class Pool:
     @cached_property
     def layout(self) -> mig_layouts.Choice | None:
         """The MIG layout of the nodes, None where GPUs stay whole."""
-        return mig_layouts.choice(self.spec, self.said, self.cluster.layouts)
+        return mig_layouts.choice(self.path, self.said, self.cluster.layouts)
 
     @cached_property
     def groups(self) -> list[mig_layouts.Group] | None:

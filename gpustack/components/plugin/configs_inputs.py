@@ -261,7 +261,7 @@ def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect
 def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPolicySpec) -> None:
     """Refuse a configuration that is given beside the sharing of POOL."""
     if config.name or config.data:
-        position = spec.nodePools.index(pool)
+        position = [each.name for each in spec.nodePools].index(pool.name)
         raise FindingsError(
             Finding(
                 "GPU041",

@@ -31,6 +31,8 @@ SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage"
 LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
 """Sections whose containers build modules of the kernel, for which a low limit is too low."""
+SHARES = 32
+"""Pods on one GPU: more is possible, and nobody's first step."""
 FIRST = 300
 """Seconds before the first probe that leave a program time enough to start: until then nobody knows whether it did."""
 PROBE = {"initialDelaySeconds": 0, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 1}
@@ -196,7 +198,16 @@ def grace(leaf: Leaf) -> bool:
     return type(new) is int and max(1, min(old, 3600) // 2) <= new <= 3600
 
 
+def shares(leaf: Leaf) -> bool:
+    """Whether a GPU, or an instance of MIG, has a usual number of shares: four times what it had at most, and SHARES at
+    most where it had none. That there are fewer is told by what nodes advertise.
+    """
+    old = leaf.old if type(leaf.old) is int else SHARES // MOST
+    return leaf.new is None or (type(leaf.new) is int and leaf.new <= max(old * MOST, MOST))
+
+
 AMOUNTS = (
+    shares,
     pace,
     evaluated,
     reconciled,

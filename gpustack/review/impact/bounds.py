@@ -211,12 +211,12 @@ def says_whose(leaf: Leaf) -> bool:
     return known and (leaf.new is None or isinstance(leaf.new, str))
 
 
-def for_nobody(leaf: Leaf) -> bool:
-    """Whether a label says whose pods are, or is plain, and its key without a domain or of one of the policy's own."""
-    (domain, _, word), listed = leaf.path[-1].lower().rpartition("/"), _data.load("tiers")
-    others = any(name in domain for name in listed["programs"]) or word in listed["picked"]
-    own = not domain or any(path[-1].lower().startswith(f"{domain}/") for path in leaf.olds)
-    return says_whose(leaf) or (own and not others and bool(_PLAIN.fullmatch(str(leaf.new))))
+def for_a_server(leaf: Leaf) -> bool:
+    """Whether a label of a ServiceMonitor is a plain one, as Prometheus selects by: a key with a domain is a program's,
+    which may remove or pass over what has it.
+    """
+    plain = "/" not in leaf.path[-1] and bool(_PLAIN.fullmatch(str(leaf.new)))
+    return leaf.new is None or plain or says_whose(leaf)
 
 
 def tolerations_by_key(leaf: Leaf) -> bool:
@@ -274,7 +274,7 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
-        *(rolled, labels_named, for_nobody, left_on, left_healing, not_emptied, of_a_new_object),
+        *(rolled, labels_named, for_a_server, left_on, left_healing, not_emptied, of_a_new_object),
         *(held, nothing_less, nothing_more, kept_longer),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
     )

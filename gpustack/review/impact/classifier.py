@@ -12,7 +12,7 @@ from typing import Any
 
 from ...catalog import _data
 from ..diff.objects import ObjectChange
-from . import table, versions
+from . import origin, table, versions
 from .leaves import NAMES, Leaf, changed, leaves
 from .origin import Step
 from .rule import Hit, rule
@@ -201,6 +201,8 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
 def policy_bounded(subject: Subject) -> Iterator[Hit]:
     """Fields of the policy change within bounds."""
     if subject.whole:
+        if fields := _told(list(unlike(subject))):
+            yield Hit("", f"unlike the cluster of the base that it is most like: {fields}")
         return
     for step in told(subject):
         if step.tier > OUTAGE and not step.by_release and (step.tier == PLANNED or not subject.all):
@@ -208,6 +210,13 @@ def policy_bounded(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}", tier=step.tier)
     if names := [step.leaf.name for step in subject.steps if step.by_release]:
         yield Hit("", f"defaults of the release: {', '.join(names)}")
+
+
+def unlike(subject: Subject) -> Iterator[str]:
+    """What a new cluster says otherwise than the one that it is most like."""
+    like = subject.fleet.like(subject.after) if subject.whole == "new" and subject.after else None
+    for leaf in changed(like.values, origin.said(subject.after)) if like and subject.after else ():
+        yield f"{leaf.name}: {said(leaf, leaf.old)} -> {said(leaf, leaf.new)}"
 
 
 def said(leaf: Leaf, value: Any) -> str:

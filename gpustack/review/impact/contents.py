@@ -16,6 +16,7 @@ import yaml
 from ...catalog import _data
 from ...policy.configurations import dcgm_csv, go_template, promql
 from ...policy.configurations.plugin_text import read_plugin_config
+from .amounts import shares
 from .apart import of_config
 from .leaves import Leaf, Leaves, changed, leaves
 
@@ -202,7 +203,16 @@ def _bounded(inner: str) -> bool:
     return any(how == "=" and len(text) > 2 for _, how, text in matchers) or bool(_QUOTED.match(inner))
 
 
+def shares_of_text(leaf: Leaf) -> bool:
+    """Whether the numbers of shares in a device plugin's configuration are usual ones, entry by entry."""
+    old, new = _read(leaf.old), _read(leaf.new)
+    if old is None or new is None:
+        return leaf.new is None
+    return all(shares(each) for each in changed(old, new) if each.path[-1] == "replicas")
+
+
 TEXTS = (
+    shares_of_text,
     *(
         sharing,
         as_apart,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...checks.pools.reconciler_pools import wants
@@ -30,11 +31,21 @@ class Pair(NamedTuple):
 
     @property
     def old(self) -> PoolCapacity:
-        return self.before.capacity
+        return counted(self.before, self.after)
 
     @property
     def new(self) -> PoolCapacity:
-        return self.after.capacity
+        return counted(self.after, self.before)
+
+
+def counted(pool: Pool, other: Pool) -> PoolCapacity:
+    """What nodes of POOL advertise. Where it doesn't say how many GPUs a node has, they are as many as in the OTHER,
+    and one where neither says it: a number that is left out is no less and no more than it was.
+    """
+    if pool.said.gpusPerNode is not None:
+        return pool.capacity
+    said = pool.said.model_copy(update={"gpusPerNode": other.said.gpusPerNode or 1})
+    return replace(pool, said=said).capacity
 
 
 def pairs(subject: Subject) -> Iterator[Pair]:
@@ -57,7 +68,9 @@ def amounts(counts: Mapping[str, int | None]) -> str:
 
 def step(pair: Pair) -> str:
     """What a node advertises before and after."""
-    return f"a node advertises {amounts(pair.old.per_node)} -> {amounts(pair.new.per_node)}"
+    told = pair.before.said.gpusPerNode or pair.after.said.gpusPerNode
+    whole = "a node advertises" if told else "for each GPU a node advertises"
+    return f"{whole} {amounts(pair.old.per_node)} -> {amounts(pair.new.per_node)}"
 
 
 def shrinks(pair: Pair) -> bool:

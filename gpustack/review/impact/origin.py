@@ -20,6 +20,7 @@ from ...cluster.resolve import resolve
 from ...gitops import engines
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
+from .tags import split
 from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
 """What of a cluster is so, whatever stack it gets."""
 PINS = ("cluster", "imageDigests")
 """Where a policy says digests of images."""
-DIGEST = re.compile(r"(?<=@)sha256:[0-9a-f]{64}\b")
+DIGEST = re.compile(r"([\w.:/-]{1,500})@(sha256:[0-9a-f]{64})\b")
 LONG = 4000
 """Characters of a text that is taken apart."""
 WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
@@ -136,17 +137,17 @@ class Fleet:
         return cls(specs, counted, pinned.union(pins), named)
 
     def chosen(self, leaf: Leaf) -> bool:
-        """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has: what is
-        behind it is up to whoever chose it, whatever version stands beside it.
+        """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has for that
+        repository: what is behind it is up to whoever chose it, whatever version stands beside it.
         """
-        fresh = set(DIGEST.findall(str(leaf.new))) - set(DIGEST.findall(str(leaf.old)))
+        fresh = pinned(str(leaf.new)) - pinned(str(leaf.old))
         return bool(fresh) and not fresh <= self._digests
 
     @cached_property
-    def _digests(self) -> Set[str]:
-        """The digests of images that are known."""
-        pinned = {digest for _, digest in self.pins}
-        return pinned.union(*(DIGEST.findall(spec.model_dump_json(exclude_none=True)) for spec in self.specs))
+    def _digests(self) -> Set[tuple[str, str]]:
+        """The digests of images that are known, with their repositories."""
+        known = {(split(image)[0], digest) for image, digest in self.pins}
+        return known.union(*(pinned(spec.model_dump_json(exclude_none=True)) for spec in self.specs))
 
     def like(self, spec: ClusterPolicySpec) -> Like | None:
         """What the one cluster of the base says that SPEC, of a new one, is most like; None where there is none. What
@@ -168,6 +169,11 @@ class Fleet:
             best = sorted(self.specs, key=alike, reverse=True)[:TRIED]
             self._like[id(spec)] = spec, max((Like.of(each, spec) for each in best), key=known, default=None)
         return self._like[id(spec)][1]
+
+
+def pinned(text: str) -> set[tuple[str, str]]:
+    """The images that TEXT names by a digest: repository and digest."""
+    return {(split(image)[0] or image, digest) for image, digest in DIGEST.findall(text)}
 
 
 def destination(spec: ClusterPolicySpec | None) -> tuple[str, ...]:

@@ -18,13 +18,16 @@ from .subject import (
     is_driver,
     is_vgpu_manager,
     items,
+    labels,
     mapping,
     pod,
     strategy,
 )
 from .tags import split
-from .tiers import PLANNED, POWER
+from .tiers import OUTAGE, PLANNED, POWER
 
+MPS = "nvidia-device-plugin-mps-control-daemon"
+"""Whose pods hold the memory and the processes of all clients of a GPU."""
 CARRIED = "gpustack.dev/carried"
 """The annotation of a DaemonSet whose template is carried."""
 
@@ -36,7 +39,7 @@ def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
             yield change
 
 
-@rule("IMP201", 3)
+@rule("IMP201", 3, 2)
 def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
     """The pods of a DaemonSet restart."""
     for change in templates(subject, "DaemonSet"):
@@ -45,6 +48,10 @@ def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
         where, spread = str(change.identity), nodes.of(subject.before, change.old)
         if spread == (0, 0):
             yield Hit(where, "no pool has nodes with its pods", spread)
+        elif strategy(change.new) != "OnDelete" and labels(change.old).get("app") == MPS:
+            yield Hit(
+                where, "its pods restart, and with each end all programs that share its GPUs", spread, tier=OUTAGE
+            )
         elif strategy(change.new) == "OnDelete":
             yield Hit(where, "its pods stay as they are until they are deleted", spread)
         else:

@@ -111,8 +111,11 @@ CASES: dict[str, tuple[int, Request]] = {
     **{
         f"label {key}": (tier, request("lab-a100", {"daemonsets": {"labels": {key: "x"}}}))
         for key, tier in (
-            ("cost", PLANNED),
-            ("example.com/shift", PLANNED),  # the domain of the pools' labels
+            ("cost-center", PLANNED),
+            ("example.com/team", PLANNED),
+            ("example.com/netpol-db", POWER),  # whoever allows pods something picks them by some label
+            ("allow-egress", POWER),
+            ("aadpodidbinding", POWER),
             ("shift.example.org/x", POWER),
             ("app", POWER),
             ("sidecar.istio.io/inject", POWER),

@@ -509,6 +509,11 @@ POWERS: dict[str, Request] = {
         extra(workload(image=f"registry.example.com/tools/a:1.1@sha256:{'b' * 64}")),
         extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
     ),
+    "digest of another image": request(
+        "lab-a100",
+        {"reconciler": {"repository": None, "image": f"registry.example.com/gpu/gpustack-reconciler:1.1@{DIGEST}"}},
+        {"reconciler": {"repository": None, "image": "registry.example.com/gpu/gpustack-reconciler:1.0"}, **PINNED},
+    ),
     "digest that comes": request(
         "lab-a100",
         extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
@@ -857,6 +862,41 @@ POWERS: dict[str, Request] = {
 OUTAGES: dict[str, Request] = {
     "older driver": request("lab-a100", {"driver": {"version": "580.126.20"}}),
     "older release": request("lab-a100", {"release": "v26.3.1"}),
+    "a thousand pods on a GPU": request(
+        "lab-a100",
+        pool("training", sharing={"timeSlicing": {"replicas": 1000}}),
+        pool("training", sharing={"timeSlicing": {"replicas": 2}}),
+    ),
+    "a thousand pods on a GPU, by a text": request(
+        "train-dgx",
+        plugin(sharing={"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 1000}]}}),
+        plugin(sharing=SLICED),
+    ),
+    "forty-eight clients of MPS": request(
+        "lab-a100",
+        pool("training", sharing={"mps": {"replicas": 48}}),
+        pool("training", sharing={"mps": {"replicas": 2}}),
+    ),
+    "MPS restarts": request(
+        "lab-a100", {"devicePlugin": {"version": "v0.20.1"}}, pool("training", sharing={"mps": {"replicas": 2}})
+    ),
+    "fewer instances of GPUs that nobody counts": request(
+        "lab-a100",
+        pool("training", gpusPerNode=None, sharing={"mig": {"layout": {"3g.40gb": 1, "2g.20gb": 1}}}),
+        pool("training", gpusPerNode=8, sharing={"mig": {"layout": {"3g.40gb": 1, "2g.20gb": 2}}}),
+    ),
+    "fewer instances, counted on no side": request(
+        "lab-a100",
+        pool("training", gpusPerNode=None, sharing={"mig": {"layout": {"3g.40gb": 1, "2g.20gb": 1}}}),
+        pool("training", gpusPerNode=None, sharing={"mig": {"layout": {"3g.40gb": 1, "2g.20gb": 2}}}),
+    ),
+    "a monitor that is cleaned up": request(
+        "lab-a100", {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"cleanup.kyverno.io/ttl": "1s"}}}}
+    ),
+    "a monitor that is passed over": request(
+        "lab-a100",
+        {"dcgmExporter": {"serviceMonitor": {"additionalLabels": {"openshift.io/user-monitoring": "false"}}}},
+    ),
     "less memory than what is built in": request(
         "lab-a100", {"nfd": {"master": {"resources": {"limits": {"memory": "128Mi"}}}}}
     ),
@@ -1097,6 +1137,11 @@ LOOSE: dict[str, tuple[Values, int]] = {
     "no time for a drain": (upgrade(drain={"timeoutSeconds": 1}), POWER),
     "no breaker": ({"reconciler": {"breakerFailures": 0}}, POWER),
     "all that is new at once": ({"reconciler": {"installParallel": 5000}}, POWER),
+    "nobody heals": ({"gitops": {"argocd": {"selfHeal": False}}}, POWER),
+    "two hundred pods on a GPU": (
+        {"nodePools": [{**WINDOWS["nodePools"][0], "sharing": {"timeSlicing": {"replicas": 200}}}]},
+        OUTAGE,
+    ),
     "no windows": ({"reconciler": {"windows": []}}, POWER),
     "windows all week": ({"reconciler": {"windows": [ALWAYS]}}, POWER),
     "no windows of a pool": (pool("training", upgrade={"windows": []}), POWER),
@@ -1117,6 +1162,16 @@ def test_guards_of_a_new_cluster_are_held_against_those_of_another(name: str) ->
     other, here = loaded("lab-a100", WINDOWS), loaded("lab-a100", laid(laid(WINDOWS, over), B))
     found = steps(None, here.spec, Fleet.of([other.spec], [here.spec]))
     assert min(step.tier for step in found) == tier
+
+
+def test_what_is_otherwise_in_a_new_cluster_is_told() -> None:
+    """Field by field, against the cluster that it is most like."""
+    over = pool("training", sharing={"timeSlicing": {"replicas": 4}})
+    other, here = loaded("lab-a100", {}), loaded("lab-a100", laid(over, B))
+    fleet = Fleet.of([other.spec], [here.spec])
+    found = impact({"c": compare({}, rendered(here))}, {"c": (None, here.spec)}, new={"c"}, fleet=lambda: fleet)
+    (told,) = (effect.what for effect in found.effects if effect.rule == "IMP906")
+    assert "nodePools.training.sharing.timeSlicing.replicas: not set -> 4" in told
 
 
 def test_a_new_cluster_may_be_a_copy() -> None:

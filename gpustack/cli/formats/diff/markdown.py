@@ -123,7 +123,7 @@ def red(found: Compared, room: int) -> str:
         text = told(found, how)
         if size(text) <= room:
             return text
-    return shared_out(found, room)
+    return shared_out(found, max(room * 2 // 3, size(told(found, counted_only)) + size(MORE)))
 
 
 def shared_out(found: Compared, room: int) -> str:
