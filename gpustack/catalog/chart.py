@@ -28,6 +28,12 @@ def dropped() -> dict[str, str]:
 
 
 @functools.cache
+def unread() -> dict[str, str]:
+    """Value path -> why the chart makes nothing of it, although a policy has such a field; completes "it ..."."""
+    return {entry["values"]: entry["why"] for entry in _data.load(DATA)["unread"]}
+
+
+@functools.cache
 def wrappers() -> frozenset[str]:
     """Keys below which a bundling chart has the values of the operator's chart."""
     return frozenset(_data.load(DATA)["wrappers"])

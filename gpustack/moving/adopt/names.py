@@ -7,21 +7,23 @@ like there; a policy is stricter, so here they become what they are.
 from __future__ import annotations
 
 from gpustack.catalog import chart, releases
-from gpustack.model import Path, dotted
+from gpustack.model import Location, Path, dotted
 
 from .documents import variables
-from .installation import Installation, Leaves, Said, lay
+from .installation import Installation, Leaves, Said, lay, leaves_of
 
 NFD = "node-feature-discovery"
 NFD_PARTS = ("master", "worker", "gc")
 NFD_FIELDS = ("tolerations", "nodeSelector", "resources", "priorityClassName")
 OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
 """PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
+PULL = ("driver", "imagePullPolicy")
+"""What the chart writes for a ClusterPolicy, and not for an NVIDIADriver."""
 OPERATORS = "it is about the operator's own pod, and gpustack renders no operator"
 
 
-def to_spec(found: Installation) -> Leaves:
-    """The chart's values of FOUND by a policy's names; what is left out is noted."""
+def to_spec(found: Installation, release: str) -> Leaves:
+    """The chart's values of FOUND by the names of a policy of RELEASE; what is left out is noted."""
     spec: Leaves = {}
     rest: Leaves = {}
     for path, said in found.values.items():
@@ -39,14 +41,13 @@ def to_spec(found: Installation) -> Leaves:
             rest[path] = said
     switches = {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR"), ("clusterPolicy", "deployCR")}
     on = {path for path, said in found.values.items() if path in switches and said.value in {True, "true"}}
-    claims = ("gpuCluster", "deployCR") in on
     lay(spec, {renamed(path): said for path, said in rest.items() if path not in switches or path[0] == "driver"})
-    if on & {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR")}:
-        lay(spec, driver_object(found, spec, found.values[next(iter(on))]))
+    claims = ("gpuCluster", "deployCR") in on
+    if claims or ("driver", "nvidiaDriverCRD", "enabled") in on:
+        lay(spec, driver_object(found, spec, release, found.values[min(on)].where))
     if claims:
         spec.pop(("driver", "useNvidiaDriverCRD"), None)
-        where = found.values["gpuCluster", "deployCR"].where
-        spec["gpuCluster", "draDriver", "computeDomains", "enabled"] = Said(True, where)
+        spec = {("gpuCluster",): Said({}, found.values["gpuCluster", "deployCR"].where), **spec}
     return spec
 
 
@@ -64,7 +65,7 @@ def left_out(path: Path) -> str | None:
     name = dotted(path)
     if name.startswith(("gpuCluster.deployCR", "clusterPolicy.deployCR")):
         return None
-    for known, why in chart.dropped().items():
+    for known, why in {**chart.dropped(), **chart.unread()}.items():
         if name == known or name.startswith((f"{known}.", f"{known}[")):
             return f"it {why}"
     if (
@@ -85,37 +86,35 @@ def renamed(path: Path) -> Path:
     return path
 
 
-def driver_object(found: Installation, spec: Leaves, where: Said) -> Leaves:
-    """The NVIDIADriver that the chart writes of the section `driver`: `drivers` of a policy has no defaults for it."""
-    values = found.values
+def driver_object(found: Installation, spec: Leaves, release: str, where: Location) -> Leaves:
+    """The NVIDIADriver that the chart of RELEASE writes of the section `driver`, which leaves SPEC: `drivers` of a
+    policy has no defaults for it (measured: case 53).
+    """
+    values, kept = found.values, {"enabled", "useNvidiaDriverCRD"}
     deploy = values.get(("driver", "nvidiaDriverCRD", "deployDefaultCR"))
     if deploy is not None and deploy.value in {False, "false"}:
         return {}
+    known = releases.release(release)
+    defaults = {"driver": known.default_spec()["driver"], "gdrcopy": known.default_spec()["gdrcopy"]}
+    filled: Leaves = {path: Said(value, where) for path, value in leaves_of(defaults) if value != "" and path != PULL}
+    lay(filled, {path: said for path, said in spec.items() if path[0] in {"driver", "gdrcopy"}})
+    names: dict[Path, Path] = {tuple(a.split(".")): tuple(b.split(".")) for a, b in chart.renamed("drivers").items()}
     at: Path = ("drivers", 0)
-    made: Leaves = {(*at, "name"): Said("default", where.where)}
+    made: Leaves = {(*at, "name"): Said("default", where)}
     selector = {
         path: said for path, said in values.items() if path[:3] == ("driver", "nvidiaDriverCRD", "nodeSelector")
     }
     made |= {(*at, *path[2:]): said for path, said in selector.items()}
-    if not selector:
-        made[(*at, "default")] = Said(True, where.where)
-    if (kind := values.get(("driver", "nvidiaDriverCRD", "driverType"))) is not None:
-        made[(*at, "driverType")] = kind
-    defaults = releases.release(releases.latest()).default_spec()["driver"]
-    for key in ("repository", "image", "version"):
-        made[(*at, key)] = Said(defaults[key], where.where)
-        made[(*at, "manager", key)] = Said(defaults["manager"][key], where.where)
-    names: dict[Path, Path] = {
-        tuple(old.split(".")): tuple(new.split(".")) for old, new in chart.renamed("drivers").items()
-    }
-    kept = {"enabled", "useNvidiaDriverCRD"}
-    for path, said in spec.items():
-        if path[0] == "driver" and path[1] not in kept:
-            lay(made, {(*at, *names.get(path[1:], path[1:])): said})
-        elif path == ("daemonsets", "tolerations"):
-            made[(*at, "tolerations")] = said
-        elif path[0] in {"gdrcopy", "gds"} and spec.get((path[0], "enabled")):
+    if not selector and known.traits.driver_owner_label:
+        made[(*at, "default")] = Said(True, where)
+    made[(*at, "driverType")] = values.get(("driver", "nvidiaDriverCRD", "driverType"), Said("gpu", where))
+    tolerations = known.default_spec()["daemonsets"]["tolerations"]
+    made[(*at, "tolerations")] = spec.get(("daemonsets", "tolerations"), Said(tolerations, where))
+    for path, said in filled.items():
+        if path[0] == "gdrcopy":
             made[(*at, *path)] = said
+        elif path[1] not in kept and path[1:] != ("licensingConfig", "nlsEnabled"):
+            made[(*at, *names.get(path[1:], path[1:]))] = said
     for path in [each for each in spec if each[0] == "driver" and each[1] not in {*kept, "upgradePolicy"}]:
         del spec[path]
     return made

@@ -60,17 +60,17 @@ def effective(spec: Mapping[str, Any]) -> Merged:
 
 def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Draft:
     """The spec that FOUND and ANSWERS make; KEEP: of the release that runs, or the nearest there is."""
-    leaves = to_spec(found)
+    told = said(found.spec, "release")
+    source = told or running(found)
+    target = told or (nearest(source) if keep and source else releases.latest())
+    if keep and source != target:
+        found.note("open", "release", f"{source or 'no release'} is not in the catalogue, so {target} is taken")
+    leaves = to_spec(found, target)
     lay(leaves, found.spec)
     for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each
         items = leaves.pop(path)
         for index, item in enumerate(items.value):
             leaves |= {each: Said(value, items.where) for each, value in leaves_of(item, (*path, index))}
-    told = said(leaves, "release")
-    source = told or running(found, leaves)
-    target = told or (nearest(source) if keep and source else releases.latest())
-    if keep and source != target:
-        found.note("open", "release", f"{source or 'no release'} is not in the catalogue, so {target} is taken")
     made = Draft(found, leaves, target, source)
     if ("nodePools", 0, "name") not in leaves:
         leaves |= pools(found, leaves)
@@ -88,11 +88,10 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
     return made
 
 
-def running(found: Installation, leaves: Leaves) -> str:
+def running(found: Installation) -> str:
     """The release that runs, "" where nothing tells: what chart or operator say, else the validator's image."""
-    said = str(found.version.value) if found.version else ""
-    validator = leaves.get(("validator", "version"))
-    text = said or (str(validator.value) if validator else "")
+    validator = {**found.values, **found.spec}.get(("validator", "version"))
+    text = str((found.version or validator or Said("", NOWHERE)).value)
     match = re.search(r"v?(\d+\.\d+)(?:\.(\d+))?", text)
     if match is None:
         return ""
@@ -144,7 +143,8 @@ def about_the_cluster(made: Draft) -> None:
     )
     if monitored and ("cluster", "monitoring") not in known:
         leaves["cluster", "monitoring"] = Said(True, NOWHERE)
-    if found.values and not found.spec and made.source == made.release:  # the chart gives these to every pod
+    chosen = found.spec or ("gpuCluster",) in leaves
+    if found.version and not chosen and made.source == made.release:  # the chart gives these to every pod
         labels = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
         leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in labels.items()}
     runtime = found.values.get(("operator", "defaultRuntime"))

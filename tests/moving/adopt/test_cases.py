@@ -85,6 +85,40 @@ def custom_resource(kind: str, name: str, meta: dict[str, Any], spec: dict[str, 
     return {"apiVersion": f"nvidia.com/{version}", "kind": kind, "metadata": {**meta, "name": name}, "spec": spec}
 
 
+def sections(spec: dict[str, Any]) -> dict[str, Any]:
+    """The effective SPEC but for what no custom resource says."""
+    ours = OURS - {"drivers", "gpuCluster", "release"} | {"carried"}
+    return {key: value for key, value in load_values(spec).model_dump().items() if key not in ours}
+
+
+@pytest.mark.parametrize(("release", "name"), CASES[::4])
+def test_a_dump_means_the_same(release: str, name: str, project: Project) -> None:
+    """The custom resources that the chart wrote, with nodes, come to the effective spec of the case's own policy."""
+    found = case(release, name)
+    assert sections(adopted(project, dump(found)).spec) == sections(found.policy["spec"])
+
+
+VALUES: dict[str, dict[str, Any]] = {
+    "01-defaults-ubuntu2204": {},
+    "53-nvidiadriver-default": {"driver": {"nvidiaDriverCRD": {"enabled": True}}},
+    "56-gpucluster-dra": {
+        "clusterPolicy": {"deployCR": False},
+        "gpuCluster": {"deployCR": True},
+        "driver": {"nvidiaDriverCRD": {"enabled": True}},
+    },
+}
+"""What was given to the chart where these cases were measured."""
+
+
+@pytest.mark.parametrize(("release", "name"), [each for each in CASES if each[1] in VALUES])
+def test_values_mean_what_the_chart_made_of_them(release: str, name: str, project: Project) -> None:
+    """A release of Helm with the values of a case comes to what its chart wrote, by the custom resources measured."""
+    chart = {"spec": {"chart": "gpu-operator", "version": release}}
+    body = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "gpu-operator"}}
+    made = adopted(project, json.dumps({**body, "spec": {"chart": chart, "values": VALUES[name]}}))
+    assert sections(made.spec) == sections(case(release, name).policy["spec"])
+
+
 @pytest.mark.parametrize("name", live.names())
 def test_what_runs_stays(name: str, project: Project) -> None:
     """Of a dump of a cluster comes a policy by which no DaemonSet rolls but node feature discovery's worker (moving.md
