@@ -50,6 +50,7 @@ RAISED: dict[str, str] = {
     "GPU048": "A finding of a review can't be accepted",
     # What is adopted: cli/adopt.py
     "GPU049": "No input tells of an installation that could be adopted, or the policy would take the place of another",
+    "GPU050": "An object or a file that is adopted has not the form that its kind has",
     # Waivers: policy/loading/waivers.py, compiler/judge.py
     "GPU030": "waivers.yaml is not a list of waivers",
     "GPU031": "A waiver expired",

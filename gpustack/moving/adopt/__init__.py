@@ -17,7 +17,7 @@ from gpustack.text.read import parse
 
 from .carry import carried
 from .inputs import read_all
-from .installation import Installation, Leaves, Note
+from .installation import Installation, Leaves, Note, understood
 from .refer import bring, refer
 from .shorten import at, fit, shorten
 from .spec import Draft, draft, effective
@@ -74,7 +74,8 @@ def adopt(
     live = [body for body in found.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
     if live and bodies:
         sets = {str(body["metadata"]["name"]): body for body in bodies if body["kind"] == "DaemonSet"}
-        made.carried, rolls = carried(live, sets, found.of_kind("ControllerRevision"))
+        with understood("a DaemonSet"):
+            made.carried, rolls = carried(live, sets, found.of_kind("ControllerRevision"))
     findings, _ = render(made, store)
     gone = [f"{note.path} {note.why}" for note in found.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]

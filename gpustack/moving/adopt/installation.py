@@ -6,13 +6,14 @@ record, and what makes a policy of it knows none of them. Every value keeps the 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpustack.model import Body, Location, Path, dotted
+from gpustack.model import Body, Finding, InputError, Location, Path, dotted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,19 @@ class Installation:
     def configmap(self, name: str) -> Body | None:
         """The ConfigMap NAME, where the inputs have it."""
         return next((body for body in self.of_kind("ConfigMap") if body["metadata"]["name"] == name), None)
+
+
+@contextlib.contextmanager
+def understood(what: str, where: Location | None = None) -> Iterator[None]:
+    """Raise InputError where WHAT, which somebody else wrote, has not the form that its kind has."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        why = f"something in it has another type than is read there ({error})"
+        remedy = "correct it, or leave it out; kubectl apply --dry-run=server -f FILE says what is wrong with an object"
+        raise InputError(
+            Finding("GPU050", "error", f"{what} can't be read", location=where, why=why, remedy=remedy)
+        ) from None
 
 
 def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

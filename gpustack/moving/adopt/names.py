@@ -32,7 +32,7 @@ def to_spec(found: Installation, release: str) -> Leaves:
         if path[0] == NFD:
             lay(spec, nfd(path[1:], said, found))
         elif path == ("platform", "openshift"):
-            found.openshift = found.openshift or said.value in {True, "true"}
+            found.openshift = found.openshift or said.value in (True, "true")
         elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
             found.note("dropped", dotted(path), "gpustack's objects have the operator's names", where=said.where)
         elif (why := left_out(path)) is not None:
@@ -40,7 +40,7 @@ def to_spec(found: Installation, release: str) -> Leaves:
         else:
             rest[path] = said
     switches = {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR"), ("clusterPolicy", "deployCR")}
-    on = {path for path, said in found.values.items() if path in switches and said.value in {True, "true"}}
+    on = {path for path, said in found.values.items() if path in switches and said.value in (True, "true")}
     lay(spec, {renamed(path): said for path, said in rest.items() if path not in switches or path[0] == "driver"})
     claims = ("gpuCluster", "deployCR") in on
     if claims or ("driver", "nvidiaDriverCRD", "enabled") in on:
@@ -92,7 +92,7 @@ def driver_object(found: Installation, spec: Leaves, release: str, where: Locati
     """
     values, kept = found.values, {"enabled", "useNvidiaDriverCRD"}
     deploy = values.get(("driver", "nvidiaDriverCRD", "deployDefaultCR"))
-    if deploy is not None and deploy.value in {False, "false"}:
+    if deploy is not None and deploy.value in (False, "false"):
         return {}
     known = releases.release(release)
     defaults = {"driver": known.default_spec()["driver"], "gdrcopy": known.default_spec()["gdrcopy"]}

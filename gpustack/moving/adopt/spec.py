@@ -21,7 +21,7 @@ from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.load import load_values
 
 from . import openshift
-from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown
+from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
 from .names import to_spec
 from .pools import pools
 
@@ -73,12 +73,14 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
             leaves |= {each: Said(value, items.where) for each, value in leaves_of(item, (*path, index))}
     made = Draft(found, leaves, target, source)
     if ("nodePools", 0, "name") not in leaves:
-        leaves |= pools(found, leaves)
+        with understood("a node"):
+            leaves |= pools(found, leaves)
     if found.spec and all(path[0] == "drivers" for path in found.spec):
         why = "an NVIDIADriver has an effect only beside a ClusterPolicy that says so, and none is among the inputs"
         found.note("assumed", "spec.driver.useNvidiaDriverCRD", why, "name the ClusterPolicy, too")
         leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
-    about_the_cluster(made)
+    with understood("an object of the cluster"):
+        about_the_cluster(made)
     follow_the_release(made)
     for name, text in answers.items():
         answer(made, name, text)
@@ -148,7 +150,7 @@ def about_the_cluster(made: Draft) -> None:
         labels = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
         leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in labels.items()}
     runtime = found.values.get(("operator", "defaultRuntime"))
-    if runtime is not None and runtime.value in {"crio", "cri-o"} and not runtimes:
+    if runtime is not None and runtime.value in ("crio", "cri-o") and not runtimes:
         leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)
     if found.helm_release and ("nfd", "helmRelease") not in leaves:
         leaves["nfd", "helmRelease"] = Said(found.helm_release, NOWHERE)
@@ -196,7 +198,7 @@ def follow_the_release(made: Draft) -> None:
 def pins(release: str, section: str, path: Path, value: Any) -> bool:
     """Whether VALUE at PATH is the version of an operand in SECTION, another than RELEASE has."""
     known = releases.release(release).images.get(section)
-    return path[-1] == "version" and section != "driver" and known is not None and known.version not in {None, value}
+    return path[-1] == "version" and section != "driver" and known is not None and known.version not in (None, value)
 
 
 def split(reference: str) -> tuple[str, str, str]:
@@ -236,10 +238,7 @@ def answer(made: Draft, name: str, text: str) -> None:
     """Put the answer TEXT to the path NAME of the policy."""
     from gpustack.text.read import value
 
-    try:
-        path = tuple(parse(name))
-    except InputError as error:
-        raise InputError(*error.findings) from None
+    path = tuple(parse(name))
     found = value(text, f"--set {name}")
     plain = found[1] if found else ""
     if path and path[-1] in {"kubernetesVersion", "version", "kernel", "ostreeVersion"}:
@@ -251,11 +250,12 @@ def answer(made: Draft, name: str, text: str) -> None:
 
 def settle(made: Draft) -> None:
     """Take out what the language refuses, and note each with the reason, until the rest is a spec."""
+    known: set[Path] = set()
     for _ in range(TRIES):
         try:
             load_values(made.spec)
         except InputError as error:
-            taken = [finding for finding in error.findings if out(made, finding)]
+            taken = [finding for finding in error.findings if out(made, finding, known)]
             if not taken:
                 raise
         else:
@@ -263,8 +263,8 @@ def settle(made: Draft) -> None:
     raise GpustackError(Finding("GPU999", "error", "the spec doesn't settle"))
 
 
-def out(made: Draft, finding: Finding) -> bool:
-    """Take out what FINDING is about; whether there was anything."""
+def out(made: Draft, finding: Finding, known: set[Path]) -> bool:
+    """Take out what FINDING is about; whether there was anything. KNOWN are the values that were made what they are."""
     path = steps(finding.path)
     under = [each for each in made.leaves if each[: len(path)] == path] or [
         each for each in made.leaves if path[: len(each)] == each
@@ -272,7 +272,8 @@ def out(made: Draft, finding: Finding) -> bool:
     if not path or not under or path[0] in {"release", "cluster"}:
         return False
     first = made.leaves[under[0]]
-    if len(under) == 1 and under[0] == path and (plain := coerced(first.value, finding)) is not None:
+    if under == [path] and path not in known and (plain := coerced(first.value, finding)) is not None:
+        known.add(path)
         made.leaves[path] = Said(plain, first.where)
         return True
     unknown = finding.rule == "GPU016"

@@ -8,15 +8,27 @@ releases.yaml and operator.md.
 from __future__ import annotations
 
 import base64
+import contextlib
+import copy
 import gzip
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gpustack.model import InputError
+from gpustack.moving.adopt.inputs import read_all
+from gpustack.moving.adopt.spec import draft
+from gpustack.moving.adopt.write import text_of
 from gpustack.policy.loading.load import load_values
+from gpustack.text.read import parse
 from tests.project import Project, Ran
 
 OFF = "driver: {enabled: false}\n"
@@ -399,3 +411,47 @@ def test_a_copy_of_all_old_values_is_told(project: Project) -> None:
     ran = adopt(project, Shape({"values.yaml": json.dumps(values)}, {}))
     assert (ran.code, [each["path"] for each in ran.json["open"]]) == (2, ["images"])
     assert yaml.safe_load(ran.json["policy"])["spec"]["gfd"] == {"version": "v0.1.0"}
+
+
+ODD: list[Any] = [
+    None,
+    [],
+    {},
+    "",
+    0,
+    True,
+    "x",
+    [1],
+    {"a": None},
+    "${V}",
+    [[]],
+    1.5,
+    {"a": {"b": [{}]}},
+    "a: [",
+    "---",
+]
+
+
+@given(st.sampled_from([name for name in SHAPES if "Terraform" not in name]), st.randoms(use_true_random=False))
+def test_whatever_stands_there(name: str, chance: Random) -> None:
+    """Wherever something else stands than belongs there, there is a policy or an error that says where."""
+    shape = SHAPES[name]
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for file, text in shape.files.items():
+            documents = list(yaml.safe_load_all(text))
+            changed = chance.choice(documents)
+            spot(changed, chance)
+            Path(file).write_text(yaml.safe_dump_all(documents))
+        with contextlib.suppress(InputError):
+            made = draft(read_all(list(shape.files), {}).installation, {}, keep=chance.random() < 0.5)
+            parse(text_of("x", made, ["head"]), "x")
+
+
+def spot(data: Any, chance: Random) -> None:
+    """Put something odd at a place of DATA, the deeper the likelier."""
+    keys = list(data) if isinstance(data, dict) else range(len(data))
+    key = chance.choice(list(keys))
+    if isinstance(data[key], dict | list) and data[key] and chance.random() < 0.8:
+        spot(data[key], chance)
+    else:
+        data[key] = copy.deepcopy(chance.choice(ODD))

@@ -15,7 +15,7 @@ from gpustack.policy.loading.load import display
 from gpustack.text.read import Document
 
 from ..documents import Item, Reader, files
-from ..installation import Installation
+from ..installation import Installation, understood
 from . import argocd, bundles, flux, helm, objects, policy, terraform
 from .context import Context, expanded
 
@@ -39,7 +39,8 @@ def look(context: Context) -> Context:
     kinds = {kind: handler for module in MODULES for kind, handler in module.KINDS.items()}
     known = [item for item in context.items if item.text_at("kind") in kinds]
     for item in sorted(known, key=lambda item: order[item.text_at("kind")]):
-        kinds[item.text_at("kind")](item, context)
+        with understood(f"the {item.text_at('kind')}", item.where()):
+            kinds[item.text_at("kind")](item, context)
     for item in context.items:
         if item.text_at("kind") and item.text_at("apiVersion") is not None:
             if item.text_at("kind") not in kinds:
@@ -48,7 +49,8 @@ def look(context: Context) -> Context:
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
         handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)
         if handler is not None and item.file not in context.read:
-            handler(item, context)
+            with understood(item.file, item.where()):
+                handler(item, context)
         elif handler is None:
             not_known(item, context)
     return context

@@ -71,6 +71,9 @@ def other(item: Item, context: Context) -> None:
     """Keep an object that runs, or that stands beside the values. Of a Secret only its keys are kept."""
     if not isinstance(item.get("metadata"), dict) or not item.text_at("metadata", "name"):
         return
+    maps = (item.get(*path) for path in (("metadata", "labels"), ("data",), ("spec",), ("status",)))
+    if any(not isinstance(each, dict | None) for each in maps):
+        return
     context.installation.objects.append((item.data, item.where()))
     if item.text_at("kind") == "Deployment" and item.text_at("metadata", "name") == CHART:
         context.version(item, "metadata", "labels", "app.kubernetes.io/version")
@@ -78,13 +81,13 @@ def other(item: Item, context: Context) -> None:
 
 def secret(item: Item, context: Context) -> None:
     """Read a Helm release, if the Secret holds one; of any other its keys are known, and nothing else."""
-    found = context.installation
     if item.get("type") == "helm.sh/release.v1":
         if item.text_at("metadata", "labels", "status") in {"deployed", ""}:
             _release(item, context)
         return
     keys = {key: "" for part in ("data", "stringData") for key in item.get(part) or {}}
-    found.objects.append(({**item.data, "data": keys, "stringData": {}}, item.where()))
+    hidden = {**item.data, "data": keys, "stringData": {}}
+    other(Item(item.file, item.text, hidden, item.at, item.outer), context)
 
 
 def _release(item: Item, context: Context) -> None:
