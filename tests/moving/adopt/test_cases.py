@@ -45,6 +45,14 @@ def test_a_policy_is_adopted_as_itself(release: str, name: str, project: Project
     assert made.installation.notes == []
 
 
+@pytest.mark.parametrize("release", ["v26.7.0", "v26.3.1", "v25.10.1"])
+def test_what_the_chart_writes_is_not_said(release: str, project: Project) -> None:
+    """Of case 01, which is the chart's defaults and nothing else, the labels of the chart and the nodes are left."""
+    made = adopted(project, dump(case(release, "01-defaults-ubuntu2204")))
+    assert set(made.spec) == {"release", "cluster", "nodePools", "daemonsets"}
+    assert set(made.spec["daemonsets"]) == {"labels"}
+
+
 def dump(found: Case) -> str:
     """What `kubectl get ... -o yaml` prints of the cluster of FOUND, a case: a List of objects, here as JSON."""
     spec = found.policy["spec"]

@@ -334,6 +334,21 @@ def test_what_has_no_effect_is_told(project: Project) -> None:
     assert yaml.safe_load(ran.json["policy"])["spec"].get("devicePlugin") is None
 
 
+def test_variables_are_asked_for(project: Project) -> None:
+    """A value with a variable that nobody fills in stays out, with how to fill it in; then it is carried."""
+    values = {"driver": {"enabled": False}, "gfd": {"version": "${GFD}"}, "dcgm": {"version": "{{ .dcgm }}"}}
+    shape = Shape({"values.yaml": json.dumps(values)}, {})
+    asked = adopt(project, shape).json
+    filled = adopt(project, shape, "--set", "GFD=v0.1.0", "--set", "dcgm=4.1").json
+    assert [(each["path"], each["remedy"]) for each in asked["open"]] == [
+        ("gfd.version", "--set GFD=VALUE"),
+        ("dcgm.version", "--set dcgm=VALUE"),
+    ]
+    assert "gfd" not in yaml.safe_load(asked["policy"])["spec"]
+    spec = yaml.safe_load(filled["policy"])["spec"]
+    assert (spec["gfd"], spec["dcgm"], filled["open"]) == ({"version": "v0.1.0"}, {"version": "4.1"}, [])
+
+
 def test_images_of_the_chart_follow_the_release(project: Project) -> None:
     """What v25.10.1's chart wrote isn't pinned, what somebody chose is (releases.yaml); --keep-release keeps all."""
     objects = {"driver": {"version": "580.105.08"}, "toolkit": {"version": "v1.18.1"}, "gfd": {"version": "v0.18.0"}}
