@@ -74,10 +74,6 @@ class Installation:
         """The objects of KINDS that run, or stand beside the values."""
         return (body for body, _ in self.objects if body.get("kind") in kinds)
 
-    def configmap(self, name: str) -> Body | None:
-        """The ConfigMap NAME, where the inputs have it."""
-        return next((body for body in self.of_kind("ConfigMap") if body["metadata"]["name"] == name), None)
-
 
 @contextlib.contextmanager
 def understood(what: str, where: Location | None = None) -> Iterator[None]:

@@ -48,10 +48,6 @@ class Draft:
         found = nested(self.leaves)
         return {**found, **({"carried": self.carried} if self.carried else {})}
 
-    def effective(self) -> Merged:
-        """The spec with all defaults. Raises InputError for what can't be merged."""
-        return effective(self.spec)
-
 
 def effective(spec: Mapping[str, Any]) -> Merged:
     """SPEC with all defaults below it."""
@@ -64,7 +60,8 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
     source = told or running(found)
     target = told or (nearest(source) if keep and source else releases.latest())
     if keep and source != target:
-        found.note("open", "release", f"{source or 'no release'} is not in the catalogue, so {target} is taken")
+        why = f"{source} is not in the catalogue" if source else "nothing tells which release runs"
+        found.note("open", "release", f"{why}, so {target} is taken")
     leaves = to_spec(found, target)
     lay(leaves, found.spec)
     for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each

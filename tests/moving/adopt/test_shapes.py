@@ -334,6 +334,13 @@ def test_what_has_no_effect_is_told(project: Project) -> None:
     assert yaml.safe_load(ran.json["policy"])["spec"].get("devicePlugin") is None
 
 
+def test_an_overlay_is_not_built(project: Project) -> None:
+    """A kustomization.yaml is told, with what to do; nothing that it names is fetched or run."""
+    files = {"kustomization.yaml": "resources: [https://example.com/x]\n", "values.yaml": OFF}
+    ran = adopt(project, Shape(files, {}, named=2))
+    assert (ran.code, [each["path"] for each in ran.json["open"]]) == (2, ["kustomization.yaml"])
+
+
 def test_variables_are_asked_for(project: Project) -> None:
     """A value with a variable that nobody fills in stays out, with how to fill it in; then it is carried."""
     values = {"driver": {"enabled": False}, "gfd": {"version": "${GFD}"}, "dcgm": {"version": "{{ .dcgm }}"}}

@@ -42,7 +42,7 @@ def look(context: Context) -> Context:
         with understood(f"the {item.text_at('kind')}", item.where()):
             kinds[item.text_at("kind")](item, context)
     for item in context.items:
-        if item.text_at("kind") and item.text_at("apiVersion") is not None:
+        if item.text_at("kind") and not bundles.is_overlay(item):
             if item.text_at("kind") not in kinds:
                 objects.other(item, context)
             continue

@@ -1,6 +1,8 @@
-"""Fleet's fleet.yaml, and a helmfile."""
+"""Fleet's fleet.yaml, a helmfile, and what is said of an overlay of kustomize."""
 
 from __future__ import annotations
+
+from pathlib import PurePath
 
 from ..documents import Item
 from .context import CHART, Context
@@ -58,5 +60,17 @@ def helmfile(item: Item, context: Context) -> None:
                 context.take({tuple(entry.text_at("name").split(".")): said})
 
 
+def is_overlay(item: Item) -> bool:
+    """Whether ITEM is a kustomization.yaml, which may lack its kind."""
+    return PurePath(item.file).stem == "kustomization" and isinstance(item.data, dict)
+
+
+def overlay(item: Item, context: Context) -> None:
+    """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are no installation."""
+    why = "an overlay isn't built here, and its patches are read as they stand"
+    remedy = f"kubectl kustomize {PurePath(item.file).parent} > built.yaml, and name built.yaml alone"
+    context.installation.note("open", item.file, why, remedy, item.where())
+
+
 KINDS: dict[str, object] = {}
-FILES = ((is_fleet, fleet), (is_helmfile, helmfile))
+FILES = ((is_overlay, overlay), (is_fleet, fleet), (is_helmfile, helmfile))
