@@ -52,8 +52,8 @@ class Executor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=kind is None, cancel_futures=True)
+        if self._pool is not None:  # else its thread and the end of Python may both close its pipe
+            self._pool.shutdown(wait=kind is None or issubclass(kind, Exception), cancel_futures=True)
 
     def alone(self, count: int) -> bool:
         """Whether `map` works COUNT items off in this process."""
