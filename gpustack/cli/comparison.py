@@ -82,7 +82,7 @@ def judged(
     return impact, tuple(accepted.complaints(impact, listed, today, used))
 
 
-REWORDED = "is written differently, and means the same"
+REWORDED = "is new, gone or in other words, and changes nothing"
 FOLDERS = "no policies/ beside one of the folders renders to what is in it; a comparison with Git (--base) knows them"
 REVISION = "no policy of one side can be read"
 """Why numbers are missing."""
