@@ -85,6 +85,28 @@ def nothing_more(leaf: Leaf) -> bool:
     return all(each in old for each in new)
 
 
+def referenced(leaf: Leaf) -> bool:
+    """Whether nothing more is mounted of an object that was there: each key is a file, of which only the name is in
+    the policy. What names an object that is new is judged itself.
+    """
+    if leaf.path[-1] == "keys":
+        return leaf.old is None or nothing_less(replace(leaf, old=leaf.new, new=leaf.old))
+    if len(leaf.path) > 1 or not isinstance(leaf.old, list):
+        return True
+    keys = {(each["kind"], each["name"]): set(each.get("keys") or ()) for each in leaf.old}
+    known = [(keys.get((each["kind"], each["name"])), each.get("keys") or ()) for each in leaf.new or ()]
+    return all(old is None or old.issuperset(new) for old, new in known)
+
+
+def stays_kata(leaf: Leaf) -> bool:
+    """Whether nodes whose virtual machines are confidential are no less: they are in mode kata alone."""
+    there, here = (
+        side.get(("sandboxWorkloads", "enabled")) is True and side.get(("sandboxWorkloads", "mode")) == "kata"
+        for side in (leaf.olds, leaf.news)
+    )
+    return here or not there
+
+
 def pods_still_start(leaf: Leaf) -> bool:
     """Whether pods that ask for several shares of a GPU start as they did, or the pool is new. Of MPS none ever did,
     unless the policy said so.
@@ -274,7 +296,17 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
-        *(rolled, labels_named, for_a_server, left_on, left_healing, not_emptied, of_a_new_object),
+        *(
+            rolled,
+            labels_named,
+            for_a_server,
+            referenced,
+            stays_kata,
+            left_on,
+            left_healing,
+            not_emptied,
+            of_a_new_object,
+        ),
         *(held, nothing_less, nothing_more, kept_longer),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
     )

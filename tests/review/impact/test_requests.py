@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -36,6 +37,13 @@ def thing(api: str, kind: str, name: str = "x", namespace: str = "gpu-operator",
     """An object; its metadata are those of BODY with the name and namespace."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **body.pop("metadata", {})}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
+
+
+def referring(*keys: str, beside: Sequence[str] = ()) -> Values:
+    """Certificates of a ConfigMap with KEYS, and a reference of the same name for each of BESIDE."""
+    listed = [{"kind": "ConfigMap", "name": "certificates", "keys": list(keys)}]
+    listed += [{"kind": kind, "name": "certificates"} for kind in beside]
+    return {"driver": {"certConfig": {"name": "certificates"}}, "references": listed}
 
 
 def workload(
@@ -508,6 +516,15 @@ POWERS: dict[str, Request] = {
         "lab-a100",
         extra(workload(image=f"registry.example.com/tools/a:1.1@sha256:{'b' * 64}")),
         extra(workload(image=f"registry.example.com/tools/a:1.0@sha256:{'a' * 64}")),
+    ),
+    "another key of a referenced ConfigMap": request("lab-a100", referring("a.crt", "evil.crt"), referring("a.crt")),
+    "another key beside one of the same name": request(
+        "lab-a100",
+        referring("a.crt", "evil.crt", beside=["Secret"]),
+        referring("a.crt", beside=["Secret"]),
+    ),
+    "no confidential machines any more": request(
+        "kata-confidential", {"sandboxWorkloads": {"mode": "kubevirt"}, "ccManager": {"enabled": True}}
     ),
     "digest of another image": request(
         "lab-a100",
