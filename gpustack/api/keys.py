@@ -43,6 +43,8 @@ REVISION = f"{DOMAIN}/revision"
 """Annotation of a rendered driver DaemonSet; its NodePolicies say which one they were made for."""
 ADMITTING = f"{DOMAIN}/admitting"
 """Annotation of the Lease: admissions under way, by node UID."""
+LEDGER = f"{DOMAIN}/open"
+"""Annotation of the Lease: all open operations, by node UID. A record on a node that is of none of them isn't ours."""
 
 # --- shared with NVIDIA's programs ------------------------------------------------------------------------------------
 PRESENT = "nvidia.com/gpu.present"

@@ -242,6 +242,29 @@ def test_an_admission_is_announced_in_the_renewal(world: World) -> None:
     assert keys.ADMITTING not in lease(world).annotations
 
 
+def test_what_is_admitted_is_in_the_ledger_until_it_ends(world: World) -> None:
+    """It outlives the announcement and the leader; without a record it goes, but not at once: a watch may lag."""
+    a, b = elector(world, "a"), elector(world, "b")
+    drive(a.step())
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    drive(a.done({uid(world)}))
+    drive(a.release())
+    drive(b.step())
+    assert {key: each.op for key, each in (b.ledger or {}).items()} == {uid(world): "op1"}
+    b.tend({uid(world): "op1"})
+    world.tick(600)
+    drive(b.step())
+    b.tend({})
+    drive(b.step())
+    assert uid(world) in (b.ledger or {})
+    for _ in range(13):
+        world.tick(10)
+        drive(b.step())
+        b.tend({})
+    assert b.ledger == {}
+    assert keys.LEDGER not in lease(world).annotations
+
+
 def test_the_late_patch_of_a_former_leader_conflicts(world: World) -> None:
     """a announces, stalls, loses the Lease; b fences the node; then a's patch arrives and fails."""
     a, b = elector(world, "a"), elector(world, "b")

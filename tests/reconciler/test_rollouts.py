@@ -378,6 +378,61 @@ def test_a_record_lives_no_longer_than_the_policy_lets_it() -> None:
     assert history.world.machines["n1"].loaded == "digest-2"
 
 
+def forged(history: History, phase: str) -> str:
+    """A record that whoever owns a node writes: of this policy, and with all the time that there is."""
+    until = "2099-01-01T00:00:00Z"
+    policy = history.world.server.get(POLICIES, POOL)["metadata"]["uid"]
+    times = dict.fromkeys(("since", "started", "deadline"), until)
+    return json.dumps({"v": 1, "id": m.FORGED, "acts": ["driver"], "phase": phase, "policy": policy, **times})
+
+
+@pytest.mark.parametrize("phase", ["Held", "Acting", "Verifying", "{"])
+def test_a_record_that_nobody_began_holds_no_slot(phase: str) -> None:
+    """A kubelet may write annotations of its node: what counts is the Lease. It is reported with the node's name, the
+    others are rolled within the budget of one, and after a quarter of an hour the record goes.
+    """
+    history = History(4)
+    go(history, 60)
+    history.world.annotate("n0", {m.OP: forged(history, phase) if phase != "{" else "{"})
+    history.driver(0)
+    begun = set()
+    for _ in range(20):
+        history.once()
+        begun |= set(phases(history)) - {"n0"}
+        history.world.tick(10)
+    assert begun
+    assert [wait.kind for wait in history.replica.decided.waits if wait.node == "n0"] == [
+        "unledgered" if phase != "{" else "unreadable"
+    ]
+    if phase != "{":
+        assert [group for group in status(history)["waiting"] if "n0" in group["nodes"]]
+        go(history, 90)
+        assert m.operation(history.world.node("n0")).get("id") != m.FORGED
+        assert m.annotations_of(history.world.node("n0")).get(m.OP, "") != forged(history, phase)
+
+
+def test_what_a_record_says_of_itself_is_bounded_by_its_policy() -> None:
+    """An operation of ours whose record gives it 10,000 attempts and ten years, anew at each look, has those of the
+    policy: three, of half an hour each at the most, and then it stays in quarantine.
+    """
+    history = History(1, limits=3)
+    go(history, 60)
+    history.world.machines["n0"].faults.add("driver")
+    history.driver(0)
+    years, attempts = {"driverSeconds": 10**9, "verifySeconds": 10**9, "maxAttempts": 10**4}, set()
+    for _ in range(24 * 30):
+        found = m.operation(history.world.node("n0"))
+        if found.get("phase") == "Acting":
+            attempts.add(found["id"])
+            now = history.world.server.now.isoformat()
+            times = {"deadline": "2099-01-01T00:00:00Z", "since": now}
+            lies = {**found, **times, "finish": {**found["finish"], **years}}
+            history.world.annotate("n0", {m.OP: json.dumps(lies)})
+        go(history, 1, 120)
+    assert len(attempts) == 3
+    assert m.operation(history.world.node("n0"))["phase"] == "Quarantine"
+
+
 def test_a_node_that_alone_gets_no_image_is_its_own_trouble() -> None:
     """Another node has the image: the one whose network is broken ends in quarantine, and stops nobody."""
     history = History(3, limits=3)

@@ -169,7 +169,7 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *
         await elector.look()
     except Forbidden as error:
         reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
-    base = sources.base(admitting=elector.announced, paused=elector.paused)
+    base = sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
     if synced and base.foreign:
         reader.notes[f"{base.foreign} still runs: nothing of this happens before it is scaled down"] = None
         base = replace(base, foreign="")

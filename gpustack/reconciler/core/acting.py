@@ -70,7 +70,7 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
             seconds += operation.finish.migSeconds
     if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
-    admits = operation.id if operation.install and view.operation is None else ""
+    admits = "" if view.operation and view.operation.id == operation.id else operation.id
     patch = move(
         known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
     )

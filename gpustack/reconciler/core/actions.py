@@ -94,7 +94,8 @@ class Tell:
 
 WaitKind = Literal[
     # Something about the node itself.
-    "unreadable", "membership", "looking", "unlabelled", "not-covered", "product", "startup", "gpu-gone", "gpu-pods",
+    "unreadable", "unledgered", "membership", "looking", "unlabelled", "not-covered", "product", "startup", "gpu-gone",
+    "gpu-pods",
     # What is due is left alone.
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.

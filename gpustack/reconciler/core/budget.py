@@ -50,7 +50,7 @@ def unavailable(view: View, admitting: Admitting) -> bool:
         or not view.node.ready
         or (operation is not None and not operation.install)
         or announced(view, admitting)
-        or (view.unreadable != "" and keys.OPERATION in view.annotations)
+        or view.spoilt
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import msgspec
 
@@ -31,6 +32,8 @@ from .view import View, policy_of, uses_of, views
 
 LOOKS = 100
 """New nodes that one pass looks at more closely."""
+GIVEN_BACK = timedelta(minutes=15)
+"""After which a record goes that no operation of ours has."""
 TRIALS = 20
 """Candidates whose evictions one pass tries."""
 
@@ -234,12 +237,16 @@ def _look(known: Snapshot, view: View) -> Looked:
         return Looked(waits=[("unreadable", f"its record can't be read: {view.unreadable}")])
     if view.operation is not None:
         return _operation(known, view, view.operation)
+    if view.unledgered is not None:
+        return _unledgered(known, view, view.unledgered)
     if keys.CORDONED in view.annotations or keys.PHASE in view.labels:
         return Looked([_lost(view)])
     if view.policy is None:
         names = ", ".join(policy.name for policy in view.policies)
         text = f"several NodePolicies match it: {names}" if names else "no NodePolicy matches it"
         return Looked(waits=[("membership", f"{text}; its labels stay as they are")], lost=_lost_members(known, view))
+    if takeover.in_hand(view) and known.paused:
+        return Looked(waits=[("paused", f"the fleet is paused: {known.paused}; it is taken over after that")])
     if takeover.left_behind(view):
         return Looked([takeover.take_over(known, view, view.policy)], taken_over=takeover.in_hand(view))
     return _idle(known, view, view.policy)
@@ -253,16 +260,27 @@ def _lost_members(known: Snapshot, view: View) -> list[str]:
     return [policy.uid for policy in known.policies if memory.policy == policy.uid or memory.name == policy.name]
 
 
-def _lost(view: View) -> PatchNode:
-    """Our cordon without its record: somebody removed that. Give the node back (reconciler.md I4)."""
+def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
+    """A record of an operation that isn't in the ledger: somebody wrote it who owns the node, or the Lease was lost. It
+    is reported, and after a while the node is given back.
+    """
+    text = f"its record says that operation {operation.id} ({operation.kind}) is open, and nobody has begun it"
+    if known.seen.since(view.node.uid, "unledgered", known.now) >= GIVEN_BACK:
+        return Looked([_lost(view, f"{text}: it goes")])
+    minutes = GIVEN_BACK // timedelta(minutes=1)
+    return Looked(waits=[("unledgered", f"{text}: after {minutes} minutes it goes, with a cordon of ours")], again=60.0)
+
+
+def _lost(view: View, why: str = "taken by an operation whose record is gone") -> PatchNode:
+    """Our cordon without its record, or with one that is nobody's: give the node back (reconciler.md I4)."""
     metadata = view.node.metadata
     return PatchNode(
         view.name,
         metadata.uid,
         metadata.resourceVersion,
-        "taken by an operation whose record is gone",
+        why,
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
-        annotations={keys.CORDONED: None} if keys.CORDONED in view.annotations else {},
+        annotations=dict.fromkeys(key for key in (keys.CORDONED, keys.OPERATION) if key in view.annotations),
         unschedulable=False if keys.CORDONED in view.annotations and view.node.spec.unschedulable else None,
     )
 

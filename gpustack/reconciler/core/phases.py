@@ -247,14 +247,15 @@ def _past(now: datetime, operation: Operation) -> bool:
 
 def _over(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether the phase has taken too long: past its deadline, or for longer than the policy lets any phase take. A
-    record is an annotation of the node: what it says of times is not believed beyond that."""
+    record is an annotation of the node: what it says of times is not believed beyond that, nor beyond what was seen."""
     policy = view.policy
     if policy is None or operation.deadline is None:
         limit = LONGEST
     else:
         times = policy.spec.deadlines
         limit = span(max(times.driver, times.verifying) + times.mig + times.migReboot)
-    return _past(known.now, operation) or known.now - operation.since > limit + GRACE
+    seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
+    return _past(known.now, operation) or max(seen, known.now - operation.since) > limit + GRACE
 
 
 def _blocked(view: View, why: str) -> Tell:

@@ -18,6 +18,9 @@ from .pioneer import Pioneers
 from .snapshot import Snapshot
 from .view import View
 
+OPEN = 2000
+"""Operations that the ledger has room for: an object's annotations may be 256 KiB."""
+
 
 @dataclass(frozen=True)
 class Looked:
@@ -83,6 +86,8 @@ def queue(found: Pass, trials: int = 0) -> Queue:
         why = _gates(found, candidate, trouble)
         if why is None and view.node.uid in known.admitting and view.operation is None:
             why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
+        if why is None and len(known.ledger or ()) + len(taken) >= OPEN:
+            why = ("parallel", f"{OPEN} operations are open, and the Lease has no room for more")
         if why is None and candidate.due.install:
             why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
         elif why is None:

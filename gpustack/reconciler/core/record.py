@@ -171,6 +171,13 @@ class Memory(Slim, kw_only=True):
     mig_digest: str = ""
 
 
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970."""
+
+    op: str
+    at: int
+
+
 class Unreadable(Exception):  # noqa: N818 - what it is, not that it failed
     """A record that this version can't read; the text says why."""
 

@@ -15,6 +15,7 @@ from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import NodePolicy
 from ...api.objects import Node
 from ...api.pods import Pod
+from .record import Entry
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Snapshot:
     prechecks: Mapping[str, Precheck] = field(default_factory=dict)
     admitting: Mapping[str, Announced] = field(default_factory=dict)
     """By UID, nodes whose admission is announced in the Lease and perhaps not seen on the node yet."""
+    ledger: Mapping[str, Entry] | None = None
+    """By UID, the operations that were begun by this program; None where that isn't known, and records are believed."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why the pods of a node could not be read."""
     refused: Mapping[str, str] = field(default_factory=dict)

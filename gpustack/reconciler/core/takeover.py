@@ -83,6 +83,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         f"taken over from the operator in {state}",
         seconds=seconds[phase],
         labels=labels,
+        admits=operation.id,
         **changes,
     )
     return dataclasses.replace(patch, annotations={**patch.annotations, **drop})

@@ -7,8 +7,10 @@ starts there: a label that is removed by mistake kills a driver (reconciler.md A
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from ...api import keys
 from ...api.daemon_sets import DaemonSet
@@ -29,8 +31,12 @@ class View:
     operation: Operation | None = None
     last: Last = Last()  # noqa: RUF009 - never changed
     memory: Memory = Memory()  # noqa: RUF009 - never changed
+    unledgered: Operation | None = None
+    """What a record says to be open, and nobody has begun: it holds no slot, and nothing is done by it."""
     unreadable: str = ""
     """Why a record can't be read; nothing is done then."""
+    spoilt: bool = False
+    """Whether an operation is open here of which the record can't be read."""
     drivers: tuple[DriverSet, ...] = ()
     """The driver DaemonSets of the policy that run on this node: one, if all is well. No policy: the record's."""
 
@@ -150,22 +156,53 @@ def view(known: Snapshot, node: Node) -> View:
         last = read(Last, annotations.get(keys.LAST)) or Last()
         memory = read(Memory, annotations.get(keys.MEMORY)) or Memory()
     except Unreadable as why:
-        return View(node, policies, operation, unreadable=str(why))  # an operation that can be read holds its slot
-    found = View(node, policies, operation, last, memory)
+        open_, other = ledgered(known, node, operation)
+        spoilt = open_ is None and keys.OPERATION in annotations and (known.ledger is None or node.uid in known.ledger)
+        return View(node, policies, open_, unledgered=other, unreadable=str(why), spoilt=spoilt)
+    open_, other = ledgered(known, node, operation)
+    found = View(node, policies, open_, last, memory, other)
     if found.barred("driver"):
         return found
     policy = found.policy
-    drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, operation)
+    drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, open_)
     return replace(found, drivers=tuple(drivers))
 
 
-def operations(known: Snapshot) -> Iterator[Operation]:
-    """The open operations whose records can be read."""
+def operations(known: Snapshot) -> dict[str, Operation]:
+    """What the records that can be read say to be open, by the node's UID."""
+    made = {}
     for node in known.nodes:
         if text := node.metadata.annotations.get(keys.OPERATION):
             with contextlib.suppress(Unreadable):
                 if found := read(Operation, text):
-                    yield found
+                    made[node.uid] = found
+    return made
+
+
+def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[Operation | None, Operation | None]:
+    """OPERATION, which a record says to be open on NODE, as one that is, or as one that nobody has begun. An annotation
+    is up to whoever owns the node: what was begun stands in the Lease, and what its policy gives, it has.
+    """
+    if operation is None or known.ledger is None:
+        return operation, None
+    entry = known.ledger.get(node.uid)
+    if entry is None or entry.op != operation.id:
+        return None, operation
+    policy = policy_of(known, operation.policy)
+    return (bounded(operation, policy) if policy else operation), None
+
+
+def bounded(operation: Operation, policy: NodePolicy) -> Operation:
+    """OPERATION with no more attempts and time than POLICY gives."""
+    limits, said = policy.spec.deadlines, operation.finish
+    finish = msgspec.structs.replace(
+        said,
+        driverSeconds=min(said.driverSeconds, limits.driver),
+        migSeconds=min(said.migSeconds, limits.mig + (limits.migReboot if policy.spec.migReboot else 0)),
+        verifySeconds=min(said.verifySeconds, limits.verifying),
+        maxAttempts=min(said.maxAttempts, policy.spec.upgrade.maxAttempts),
+    )
+    return msgspec.structs.replace(operation, finish=finish)
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -20,6 +20,7 @@ from ...api.objects import Deployment, Node
 from ...api.pods import Pod
 from ..core import engine
 from ..core.engine import Wanted
+from ..core.record import Entry
 from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
 from ..core.view import operations, view
 from .clock import Clock
@@ -119,7 +120,13 @@ class Sources:
         for watch in self.watches:
             await watch.refresh()
 
-    def base(self, *, admitting: Mapping[str, Announced] | None = None, paused: str = "") -> Snapshot:
+    def base(
+        self,
+        *,
+        admitting: Mapping[str, Announced] | None = None,
+        ledger: Mapping[str, Entry] | None = None,
+        paused: str = "",
+    ) -> Snapshot:
         """What is known without a request. The prechecks are those that are not to be repeated yet."""
         now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
         self.refusals.forget(now)
@@ -136,6 +143,7 @@ class Sources:
             mig_managers=by_node(self.mig_managers.all()),
             prechecks={name: precheck for name, precheck in remembered if precheck is not None},
             admitting=dict(admitting or {}),
+            ledger=ledger,
             refused=self.refusals.refused(now),
             setbacks=self.refusals.setbacks(),
             paused=paused,
@@ -251,7 +259,7 @@ def looked_at(known: Snapshot) -> Interest:
     for policy in known.policies:
         texts |= {policy.spec.upgrade.drain.podSelector, policy.spec.upgrade.waitForCompletion.podSelector}
         resources |= policy.spec.gpu.resources.keys()
-    for operation in operations(known):
+    for operation in operations(known).values():
         texts |= {operation.finish.drain.podSelector, operation.finish.wait.podSelector}
         resources |= operation.finish.resources.keys()
     return interest(texts, resources)

@@ -32,6 +32,8 @@ NAME = "gpustack-reconciler"
 LOOSE_FOR = 60.0
 """Seconds after which an admission counts no more that can't be fenced: the API server ends a request by then, and what
 it answers us it answers a late one."""
+CLOSED_FOR = 120.0
+"""Seconds without a record after which an operation is out of the ledger."""
 
 A = TypeVar("A")
 
@@ -95,6 +97,9 @@ class Elector:
     _unanswered: bool = False
     """Whether it isn't known what became of our last write."""
     _admitting: dict[str, Admission] = field(default_factory=dict)
+    _open: dict[str, record.Entry] = field(default_factory=dict)
+    _closed: dict[str, float] = field(default_factory=dict)
+    """Since when no record has been seen of an operation that is open by the ledger, by node UID."""
     _under_way: set[str] = field(default_factory=set)
     _loose: dict[str, Loose] = field(default_factory=dict)
     """Admissions that nobody is at and that could not be settled, by node UID."""
@@ -122,6 +127,19 @@ class Elector:
             uid: Announced(each.install, self._loose[uid].trouble if uid in self._loose else "")
             for uid, each in self._admitting.items()
         }
+
+    @property
+    def ledger(self) -> Mapping[str, record.Entry] | None:
+        """The operations that were begun and have not ended, by node UID, as last seen; None without a Lease."""
+        return None if self.seen is None else self._open
+
+    def tend(self, found: Mapping[str, str]) -> None:
+        """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while. FOUND
+        are the operations that records say to be open, by node UID: a watch may lag behind the write of one.
+        """
+        now = self.clock.monotonic()
+        gone = {uid for uid, each in self._open.items() if found.get(uid) != each.op and uid not in self._admitting}
+        self._closed = {uid: self._closed.get(uid, now) for uid in gone}
 
     @property
     def paused(self) -> str:
@@ -169,10 +187,13 @@ class Elector:
         async with self._lock:
             self._may_admit()
             wanted = {**self._admitting, **admissions}
+            at = int(self.clock.now().timestamp())
+            self._closed = {uid: since for uid, since in self._closed.items() if uid not in admissions}
+            opened = {uid: record.Entry(each.op, at) for uid, each in admissions.items()}
             try:
-                await self._write(wanted)
+                await self._write(wanted, opened)
             except Conflict:
-                await self._again(wanted, admits=True)
+                await self._again(wanted, opened)
             self._under_way |= admissions.keys()
 
     def leave(self, uids: Iterable[str]) -> None:
@@ -242,7 +263,7 @@ class Elector:
         if lease is None or lease.metadata.resourceVersion != before:
             self._since = self.clock.monotonic()
         self.seen = lease
-        self._admitting = admissions_in(lease)
+        self._admitting, self._open = admissions_in(lease), ledger_in(lease)
 
     def _may_admit(self) -> None:
         if not self.leading:
@@ -250,26 +271,32 @@ class Elector:
         if self.paused:
             raise NotLeadingError(f"the fleet is paused: {self.paused}")
 
-    async def _again(self, admitting: Mapping[str, Admission], *, admits: bool = False) -> None:
+    async def _again(
+        self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None
+    ) -> None:
         """Somebody wrote the Lease. Where it is still ours (it was paused, say), write once more."""
         mine = self._ours
         await self._read()
         if not self._ours or not mine:
             self._until = float("-inf")
             raise NotLeadingError(f"the Lease is held by {self.seen.spec.holderIdentity if self.seen else 'nobody'}")
-        if admits:
+        if opened:
             self._may_admit()
-        await self._write({**self._admitting, **admitting})
+        await self._write({**self._admitting, **admitting}, opened)
 
-    async def _write(self, admitting: Mapping[str, Admission]) -> None:
-        """Take or renew, by compare-and-swap. It holds from before the request."""
+    async def _write(
+        self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None
+    ) -> None:
+        """Take or renew, by compare-and-swap, and enter what is OPENED. It holds from before the request."""
         began = self.clock.monotonic()
-        annotation = msgspec.json.encode(admitting, order="sorted").decode() if admitting else None
+        over = {uid for uid, since in self._closed.items() if began - since >= CLOSED_FOR}
+        ledger = {**{uid: each for uid, each in self._open.items() if uid not in over}, **(opened or {})}
         spec: dict[str, Any] = {"renewTime": self._time(), "leaseDurationSeconds": self.terms.duration}
         if not self._ours:
             transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
             spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
-        metadata: dict[str, Any] = {"annotations": {keys.ADMITTING: annotation}}
+        notes = {keys.ADMITTING: _text(admitting), keys.LEDGER: _text(ledger)}
+        metadata: dict[str, Any] = {"annotations": notes}
         self._unanswered = True
         if self.seen is None:
             made = {"metadata": {"name": NAME}, "spec": spec}
@@ -357,6 +384,19 @@ def admissions_in(lease: Lease | None) -> dict[str, Admission]:
         return msgspec.json.decode(text, type=dict[str, Admission]) if text else {}
     except (msgspec.MsgspecError, RecursionError):
         return {}
+
+
+def ledger_in(lease: Lease | None) -> dict[str, record.Entry]:
+    """The operations that LEASE says to be open."""
+    text = lease.annotations.get(keys.LEDGER) if lease else None
+    try:
+        return msgspec.json.decode(text, type=dict[str, record.Entry]) if text else {}
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def _text(entries: Mapping[str, Any]) -> str | None:
+    return msgspec.json.encode(entries, order="sorted").decode() if entries else None
 
 
 def begun(text: str | None, op: str) -> bool:

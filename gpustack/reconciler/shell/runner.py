@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from ..core import engine
 from ..core.actions import Decision, PatchNode
 from ..core.snapshot import Snapshot
+from ..core.view import operations
 from . import report
 from .clock import Backoff, Clock, Steady
 from .cluster import ApiError, Cluster
@@ -88,6 +89,7 @@ class Runner:
         if any(isinstance(action, PatchNode) and action.admits for action in decision.actions):
             known, decision = await self._afresh(known)
         self.sources.seen = decision.seen
+        self.elector.tend({uid: operation.id for uid, operation in operations(known).items()})
         nodes = {node.name: node for node in known.nodes}
         self.performer.finished = lambda action: report.finished(self.metrics, known, nodes, action, self.clock.now())
         outcome = await self.performer.perform(decision)
@@ -102,7 +104,8 @@ class Runner:
     # --- within -------------------------------------------------------------------------------------------------------
 
     def _base(self) -> Snapshot:
-        return self.sources.base(admitting=self.elector.announced, paused=self.elector.paused)
+        elector = self.elector
+        return self.sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
 
     async def _closer(self, known: Snapshot) -> Snapshot:
         return await self.sources.closer(known, engine.survey(known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -202,6 +203,18 @@ class Actors:
             key = (m.OP, m.OP, m.LAST, m.MEMORY, m.CORDONED)[number % 5]
             self.by_hand = self.by_hand or key == m.MEMORY
             self.world.annotate(node, {key: "{" if number % 2 and number % 5 < 4 else None})
+
+    def forge(self, number: int) -> None:
+        """Whoever owns a node writes a record of an operation that nobody began, with all the time that there is."""
+        node = self._node(number)
+        if node and not m.annotations_of(self.world.node(node)).get(m.OP):
+            policy = self.world.server.find(POLICIES, POOL)
+            until = (self.world.server.now + timedelta(days=3650)).isoformat()
+            phase = ("Held", "Evicting", "Acting", "Verifying")[number % 4]
+            uid = policy["metadata"]["uid"] if policy else ""
+            times = dict.fromkeys(("since", "started", "deadline"), until)
+            text = {"v": 1, "id": m.FORGED, "acts": ["driver"], "phase": phase, "policy": uid, **times}
+            self.world.annotate(node, {m.OP: json.dumps(text)})
 
     def opt_out(self, number: int) -> None:
         """A component is not to run on a node."""

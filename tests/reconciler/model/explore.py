@@ -45,6 +45,7 @@ FAULTS: tuple[Step, ...] = (
     ("works", 0), ("works", 1), ("cordon", 0), ("cordon", 1), ("hold", 0), ("pause", 0), ("pause", 1),
     ("fault", 0), ("fault", 5), ("fault", 2), ("fault", 4), ("taint", 0), ("bind", 0), ("bind", 1),
     ("workload", 4), ("driver", 0), ("revert", 0), ("replace", 1), ("record", 0), ("record", 1),
+    ("forge", 0), ("forge", 2),
 )  # fmt: skip
 """One of each kind: steps of histories, each with the number that says which node and what."""
 AGES = (0, 1, 5, 12, 20, 60, 150, 300, 400, 600, 900, 1800, 3600, 7200)
@@ -249,7 +250,9 @@ class _Form:
             for uid, each in sorted(of.items())
         ]
         admitting = [self._name(uid) for uid in runner.elector.admitting]
-        return [first, kept, sorted(admitting), runner.elector.leading]
+        ids = {str(body["metadata"]["uid"]): m.operation(body).get("id") for body in self.world.server.all(NODES)}
+        ledger = [[self._name(uid), ids.get(uid) == each.op] for uid, each in (runner.elector.ledger or {}).items()]
+        return [first, kept, sorted(admitting), sorted(ledger), runner.elector.leading]
 
     def _machine(self, name: str) -> list[Any]:
         machine = self.world.machines[name]

@@ -220,8 +220,9 @@ STEPS: dict[str, Step] = {
     name: getattr(History, name)
     for name in (
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
-        "cordon hold pause retry manual record opt_out works nfd replace foreign taint fault workload bind operator "
-        "everything labelling manager parts startup rename pool driver_gone register lies rival uninstall deny unlist"
+        "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
+        "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
+        "deny unlist"
     ).split()
 }
 """By name; the number goes to the step."""

@@ -42,7 +42,8 @@ def i1_budget(now: Moment) -> Iterator[str]:
         members.add((name, now.owner_of(node), m.labels(node).get(m.ZONE, ""), m.labels(node).get(m.HOLD) == "true"))
         cordoned = found is not None and found.spec.unschedulable and m.CORDONED not in found.annotations
         others = cordoned or (found is not None and not found.ready)
-        if m.disruptive(m.operation(node)) or others:
+        begun = not m.operation(node).get("unreadable") or node["metadata"]["uid"] in (now.known.ledger or ())
+        if (m.disruptive(m.operation(node)) and begun) or others:
             down.add(name)
     uid, zone = after["policy"], m.labels(now.after).get(m.ZONE, "")
     policy = now.seen_policy(uid)

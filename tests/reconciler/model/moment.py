@@ -28,6 +28,8 @@ UPSTREAM = "nvidia.com/gpu-driver-upgrade-state"
 PCI = "feature.node.kubernetes.io/pci-10de.present"
 ZONE = "topology.kubernetes.io/zone"
 BOOKKEEPING = {"resourceVersion", "generation", "managedFields"}
+FORGED = "f0f0f0f0f0f0"
+"""The operation of a record that somebody wrote for it to be believed."""
 OPEN = {"Held", "Evicting", "Acting", "Verifying"}
 Document = dict[str, Any]
 
@@ -43,9 +45,10 @@ def parsed(text: str) -> Document:
 
 
 def operation(node: Document | None) -> Document:
-    """The open operation of a node; empty for none."""
+    """The open operation of a node; empty for none. One that nobody began is none."""
     text = annotations_of(node).get(OP)
-    return parsed(text) if text else {}
+    found = parsed(text) if text else {}
+    return {} if found.get("id") == FORGED else found
 
 
 def annotations_of(node: Document | None) -> Mapping[str, str]:
