@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...catalog import defaults
 from ...policy.language.cluster import on_openshift
 from ..rule import Hit, rule
 
@@ -65,7 +66,9 @@ def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     if not on_openshift(spec.cluster) or not spec.nfd.enabled:
         return
     empty = type(spec.nfd)()
-    given = [name for name in POD_PARTS if getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True)]
+    own = next(rule.values["nfd"] for rule in defaults.rules() if not rule.kind)
+    parts = {name: getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True) for name in POD_PARTS}
+    given = [name for name, said in parts.items() if said and said != own.get(name)]
     given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name) != getattr(empty, name)]
     for name in given:
         yield Hit(

@@ -9,7 +9,7 @@ from .pools import OS_RELEASE, labels_of
 
 KINDS = {"ClusterVersion", "ImageStream", "SecurityContextConstraints", "Subscription"}
 TOOLKIT = "openshift.driver-toolkit.rhcos"
-"""The label of a driver's DaemonSet that names the RHCOS version whose toolkit it builds with (operator.md 3.3)."""
+"""The label of a driver's DaemonSet that names the RHCOS version whose toolkit it builds with (operator.md 8.1)."""
 
 
 def told(found: Installation, leaves: Leaves) -> bool:

@@ -47,7 +47,7 @@ class NfdPart(Section):
     """Pods of node feature discovery."""
 
     resources: ResourceRequirements | None = None
-    """CPU and memory of the container. What is not said is as the sub-chart of NVIDIA's chart has it."""
+    """CPU and memory of the container. Absent, in whole or in part: as the sub-chart of NVIDIA's chart has it."""
     tolerations: list[Toleration] | None = None
     """Tolerations of the pods, instead of the built-in ones; an empty list: no tolerations. Absent: the built-in ones;
     the worker's are those for the control plane and `nvidia.com/gpu`, and what `daemonsets.tolerations` says."""

@@ -62,7 +62,7 @@ class Reconciler(ImageSource):
     """How many copies run; one of them works at a time. 0 stops the program and takes nothing away: the first step of
     `gpustack reconciler uninstall`. Absent: 2."""
     resources: ResourceRequirements | None = None
-    """CPU and memory of each copy. What is not said is as built in: requests of 50m and 64Mi, and a limit of 256Mi of
+    """CPU and memory of each copy. Absent, or what is not said of it: requests of 50m and 64Mi, a limit of 256Mi of
     memory. 1,000 nodes with 30 pods each, 100 of them worked on at a time, took 147 MB at most; what is known of 5,000
     idle ones 139 MB."""
     priorityClassName: Annotated[ObjectName, Own("reconciler.priorityClassName")] = own("reconciler.priorityClassName")
