@@ -169,9 +169,11 @@ def within_a_week(leaf: Leaf) -> bool:
 
 
 def some(leaf: Leaf) -> bool:
-    """Whether there are some copies, as many as a cluster bears: 10, or four times what there were, and 100 at most."""
-    old = leaf.old if type(leaf.old) is int else 1
-    return _whole(leaf, 1, min(100, max(10, old * MOST)))
+    """Whether there are half as many copies as there were, and no more than a cluster bears: 10, or four times what
+    there were, and 100 at most. One is the default.
+    """
+    old, new = leaf.old if type(leaf.old) is int else 1, 1 if leaf.new is None else leaf.new
+    return type(new) is int and max(Fraction(1), old * LEAST) <= new <= min(100, max(10, old * MOST))
 
 
 def settled(leaf: Leaf) -> bool:

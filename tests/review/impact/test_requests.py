@@ -931,6 +931,8 @@ OUTAGES: dict[str, Request] = {
     "another namespace": request("lab-a100", {"cluster": {"namespace": "other"}}),
     "pruning": Request("lab-a100", {}, {"gitops": {"argocd": {"prune": False}}}),
     "own tool that goes": Request("lab-a100", {}, extra(workload())),
+    "a third of an own tool": Request("lab-a100", spec_of(replicas=1), spec_of(replicas=3)),
+    "own tool at its default": Request("lab-a100", spec_of(replicas=None), spec_of(replicas=4)),
     "own tool stopped": request(
         "lab-a100", extra({**workload(), "spec": {**workload()["spec"], "replicas": 0}}), extra(workload())
     ),
