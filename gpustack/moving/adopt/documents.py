@@ -45,7 +45,7 @@ class Item:
     outer: tuple[Item, Path] | None = field(default=None, repr=False)
 
     def get(self, *path: str | int) -> Any:
-        """The value at PATH, None where there is none."""
+        """The value at PATH, None where nothing stands there."""
         node = self.data
         for step in path:
             if not has(node, step):
@@ -54,7 +54,7 @@ class Item:
         return node
 
     def text_at(self, *path: str | int) -> str:
-        """The text at PATH, "" where there is none."""
+        """The text at PATH, "" where nothing stands there."""
         found = self.get(*path)
         return found if isinstance(found, str) else ""
 
@@ -73,7 +73,7 @@ class Item:
         return Location(self.file, found.line, found.column)
 
     def said(self, *path: str | int) -> Said | None:
-        """The value at PATH with its place, None where there is none."""
+        """The value at PATH with its place, None where nothing stands there."""
         found = self.get(*path)
         return None if found is None else Said(found, self.where(*path))
 
@@ -85,7 +85,7 @@ class Item:
         return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves_of(found) if leaf}
 
     def embedded(self, *path: str | int) -> Item | None:
-        """The YAML in the text at PATH; None where there is none. Raises InputError for what isn't YAML."""
+        """The YAML in the text at PATH; None where nothing stands there. Raises InputError for what isn't YAML."""
         text = self.text_at(*path)
         try:
             found = value(text, self.file) if text else None

@@ -70,7 +70,7 @@ def fit(made: Draft) -> None:
 
 
 def at(spec: Any, path: Path) -> Any:
-    """The value at PATH of SPEC, None where there is none."""
+    """The value at PATH of SPEC, None where nothing stands there."""
     for step in path:
         if not has(spec, step):
             return None
