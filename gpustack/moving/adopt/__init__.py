@@ -17,9 +17,9 @@ from gpustack.text.read import parse
 
 from .carry import carried
 from .inputs import read_all
-from .installation import Installation, Leaves, Note, understood
+from .installation import Installation, Leaves, Note, at, understood
 from .refer import bring, refer
-from .shorten import at, fit, shorten
+from .shorten import fit, shorten
 from .spec import Draft, draft, effective
 from .write import text_of
 

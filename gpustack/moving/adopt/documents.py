@@ -16,12 +16,11 @@ from pathlib import Path as File
 from typing import Any
 
 from gpustack.model import Finding, InputError, Location, Path
-from gpustack.policy.loading.layers import has
 from gpustack.text.positions import inside_scalar, locate
 from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
-from .installation import Leaves, Said, leaves_of
+from .installation import Leaves, Said, at, leaves_of
 
 ENDINGS = (".yaml", ".yml", ".json", ".tf", ".gotmpl", ".csv")
 MOST = 5000
@@ -46,12 +45,7 @@ class Item:
 
     def get(self, *path: str | int) -> Any:
         """The value at PATH, None where nothing stands there."""
-        node = self.data
-        for step in path:
-            if not has(node, step):
-                return None
-            node = node[step]
-        return node
+        return at(self.data, path)
 
     def text_at(self, *path: str | int) -> str:
         """The text at PATH, "" where nothing stands there."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpustack.model import Body, Finding, InputError, Location, Path, dotted
+from gpustack.policy.loading.layers import has
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,15 @@ def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from leaves_of(item, (*path, key))
     else:
         yield path, value
+
+
+def at(spec: Any, path: Path) -> Any:
+    """The value at PATH of SPEC, None where nothing stands there."""
+    for step in path:
+        if not has(spec, step):
+            return None
+        spec = spec[step]
+    return spec
 
 
 def lay(below: Leaves, above: Leaves) -> None:

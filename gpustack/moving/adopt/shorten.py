@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpustack.model import InputError, Location, Path
-from gpustack.policy.loading.layers import has
 from gpustack.policy.loading.load import load_values
 
-from .installation import Leaves, Said, leaves_of
+from .installation import Leaves, Said, at, leaves_of
 from .spec import Draft, effective
 
 ALWAYS = {("release",), ("cluster", "kubernetesVersion")}
@@ -67,12 +66,3 @@ def fit(made: Draft) -> None:
     for path, value in [*leaves_of(runs), *(each for each in lists if at(runs, each[0]) is None)]:
         if path not in made.leaves and path[0] not in {"cluster", "nodePools"} and at(have, path) != value:
             made.leaves[path] = Said(value, Location("what runs"))
-
-
-def at(spec: Any, path: Path) -> Any:
-    """The value at PATH of SPEC, None where nothing stands there."""
-    for step in path:
-        if not has(spec, step):
-            return None
-        spec = spec[step]
-    return spec

@@ -379,18 +379,18 @@ class Elector:
 
 def admissions_in(lease: Lease | None) -> dict[str, Admission]:
     """The admissions that LEASE announces. One that can't be read was not written by us and can't be settled."""
-    text = lease.annotations.get(keys.ADMITTING) if lease else None
-    try:
-        return msgspec.json.decode(text, type=dict[str, Admission]) if text else {}
-    except (msgspec.MsgspecError, RecursionError):
-        return {}
+    return _entries(lease, keys.ADMITTING, dict[str, Admission])
 
 
 def ledger_in(lease: Lease | None) -> dict[str, record.Entry]:
     """The operations that LEASE says to be open."""
-    text = lease.annotations.get(keys.LEDGER) if lease else None
+    return _entries(lease, keys.LEDGER, dict[str, record.Entry])
+
+
+def _entries(lease: Lease | None, key: str, of: type[dict[str, A]]) -> dict[str, A]:
+    text = lease.annotations.get(key) if lease else None
     try:
-        return msgspec.json.decode(text, type=dict[str, record.Entry]) if text else {}
+        return msgspec.json.decode(text, type=of) if text else {}
     except (msgspec.MsgspecError, RecursionError):
         return {}
 

@@ -140,6 +140,8 @@ class Fleet:
         """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has for that
         repository: what is behind it is up to whoever chose it, whatever version stands beside it.
         """
+        if leaf.path[:2] == PINS:
+            return leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in self.pins
         fresh = pinned(str(leaf.new)) - pinned(str(leaf.old))
         return bool(fresh) and not fresh <= self._digests
 
@@ -239,9 +241,7 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
 
 
 def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
-    if leaf.path[:2] == PINS and leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in fleet.pins:
-        return POWER
-    if leaf.path[:2] != PINS and fleet.chosen(leaf):
+    if fleet.chosen(leaf):
         return POWER
     return table.tier_of(table.policy(), leaf, new=new, known=like is not None and like.says(leaf))
 

@@ -56,9 +56,14 @@ def _entry(item: dict[str, Any]) -> Entry:
     return Entry(steps, item["tier"], tuple(bounds), item.get("new"), item.get("why", ""), item.get("guard", False))
 
 
+def entry_for(entries: Sequence[Entry], path: Path) -> Entry | None:
+    """The first of ENTRIES that is about PATH."""
+    return next((entry for entry in entries if matches(entry.path, path)), None)
+
+
 def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: bool = False) -> int:
     """The tier of LEAF by ENTRIES. NEW: in a cluster that is new; KNOWN: another cluster says just so already."""
-    entry = next((entry for entry in entries if matches(entry.path, leaf.path)), None)
+    entry = entry_for(entries, leaf.path)
     if new and known:
         return PLANNED
     if entry is None:
@@ -70,7 +75,8 @@ def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: b
 
 def why(path: Path) -> str:
     """Why it matters what stands at PATH of a policy, where a reviewer couldn't know; "" elsewhere."""
-    return next((entry.why for entry in policy() if matches(entry.path, path)), "")
+    entry = entry_for(policy(), path)
+    return entry.why if entry else ""
 
 
 @cache
@@ -91,7 +97,8 @@ def listed() -> dict[str, str]:
 
 def guarding(path: Path) -> bool:
     """Whether what stands at PATH of a policy keeps workloads from something."""
-    return next((entry.guard for entry in policy() if matches(entry.path, path)), False)
+    entry = entry_for(policy(), path)
+    return entry is not None and entry.guard
 
 
 def guard(kind: str) -> bool:

@@ -45,7 +45,7 @@ def parsed(text: str) -> Document:
 
 
 def operation(node: Document | None) -> Document:
-    """The open operation of a node; empty for none. One that nobody began is none."""
+    """The open operation of a node; empty for none. One that nobody began doesn't count."""
     text = annotations_of(node).get(OP)
     found = parsed(text) if text else {}
     return {} if found.get("id") == FORGED else found
