@@ -28,7 +28,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..cluster.resolve import resolve
+from ..cluster.on_demand import resolve
 from ..model import Finding, Resource, Severity
 from . import RULE_MODULES
 

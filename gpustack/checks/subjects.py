@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..cluster.resolve import resolve
+from ..cluster.on_demand import resolve
 from ..model import Body, Resource
 from ..policy.loading.place import parse
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..cluster.resolve import resolve
+from ..cluster.on_demand import resolve
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
