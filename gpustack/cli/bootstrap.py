@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    which = parser.add_argument(
         "cluster",
         nargs="?",
         metavar="CLUSTER|FILE",
         help="a cluster's name or a policy file (default: all clusters that one Argo CD or Flux syncs)",
     )
+    common.completed(which)
     common.add_compiling(parser)
     common.add_today(parser)
     parser.set_defaults(out="dist")

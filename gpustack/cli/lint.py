@@ -33,13 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="check the manifests in this folder (or file) against what --cluster offers, instead of policies",
     )
-    parser.add_argument(
+    which = parser.add_argument(
         "--cluster",
         action="append",
         default=[],
         metavar="CLUSTER|FILE",
         help="the cluster that --workloads is for: a name, a glob, or a policy file; may be repeated",
     )
+    common.completed(which)
     parser.add_argument(
         "--fail-on",
         choices=[*SEVERITIES, "never"],

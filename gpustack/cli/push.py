@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="oci://REGISTRY/REPOSITORY[:TAG]",
         help="where to (default: the address and tag in the cluster's policy; default tag: latest)",
     )
-    parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="which cluster (default: the only one)")
+    which = parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="which cluster (default: the only one)")
+    common.completed(which)
     parser.add_argument(
         "--all", action="store_true", help="every cluster whose policy names an artifact, each to its own"
     )

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff = verbs.add_parser("diff", help="images, defaults, fields and behaviour that change between two releases")
     diff.add_argument("before", metavar="FROM", help="a release, such as v26.3.3")
     diff.add_argument("after", metavar="TO", help="a release, such as v26.7.0")
-    diff.add_argument("cluster", metavar="CLUSTER|FILE", nargs="?", help="also what that does to this cluster")
+    which = diff.add_argument("cluster", metavar="CLUSTER|FILE", nargs="?", help="also what that does to this cluster")
+    common.completed(which)
     diff.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
     diff.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
 

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    which = parser.add_argument(
         "clusters", nargs="*", metavar="CLUSTER", help="names or globs (default: all that were rendered)"
     )
+    common.completed(which)
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument(
         "--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen"

@@ -116,6 +116,21 @@ def test_series_that_are_missing(release: str, found: bool) -> None:
     assert bool(hits) == found
 
 
+@pytest.mark.parametrize(
+    ("sections", "where"),
+    [
+        ("{dcgmExporter: {version: 4.5.3-4.8.2-distroless}}", ["spec.gpuCluster.dcgmExporter.version"]),
+        ("{dcgmExporter: {enabled: false, version: 4.5.3-4.8.2-distroless}}", []),
+        ("{}", []),
+    ],
+)
+def test_faults_beside_claims(sections: str, where: list[str]) -> None:
+    """With a gpuCluster its own exporter runs, and nothing of the device plugin's stack (operator.md 11.1): neither
+    device plugin v0.19.0 nor the exporter of the section beside has a fault that shows."""
+    beside = "devicePlugin: {version: v0.19.0}\ntoolkit: {version: v1.18.0}\n"
+    assert paths("GPU415", f"{beside}gpuCluster: {sections}\nnodePools: [{{name: a, driver: {{}}}}]") == where
+
+
 def test_pages_of_64k() -> None:
     """NVIDIA/aicr issue 2345: peermem on Grace with such a kernel."""
     pool = "nodePools: [{name: a, os: ubuntu24.04, kernel: %s, arch: arm64, gpuProduct: NVIDIA-GB200}]\n"

@@ -99,6 +99,11 @@ def test_help_in_words(project: Project) -> None:
         ("gpustack explain t", {"test"}),
         ("gpustack capacity prod", {"prod-1", "prod-2"}),
         ("gpustack mig show prod", {"prod-1", "prod-2"}),
+        ("gpustack lint --cluster prod", {"prod-1", "prod-2"}),
+        ("gpustack bootstrap t", {"test"}),
+        ("gpustack push prod", {"prod-1", "prod-2"}),
+        ("gpustack releases diff v26.3.3 v26.7.0 t", {"test"}),
+        ("gpustack validate t", {"test"}),
     ],
 )
 def test_completion(project: Project, line: str, offered: set[str]) -> None:

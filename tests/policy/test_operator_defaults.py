@@ -103,6 +103,31 @@ def test_explain_names_the_operator(project: Project) -> None:
     assert (found.value, found.origin.file) == (True, "the operator of release v26.7.0")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"repository": "", "image": "", "version": ""},
+        {"repository": ""},
+        {"image": ""},
+        {"repository": None, "version": ""},
+    ],
+)
+def test_empty_images(said: dict[str, Any]) -> None:
+    """Repository, version and image empty: the image of the operator's environment (operator.md 4)."""
+    image = releases.release("v26.7.0").image("toolkit")
+    toolkit = spec("operator", toolkit=said).toolkit
+    assert (toolkit.repository, toolkit.image, toolkit.version) == (image.repository, image.image, image.version)
+    manager = spec("operator", driver={"manager": said}).driver.manager
+    assert manager.image == releases.release("v26.7.0").image("driver.manager").image
+
+
+def test_a_part_of_an_image() -> None:
+    """Anything set: all have to be, or the pass stops (operator.md 4); nothing is filled in, and GPU040 refuses it."""
+    said = {"repository": "registry.example.com", "image": "", "version": ""}
+    toolkit = spec("operator", toolkit=said).toolkit
+    assert {"repository": toolkit.repository, "image": toolkit.image, "version": toolkit.version} == said
+
+
 def test_another_origin_is_judged_by_what_it_changes() -> None:
     """A change of `defaults` is told field by field, each as if it were written."""
     by_hand = spec("chart", driver={"upgradePolicy": {"autoUpgrade": False}}, dcgm={"enabled": True})

@@ -12,6 +12,7 @@ from ...cluster.resolve import resolve
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
 from ..joined import POOLS, joined
+from ..monitoring.monitoring import telemetry
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:
@@ -60,18 +61,27 @@ def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
 
 def shown(spec: ClusterPolicySpec) -> Iterator[Shown]:
     """The known faults that show in SPEC."""
-    for section in SECTIONS:
-        part = getattr(spec, section)
+    cluster = resolve(spec)
+    for section in ("dcgmExporter",) if cluster.dra else SECTIONS:
+        path, part = _section(spec, section)
         if not part.enabled:
             continue
         for fault in faults.faults_of(section, images.version(part)):
             told = {entry.name for entry in part.env or ()}
             if not (fault.unless_env and told >= set(fault.unless_env)):
-                yield from _of_component(spec, fault, images.version_path(f"spec.{section}", part))
-    for driver in resolve(spec).drivers:
+                yield from _of_component(spec, fault, images.version_path(path, part))
+    for driver in cluster.drivers:
         for fault in faults.faults_of("driver", driver.version):
             if _of_driver(spec, driver, fault.where) and not _avoided(spec, driver, fault):
                 yield Shown(fault, driver.paths["version"], driver.pool)
+
+
+def _section(spec: ClusterPolicySpec, name: str) -> tuple[str, Any]:
+    """Where the section NAME that counts stands in SPEC, and what it says."""
+    if name == "dcgmExporter":
+        counts = telemetry(spec)
+        return f"{counts.path}{name}", counts.exporter
+    return f"spec.{name}", getattr(spec, name)
 
 
 def _hit(fault: Fault, path: str, whose: str = "") -> Hit:

@@ -55,13 +55,15 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     own_ones = own_parts(written.spec)
     charts = [_release_part(release)] if release else []
     preset = [_platform_part(*platform, release, minor)] if release and minor and platform else []
-    below = [*own_ones, *charts, *preset]
+    below, above = [*own_ones, *charts, *preset], list[Part]()
     if release and written.spec.get("defaults") == OPERATOR:
-        below = [*own_ones, _operator_part(release, written.spec), *preset]
+        operators = _operator_part(release, written.spec)
+        below = [*own_ones, operators, *preset]
+        above = [_derived_part(each) for each in empty_images(written.spec, operators.data)]
     derived = [_derived_part(found) for rule in DERIVED for found in rule(written.spec)]
     try:
         beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
-        return merge([*below, *beside, *derived, *user]), findings
+        return merge([*below, *beside, *derived, *user, *above]), findings
     except InputError as error:  # the user's value has another shape than the default: say so, with all that is wrong
         return written, [*findings, *error.findings]
 
@@ -108,6 +110,19 @@ def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
             section = _dict(section.get(step))
         if images.stands_alone(section):
             yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
+
+
+def empty_images(spec: dict[str, Any], operators: dict[str, Any]) -> Iterator[Derived]:
+    """The image in OPERATORS, what the operator makes of SPEC, where that says empty texts only: an operator can't tell
+    those from absent fields.
+    """
+    for name in images.SECTIONS:
+        section, image = spec, operators
+        for step in name.split("."):
+            section, image = _dict(section.get(step)), _dict(image.get(step))
+        said = {part: section[part] for part in ("image", *images.PARTS) if section.get(part) is not None}
+        if said and not any(said.values()):
+            yield Derived((*name.split("."),), {part: image[part] for part in said if part in image}, RELEASE)
 
 
 def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:

@@ -124,6 +124,10 @@ def known_fault(subject: Subject) -> Iterator[Hit]:
             spread = nodes.number([resolve(subject.after).of(pool)]) if pool else None
             tier = PLANNED if fault.severity == "note" else OUTAGE
             yield Hit(where, fault.what, spread, remedy=f"use {fault.use}", tier=tier)
+    if resolve(subject.after).offer.writes_etc_nvidia and not resolve(subject.before).offer.writes_etc_nvidia:
+        what = "the toolkit writes into /etc/nvidia of containers with GPUs: those with a read-only mount there"
+        remedy = "run `gpustack lint --workloads` over what runs there (GPU790)"
+        yield Hit("spec.toolkit", f"{what} don't start", remedy=remedy, tier=PLANNED)
 
 
 @rule("IMP705", 3)

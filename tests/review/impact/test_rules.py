@@ -380,7 +380,9 @@ def test_a_release_tells_the_branch_of_the_drivers_that_it_brings(more: Any, tol
     [
         ({"release": "v26.3.1"}, {"release": "v26.3.2"}, ["spec.dcgmExporter.version", 2]),
         ({"release": "v26.3.2"}, {"release": "v26.3.3"}, None),
-        ({"release": "v26.3.2"}, {"release": "v26.7.0"}, None),
+        ({"release": "v26.3.2"}, {"release": "v26.7.0"}, ["spec.toolkit", 3]),
+        ({"release": "v26.3.1"}, {"toolkit": {"version": "v1.20.0"}, "release": "v26.3.1"}, ["spec.toolkit", 3]),
+        ({"toolkit": {"version": "v1.20.0"}}, {"toolkit": {"version": "v1.20.1"}}, None),
         ({"driver": {"version": "580.65.06"}}, {"driver": {"version": "580.126.20"}}, ["pool a", 2]),
         ({"driver": {"version": "580.65.06"}}, {"driver": {"version": "595.91.07"}}, None),
         ({"gds": {"enabled": False}}, {"gds": {"enabled": True}}, ["pool a", 3]),
@@ -389,7 +391,8 @@ def test_a_release_tells_the_branch_of_the_drivers_that_it_brings(more: Any, tol
 def test_a_change_into_a_known_fault(old: Any, new: Any, told: list[Any] | None) -> None:
     """Exporters of v26.3.2 and v26.3.3 lack series (NVIDIA/dcgm-exporter issue 700); nvidia-peermem hangs after a
     restart of some drivers before v26.7 (NVIDIA/gpu-operator issues 2619 and 2844); storage on Grace depends on a mode
-    of the driver (its release notes). A fault that was there is no news."""
+    of the driver (its release notes); toolkit v1.20 writes into /etc/nvidia (awslabs/amazon-eks-ami issue 2790). A
+    fault that was there is no news."""
     pool = {"name": "a", "os": "ubuntu24.04", "gpuProduct": "NVIDIA-GB200", "nodeSelector": {"x": "y"}, "count": 3}
     rdma = {"driver": {"rdma": {"enabled": True}, **new.get("driver", {})}} if "driver" in new else {}
     base = {"release": "v26.3.3", "nodePools": [pool]}
