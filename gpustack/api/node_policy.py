@@ -119,6 +119,8 @@ class Upgrade(Limits, kw_only=True):
     """Failed nodes of one rollout that stop it until somebody looks; 0: never."""
     firstAlone: bool = True
     """Whether one node at a time has its turn until one of its product and kernel works with what is brought."""
+    soakSeconds: int | None = None
+    """How long after a node of a rollout is done the next one waits. None: it doesn't."""
     maxAttempts: int = 3
     """How often an operation is tried on a node before it stays in quarantine."""
 
@@ -207,6 +209,13 @@ class Breaker(Slim, kw_only=True):
     """Operations in quarantine when it was last reset: they do not count again."""
 
 
+class Soak(Slim, kw_only=True):
+    """The node that a rollout brought to an end last, and until when the next one waits."""
+
+    until: Time
+    after: str
+
+
 class Status(Slim, kw_only=True):
     """The observed part of a NodePolicy."""
 
@@ -219,6 +228,7 @@ class Status(Slim, kw_only=True):
     waiting: list[Waiting] = []
     conditions: list[Condition] = []
     breaker: Breaker = msgspec.field(default_factory=Breaker)
+    soak: Soak | None = None
 
 
 class NodePolicy(Object, kw_only=True):

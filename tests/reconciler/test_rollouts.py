@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -465,6 +466,33 @@ def test_the_first_node_goes_alone_and_then_the_budget() -> None:
             most_before = max(most_before, len(phases(history)))
     assert (most_before, most_after) == (1, 2)
     assert any(text.startswith("n0 goes first and alone: no node of NVIDIA-H100") for text in told)
+    assert history.problems() == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_each_node_soaks_before_the_next(restarts: bool) -> None:
+    """Ten minutes lie between the end of one node and the beginning of the next, whatever the budget says and however
+    often the program starts anew; the others say whom they wait for. A repair doesn't wait."""
+    history = History(3, limits=2)
+    history.want.together, history.want.soak, history.want.version = True, 600, "2"
+    history.sync(0)
+    began: dict[str, int] = {}
+    ended: dict[str, int] = {}
+    told: set[str] = set()
+    for second in range(0, 6000, 5):
+        if restarts and second % 100 == 0:
+            history.restart(0)
+        go(history, 1, 5)
+        for name in phases(history):
+            began.setdefault(name, second)
+        for name in began.keys() - phases(history).keys():
+            ended.setdefault(name, second)
+        told |= {wait.message.partition(" ")[0] for wait in history.replica.decided.waits if wait.kind == "soak"}
+    order = sorted(began, key=lambda name: began[name])
+    assert len(ended) == 3
+    assert all(began[two] - ended[one] >= 590 for one, two in pairwise(order[1:]))
+    assert told <= set(order)
+    assert told
     assert history.problems() == []
 
 

@@ -75,6 +75,7 @@ def end(
         done += span(seconds)
         if nodes <= 0:
             return {"windows": used if all_of else None, "doneBy": done.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        done += span(policy.spec.upgrade.soakSeconds or 0)
     return never
 
 

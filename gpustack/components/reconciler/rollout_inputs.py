@@ -49,6 +49,7 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         ),
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
+        soakSeconds=section.soakSeconds or None,
         maxAttempts=section.maxAttempts,
     )
 

@@ -100,7 +100,7 @@ WaitKind = Literal[
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.
     "paused", "hold", "breaker", "leaving", "not-ready", "window", "cordoned", "taint", "backoff", "image", "admitting",
-    "parallel", "budget", "first", "checking", "blocked",
+    "parallel", "budget", "first", "soak", "checking", "blocked",
     # An operation is under way.
     "held", "evicting", "acting", "verifying", "quarantine",
     # The whole cluster.

@@ -27,6 +27,7 @@ from .due import Due, differences, due, may_be_new, unclear
 from .queue import Looked, Pass, Queue, queue, waits_of
 from .record import Operation, Phase, Target
 from .snapshot import Asked, Seen, Snapshot
+from .soak import soaks
 from .startup import untaint
 from .view import View, policy_of, uses_of, views
 
@@ -149,7 +150,8 @@ def outlook(known: Snapshot) -> Outlook:
 def _pass(known: Snapshot) -> Pass:
     """What is found on each node, the admission of candidates aside."""
     every = views(known)
-    return Pass(known, every, _breakers(known, every), [_look(known, view) for view in every])
+    looked = [_look(known, view) for view in every]
+    return Pass(known, every, _breakers(known, every), looked, soaks(known, zip(every, looked, strict=True)))
 
 
 def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
@@ -179,7 +181,9 @@ def _made(found: Pass, line: Queue, asked: Asked) -> Outlook:
     tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
     tallies = _tallies(found, waits)
     statuses = {
-        policy.uid: status.status(known, policy, tallies[policy.uid], found.breakers[policy.uid])
+        policy.uid: status.status(
+            known, policy, tallies[policy.uid], found.breakers[policy.uid], found.soaks.get(policy.uid)
+        )
         for policy in known.policies
     }
     # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
@@ -392,5 +396,5 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
 
 def _again(waits: Iterable[Wait], again: float) -> float:
     """Look again soon where time alone changes something."""
-    timed: set[WaitKind] = {"window", "backoff", "gpu-gone", "manual", "checking", "blocked", "refused"}
+    timed: set[WaitKind] = {"window", "backoff", "gpu-gone", "manual", "soak", "checking", "blocked", "refused"}
     return min(again, 60.0) if any(wait.kind in timed for wait in waits) else again

@@ -6,16 +6,17 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 
-from ...api.node_policy import Breaker
+from ...api.node_policy import Breaker, Soak
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
 from .images import image_trouble
 from .pioneer import Pioneers
 from .snapshot import Snapshot
+from .soak import soaking
 from .view import View
 
 OPEN = 2000
@@ -49,6 +50,7 @@ class Pass:
     views: Sequence[View]
     breakers: Mapping[str, Breaker]
     looked: Sequence[Looked] = ()
+    soaks: Mapping[str, Soak] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> 
     switch = found.breakers[candidate.policy.uid]
     if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
         return why
+    if text := soaking(found.soaks, candidate):
+        return "soak", text
     if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
         return "image", f"the driver's image can't be pulled elsewhere: {text}"
     return None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...api.node_policy import Breaker, NodePolicy, Status, Waiting
+from ...api.node_policy import Breaker, NodePolicy, Soak, Status, Waiting
 from ...api.objects import Condition
 from .actions import Wait, WaitKind
 from .snapshot import Snapshot
@@ -39,7 +39,7 @@ class Tally:
     waits: Sequence[Wait] = ()
 
 
-def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -> Status:
+def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, soak: Soak | None = None) -> Status:
     """The status of POLICY."""
     grouped: dict[WaitKind, list[Wait]] = {}
     for wait in tally.waits:
@@ -53,6 +53,7 @@ def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker) -
         quarantined=tally.quarantined,
         waiting=waiting,
         breaker=switch,
+        soak=soak,
     )
     made.conditions = [
         _kept(policy, known.now, condition) for condition in _conditions(known, policy, tally, switch, waiting)

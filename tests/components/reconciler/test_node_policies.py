@@ -350,3 +350,9 @@ def test_a_limit_of_failures_in_per_cent() -> None:
 def test_whether_the_first_node_goes_alone() -> None:
     """It does, unless the policy says that it need not."""
     assert one({"firstAlone": False})["upgrade"]["firstAlone"] is False
+
+
+def test_how_long_a_node_soaks() -> None:
+    """As long as the policy says; without a word of it no NodePolicy has the field."""
+    assert one({"soakSeconds": 600})["upgrade"]["soakSeconds"] == 600
+    assert "soakSeconds" not in one({})["upgrade"]

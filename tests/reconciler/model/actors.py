@@ -50,6 +50,7 @@ class Want:
     startup: bool = False
     together: bool = False
     """Whether nodes go without waiting for the first one of a rollout."""
+    soak: int = 0
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
@@ -57,6 +58,8 @@ class Want:
         upgrade: dict[str, Any] = {"maxParallel": parallel, "maxUnavailable": unavailable, "breakerFailures": 2}
         if self.together:
             upgrade["firstAlone"] = False
+        if self.soak:
+            upgrade["soakSeconds"] = self.soak
         if self.zone:
             upgrade["zoneMaxUnavailable"] = 1
         if self.drain:
@@ -132,6 +135,11 @@ class Actors:
     def window(self, number: int) -> None:
         """A maintenance window, or none."""
         self.want.window = number % 2 == 0
+        self.sync(0)
+
+    def soak(self, number: int) -> None:
+        """A time between one node and the next, or none."""
+        self.want.soak = 300 * (number % 3)
         self.sync(0)
 
     def mode(self, number: int) -> None:

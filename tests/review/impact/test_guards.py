@@ -67,6 +67,23 @@ def test_a_percentage_is_compared_in_nodes(after: Any, before: Any, count: Any, 
     assert found[("IMP906" if tier == PLANNED else "IMP905", "spec.reconciler.breakerFailures")] == tier
 
 
+@pytest.mark.parametrize(
+    ("after", "before", "tier"),
+    [
+        (600, 0, PLANNED),
+        (600, None, PLANNED),
+        (900, 600, PLANNED),
+        (604_801, 600, OUTAGE),
+        (0, 600, POWER),
+        (300, 600, POWER),
+    ],
+)
+def test_nodes_that_soak_less_are_power(after: int, before: int | None, tier: int) -> None:
+    """Who makes it shorter lets a bad driver reach the next node unseen; more than a week stops every roll-out."""
+    found = judged({"soakSeconds": after}, {} if before is None else {"soakSeconds": before}, 20)
+    assert found[("IMP906" if tier == PLANNED else "IMP905", "spec.reconciler.soakSeconds")] == tier
+
+
 def judged(after: Values, before: Values, count: Any) -> dict[tuple[str, str], int]:
     """What is told where the reconciler's section changes, of a cluster with one pool of COUNT nodes."""
     said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,59 @@
+"""Soaking: after each node of a rollout the next one waits, so that what a new driver does only under load is seen.
+
+When a rollout goes on stands in the NodePolicy's status, which no node can write: a node that says of itself that it
+was done just now holds up nobody. Installs and repairs neither wait nor are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ...api import keys
+from ...api.node_policy import NodePolicy, Soak
+from .actions import Action, PatchNode
+from .admission import Candidate
+from .record import Last, Operation, read
+from .snapshot import Snapshot
+from .spans import span
+from .view import View
+
+if TYPE_CHECKING:
+    from .queue import Looked
+
+
+def soaks(known: Snapshot, looks: Iterable[tuple[View, Looked]]) -> dict[str, Soak]:
+    """How long the rollout of each policy soaks, by its UID; LOOKS are what happens on the nodes in this pass."""
+    after = {view.operation.policy: view.name for view, each in looks if view.operation and _done(view, each.actions)}
+    made = {policy.uid: _of(policy, after.get(policy.uid, ""), known.now) for policy in known.policies}
+    return {uid: soak for uid, soak in made.items() if soak}
+
+
+def _of(policy: NodePolicy, after: str, now: datetime) -> Soak | None:
+    seconds, before = policy.spec.upgrade.soakSeconds, policy.status.soak
+    if not seconds or not (after or before):
+        return None
+    until = now + span(seconds)
+    if after:
+        return Soak(until=until, after=after)
+    if before is None or before.until <= now:
+        return None
+    return Soak(until=min(before.until, until), after=before.after)  # the policy may say less by now
+
+
+def _done(view: View, actions: Iterable[Action]) -> bool:
+    """Whether an operation that a rollout consists of ends well on the node of VIEW."""
+    operation: Operation | None = view.operation
+    if operation is None or operation.install or "repair" in operation.acts:
+        return False
+    ends = (action.annotations.get(keys.LAST) for action in actions if isinstance(action, PatchNode))
+    return any((last := read(Last, text)) is not None and last.outcome == "done" for text in ends)
+
+
+def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
+    """Why the operation of CANDIDATE has to wait; "" where it need not."""
+    said = soak.get(candidate.policy.uid)
+    if said is None or candidate.due.install or "repair" in candidate.due.acts or candidate.again is not None:
+        return ""
+    return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%MZ}"
