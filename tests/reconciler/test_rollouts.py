@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from gpustack.reconciler.core.closing import pause_before
+from gpustack.reconciler.memory import FakeCluster
 from gpustack.reconciler.memory.stack import DRIVER, NAMESPACE
 from gpustack.reconciler.memory.stack import POOL as KEY
 from gpustack.reconciler.memory.workloads import Workload, add_workload
@@ -469,10 +470,19 @@ def test_the_first_node_goes_alone_and_then_the_budget() -> None:
     assert history.problems() == []
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_each_node_soaks_before_the_next(restarts: bool) -> None:
+@pytest.mark.parametrize("trouble", ["", "restarts", "conflicts"])
+def test_each_node_soaks_before_the_next(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten minutes lie between the end of one node and the beginning of the next, whatever the budget says and however
-    often the program starts anew; the others say whom they wait for. A repair doesn't wait."""
+    often the program starts anew or can't write until when; the others say whom they wait for."""
+    patch, asked = FakeCluster.patch, itertools.count()
+
+    async def conflicts(self: FakeCluster, kind: Any, name: str, body: Any, **where: Any) -> Any:
+        if (body.get("status") or {}).get("soak") and next(asked) % 2 == 0:
+            raise Conflict("the object has been modified", 409)
+        return await patch(self, kind, name, body, **where)
+
+    if trouble == "conflicts":
+        monkeypatch.setattr(FakeCluster, "patch", conflicts)
     history = History(3, limits=2)
     history.want.together, history.want.soak, history.want.version = True, 600, "2"
     history.sync(0)
@@ -480,7 +490,7 @@ def test_each_node_soaks_before_the_next(restarts: bool) -> None:
     ended: dict[str, int] = {}
     told: set[str] = set()
     for second in range(0, 6000, 5):
-        if restarts and second % 100 == 0:
+        if trouble == "restarts" and second % 100 == 0:
             history.restart(0)
         go(history, 1, 5)
         for name in phases(history):
@@ -490,7 +500,7 @@ def test_each_node_soaks_before_the_next(restarts: bool) -> None:
         told |= {wait.message.partition(" ")[0] for wait in history.replica.decided.waits if wait.kind == "soak"}
     order = sorted(began, key=lambda name: began[name])
     assert len(ended) == 3
-    assert all(began[two] - ended[one] >= 590 for one, two in pairwise(order[1:]))
+    assert all(began[two] - ended[one] >= 590 for one, two in itertools.pairwise(order[1:]))
     assert told <= set(order)
     assert told
     assert history.problems() == []

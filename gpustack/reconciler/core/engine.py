@@ -150,8 +150,8 @@ def outlook(known: Snapshot) -> Outlook:
 def _pass(known: Snapshot) -> Pass:
     """What is found on each node, the admission of candidates aside."""
     every = views(known)
-    looked = [_look(known, view) for view in every]
-    return Pass(known, every, _breakers(known, every), looked, soaks(known, zip(every, looked, strict=True)))
+    looked, soak = soaks(known, every, [_look(known, view) for view in every])
+    return Pass(known, every, _breakers(known, every), looked, soak)
 
 
 def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:

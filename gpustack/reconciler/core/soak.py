@@ -1,12 +1,14 @@
 """Soaking: after each node of a rollout the next one waits, so that what a new driver does only under load is seen.
 
-When a rollout goes on stands in the NodePolicy's status, which no node can write: a node that says of itself that it
+It is written before the node is given back: a write that fails must not let the next one begin. When a rollout goes on
+stands in the NodePolicy's status, which no node can write: a node that says of itself that it
 was done just now holds up nobody. Installs and repairs neither wait nor are waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,28 @@ if TYPE_CHECKING:
     from .queue import Looked
 
 
-def soaks(known: Snapshot, looks: Iterable[tuple[View, Looked]]) -> dict[str, Soak]:
-    """How long the rollout of each policy soaks, by its UID; LOOKS are what happens on the nodes in this pass."""
-    after = {view.operation.policy: view.name for view, each in looks if view.operation and _done(view, each.actions)}
+def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> tuple[list[Looked], dict[str, Soak]]:
+    """What happens on the nodes in this pass, LOOKED, and how long the rollout of each policy soaks, by its UID."""
+    pairs = [*zip(views, looked, strict=True)]
+    after = {view.operation.policy: view.name for view, each in pairs if view.operation and _done(view, each.actions)}
     made = {policy.uid: _of(policy, after.get(policy.uid, ""), known.now) for policy in known.policies}
-    return {uid: soak for uid, soak in made.items() if soak}
+    left = [_given_back_later(known, view, each) for view, each in pairs]
+    return left, {uid: soak for uid, soak in made.items() if soak}
+
+
+def _given_back_later(known: Snapshot, view: View, looked: Looked) -> Looked:
+    """LOOKED, what happens on the node of VIEW; without giving it back while its policy's status doesn't say yet that
+    it soaks. Past its deadline it goes back whatever the status says, or it would be quarantined for that.
+    """
+    operation = view.operation
+    if operation is None or not _done(view, looked.actions):
+        return looked
+    policy = next((each for each in known.policies if each.uid == operation.policy), None)
+    said = policy.status.soak if policy else None
+    late = operation.deadline is not None and known.now >= operation.deadline
+    if late or policy is None or not policy.spec.upgrade.soakSeconds or (said and said.after == view.name):
+        return looked
+    return replace(looked, actions=(), tells=(), waits=[("verifying", "it is proved, and soaks")], again=1.0)
 
 
 def _of(policy: NodePolicy, after: str, now: datetime) -> Soak | None:
