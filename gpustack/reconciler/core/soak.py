@@ -19,7 +19,7 @@ from .admission import Candidate
 from .record import Last, Operation, read
 from .snapshot import Snapshot
 from .spans import span
-from .view import View
+from .view import View, policy_of
 
 if TYPE_CHECKING:
     from .queue import Looked
@@ -41,7 +41,7 @@ def _given_back_later(known: Snapshot, view: View, looked: Looked) -> Looked:
     operation = view.operation
     if operation is None or not _done(view, looked.actions):
         return looked
-    policy = next((each for each in known.policies if each.uid == operation.policy), None)
+    policy = policy_of(known, operation.policy)
     said = policy.status.soak if policy else None
     late = operation.deadline is not None and known.now >= operation.deadline
     if late or policy is None or not policy.spec.upgrade.soakSeconds or (said and said.after == view.name):
