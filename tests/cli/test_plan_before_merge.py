@@ -170,6 +170,7 @@ NIGHTS = [{"start": "01:00", "hours": 4}]
         ({"windows": NIGHTS}, 1, "2026-01-06T06:30:00Z"),  # begun at 01:00, 02:50 and 04:40
         ({"windows": NIGHTS, "maxParallel": 2, "maxUnavailable": 2}, 1, "2026-01-06T04:40:00Z"),  # one, then two
         ({"windows": NIGHTS, "soakSeconds": 3600}, 2, "2026-01-07T02:50:00Z"),  # 01:00 and 03:50, one the next night
+        ({"windows": NIGHTS, "soakSeconds": 3600, "maxParallel": 2, "maxUnavailable": 2}, 2, "2026-01-07T02:50:00Z"),
         ({"windows": NIGHTS, "maxUnavailable": 0}, None, None),
         ({"podDeletion": {"timeoutSeconds": 0}}, None, None),
     ],

@@ -64,6 +64,8 @@ def end(
     never: dict[str, Any] = {"windows": None, "doneBy": None}
     if seconds is None or room < 1:
         return never
+    # Each end of an operation makes the next one wait anew: of several at a time no more than one is sure to begin.
+    soak = span(policy.spec.upgrade.soakSeconds or 0)
     used, closing, done = 0, now, now
     for number in range(FURTHEST):
         if all_of and done >= closing:
@@ -71,11 +73,11 @@ def end(
             if begins is None:
                 return never
             used, done, closing = used + 1, begins, windows.closes(all_of, begins) or begins
-        nodes -= 1 if first and not number else room
+        nodes -= 1 if soak or (first and not number) else room
         done += span(seconds)
         if nodes <= 0:
             return {"windows": used if all_of else None, "doneBy": done.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        done += span(policy.spec.upgrade.soakSeconds or 0)
+        done += soak
     return never
 
 
