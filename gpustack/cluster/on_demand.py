@@ -1,5 +1,5 @@
-"""`resolve` for modules that every render imports: a render of what is in the cache asks for no cluster, and importing
-what answers takes longer than all the rest of it.
+"""`resolve` for modules that every render imports: a render of what is in the cache asks for no cluster, and would pay
+for importing all that a cluster stands on.
 """
 
 from __future__ import annotations

@@ -102,7 +102,8 @@ class Reconciler(ImageSource):
     Absent: true."""
     soakSeconds: AtLeast0 = own("reconciler.soakSeconds")
     """How long after a node of a roll-out is done the next of its NodePolicy waits, so that trouble shows that comes
-    under load only. New nodes and repairs don't wait. Absent: 0, they follow at once."""
+    under load only. New nodes, repairs and further attempts at a node that has failed don't wait. Absent: 0, the next
+    follows at once."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     labelGraceSeconds: AtLeast0 = own("reconciler.labelGraceSeconds")
