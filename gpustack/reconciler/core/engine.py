@@ -8,7 +8,7 @@ node at most one thing happens in a pass: a write that conflicts is decided anew
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -65,7 +65,7 @@ def survey(known: Snapshot) -> Wanted:
     """Which nodes to look at more closely. KNOWN has everything but `pods`, `claims` and fresh `prechecks`."""
     if known.foreign:
         return Wanted()
-    found = _pass(known)
+    found = _pass(known, _look)
     wanted: list[str] = []
     fresh = 0
     for view in found.views:
@@ -140,17 +140,16 @@ def outlook(known: Snapshot) -> Outlook:
     asked = Asked(known.seen.first)
     known = replace(known, seen=asked)
     if known.foreign:
-        every = views(known)
         still = Looked(waits=[("operator", f"{known.foreign} runs: nothing is written on nodes")])
-        return _made(Pass(known, every, _breakers(known, every), [still] * len(every)), Queue(), asked)
-    found = _pass(known)
+        return _made(_pass(known, lambda *_: still), Queue(), asked)
+    found = _pass(known, _look)
     return _made(found, queue(found), asked)
 
 
-def _pass(known: Snapshot) -> Pass:
-    """What is found on each node, the admission of candidates aside."""
+def _pass(known: Snapshot, look: Callable[[Snapshot, View], Looked]) -> Pass:
+    """What LOOK finds on each node, the admission of candidates aside."""
     every = views(known)
-    looked, soak = soaks(known, every, [_look(known, view) for view in every])
+    looked, soak = soaks(known, every, [look(known, view) for view in every])
     return Pass(known, every, _breakers(known, every), looked, soak)
 
 

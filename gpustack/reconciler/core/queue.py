@@ -6,7 +6,7 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 
 from ...api.node_policy import Breaker, Soak
@@ -49,8 +49,8 @@ class Pass:
     known: Snapshot
     views: Sequence[View]
     breakers: Mapping[str, Breaker]
-    looked: Sequence[Looked] = ()
-    soaks: Mapping[str, Soak] = field(default_factory=dict)
+    looked: Sequence[Looked]
+    soaks: Mapping[str, Soak]
 
 
 @dataclass(frozen=True)

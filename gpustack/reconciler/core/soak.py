@@ -1,8 +1,8 @@
 """Soaking: after each node of a rollout the next one waits, so that what a new driver does only under load is seen.
 
-It is written before the node is given back: a write that fails must not let the next one begin. When a rollout goes on
-stands in the NodePolicy's status, which no node can write: a node that says of itself that it
-was done just now holds up nobody. Installs and repairs neither wait nor are waited for.
+When a rollout goes on stands in the NodePolicy's status, which no node can write: a node that says of itself that it
+was done just now holds up nobody. It is written before the node is given back: a write that fails must not let the next
+one begin. Installs, repairs and further attempts don't wait; the first two aren't waited for either.
 """
 
 from __future__ import annotations
@@ -27,25 +27,32 @@ if TYPE_CHECKING:
 
 def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> tuple[list[Looked], dict[str, Soak]]:
     """What happens on the nodes in this pass, LOOKED, and how long the rollout of each policy soaks, by its UID."""
-    pairs = [*zip(views, looked, strict=True)]
-    after = {view.operation.policy: view.name for view, each in pairs if view.operation and _done(view, each.actions)}
+    ending = {
+        view.name: view.operation
+        for view, each in zip(views, looked, strict=True)
+        if view.operation and _done(view.operation, each.actions)
+    }
+    after = {operation.policy: name for name, operation in ending.items()}
     made = {policy.uid: _of(policy, after.get(policy.uid, ""), known.now) for policy in known.policies}
-    left = [_given_back_later(known, view, each) for view, each in pairs]
+    left = [
+        _not_yet(each) if view.name in ending and _unsaid(known, view.name, ending[view.name]) else each
+        for view, each in zip(views, looked, strict=True)
+    ]
     return left, {uid: soak for uid, soak in made.items() if soak}
 
 
-def _given_back_later(known: Snapshot, view: View, looked: Looked) -> Looked:
-    """LOOKED, what happens on the node of VIEW; without giving it back while its policy's status doesn't say yet that
-    it soaks. Past its deadline it goes back whatever the status says, or it would be quarantined for that.
+def _unsaid(known: Snapshot, node: str, operation: Operation) -> bool:
+    """Whether OPERATION must not end on NODE yet, since the status of its policy doesn't say that the node soaks. Past
+    its deadline it ends whatever the status says, or the node would be quarantined for that.
     """
-    operation = view.operation
-    if operation is None or not _done(view, looked.actions):
-        return looked
     policy = policy_of(known, operation.policy)
-    said = policy.status.soak if policy else None
-    late = operation.deadline is not None and known.now >= operation.deadline
-    if late or policy is None or not policy.spec.upgrade.soakSeconds or (said and said.after == view.name):
-        return looked
+    if policy is None or not policy.spec.upgrade.soakSeconds:
+        return False
+    said, deadline = policy.status.soak, operation.deadline
+    return not (said and said.after == node) and (deadline is None or known.now < deadline)
+
+
+def _not_yet(looked: Looked) -> Looked:
     return replace(looked, actions=(), tells=(), waits=[("verifying", "it is proved, and soaks")], again=1.0)
 
 
@@ -61,10 +68,9 @@ def _of(policy: NodePolicy, after: str, now: datetime) -> Soak | None:
     return Soak(until=min(before.until, until), after=before.after)  # the policy may say less by now
 
 
-def _done(view: View, actions: Iterable[Action]) -> bool:
-    """Whether an operation that a rollout consists of ends well on the node of VIEW."""
-    operation: Operation | None = view.operation
-    if operation is None or operation.install or "repair" in operation.acts:
+def _done(operation: Operation, actions: Iterable[Action]) -> bool:
+    """Whether ACTIONS end OPERATION well, and a rollout consists of such."""
+    if operation.install or "repair" in operation.acts:
         return False
     ends = (action.annotations.get(keys.LAST) for action in actions if isinstance(action, PatchNode))
     return any((last := read(Last, text)) is not None and last.outcome == "done" for text in ends)

@@ -51,6 +51,7 @@ class Want:
     together: bool = False
     """Whether nodes go without waiting for the first one of a rollout."""
     soak: int = 0
+    """Seconds between one node of a rollout and the next."""
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
