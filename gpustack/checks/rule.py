@@ -115,7 +115,7 @@ def all_rules() -> tuple[Rule, ...]:
 @cache
 def rules_over(subject: Over) -> tuple[Rule, ...]:
     """The rules over SUBJECT, by their ids."""
-    return tuple(found for found in all_rules() if found.over == subject)
+    return tuple(each for each in all_rules() if each.over == subject)
 
 
 @overload

@@ -80,8 +80,8 @@ class Render:
         """The workloads among the objects, each with its PodSpec."""
         from .objects.references import pod_template
 
-        found = ((resource, pod_template(resource.body)) for resource in self.resources)
-        return tuple((resource, template["spec"]) for resource, template in found if template is not None)
+        templates = ((resource, pod_template(resource.body)) for resource in self.resources)
+        return tuple((resource, template["spec"]) for resource, template in templates if template is not None)
 
 
 class Synced(NamedTuple):

@@ -105,8 +105,8 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
             if pool.driver is not None
         ]
     for path, version in versions:
-        found = numbers(version)
-        if cluster.dra and found and found[0] < dra.least_driver_branch():
+        parts = numbers(version)
+        if cluster.dra and parts and parts[0] < dra.least_driver_branch():
             yield Hit(
                 f"spec.{path}",
                 f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
@@ -115,7 +115,7 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
             )
         least = dra.least_compute_domain_driver()
         domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
-        if domains and not cluster.dra and found and found < numbers(least)[: len(found)]:
+        if domains and not cluster.dra and parts and parts < numbers(least)[: len(parts)]:
             yield Hit(
                 f"spec.{path}",
                 f"computeDomains needs driver {least} or newer, and {path} is {version}",

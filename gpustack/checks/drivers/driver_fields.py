@@ -52,9 +52,9 @@ def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, s
     yield "spec.driver.licensingConfig", "configMapName", own.configMapName, own.secretName
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None:
-            found = pool.driver.licensingConfig
+            licence = pool.driver.licensingConfig
             field = f"spec.nodePools[{index}].driver.licensingConfig"
-            yield field, "configMapName", found.configMapName, found.secretName
+            yield field, "configMapName", licence.configMapName, licence.secretName
     for index, driver in enumerate(spec.drivers):
         listed = driver.licensingConfig
         yield f"spec.drivers[{index}].licensingConfig", "name", listed.name, listed.secretName

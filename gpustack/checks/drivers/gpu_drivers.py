@@ -114,7 +114,7 @@ def _default(spec: ClusterPolicySpec) -> str:
 @rule("GPU421", "error")
 def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The kernel modules that are asked for do not load on the GPU."""
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         path = driver.paths["kernelModuleType"]
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
@@ -126,7 +126,7 @@ def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
                 f"GPUs of this generation work with the {other} kernel modules alone",
                 f"set {path}: {other}, or auto",
             )
-            found.append((driver.pool, hit))
+            hits.append((driver.pool, hit))
         elif driver.modules == "proprietary" and driver.branch is not None and driver.branch.open_only:
             hit = Hit(
                 path,
@@ -134,8 +134,8 @@ def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
                 f"branch {driver.branch.name} comes with the open ones alone",
                 f"set {path}: open, or auto",
             )
-            found.append((driver.pool, hit))
-    yield from joined(found)
+            hits.append((driver.pool, hit))
+    yield from joined(hits)
 
 
 @rule("GPU422", "warning")
@@ -180,7 +180,7 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
 def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver may not support the GPU, or not MIG on it; the sources are not sure."""
     spec = cluster.spec
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver, need in _needs(spec):
         if not need.uncertain:
             continue
@@ -193,9 +193,9 @@ def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
                     f"documents name {first} as the first one, but are not sure: {need.uncertain}",
                     f"set {driver.paths['version']} to {first} or newer, or try it on one node",
                 )
-                found.append((driver.pool, hit))
+                hits.append((driver.pool, hit))
                 break
-    yield from joined(found)
+    yield from joined(hits)
 
 
 @rule("GPU425", "error")

@@ -66,8 +66,8 @@ def names(pattern: str, text: str) -> bool:
     if {"[", "\\"} & {*parts}:
         return False
     special = {"*": "[^/]*", "?": "[^/]"}
-    found = (part if part[0] in "[\\" else special.get(part, re.escape(part)) for part in parts)
-    return re.fullmatch("".join(found), text) is not None
+    translated = (part if part[0] in "[\\" else special.get(part, re.escape(part)) for part in parts)
+    return re.fullmatch("".join(translated), text) is not None
 
 
 def repository(url: str) -> str:
@@ -90,14 +90,14 @@ def repository(url: str) -> str:
 
 def permits_source(patterns: Iterable[str], url: str) -> bool:
     """Whether a project with `sourceRepos` PATTERNS permits the repository URL."""
-    found = False
+    permitted = False
     for pattern in patterns:
         negated = pattern.startswith("!")
         if matches(("!" if negated else "") + repository(pattern.removeprefix("!")), repository(url), "/"):
-            found = True
+            permitted = True
         elif negated:
             return False
-    return found
+    return permitted
 
 
 def permits_destination(items: Iterable[Mapping[str, str]], wanted: Mapping[str, str]) -> bool | None:
@@ -106,18 +106,18 @@ def permits_destination(items: Iterable[Mapping[str, str]], wanted: Mapping[str,
     None where that hangs on the cluster's address and WANTED has its name, or the other way round.
     """
     known, other = ("server", "name") if wanted.get("server") else ("name", "server")
-    found, unknown = False, False
+    permitted, unknown = False, False
     for item in items:
         namespace, cluster, otherwise = item.get("namespace", ""), item.get(known, ""), item.get(other, "")
         inside = matches(namespace, wanted.get("namespace", ""))
         here = otherwise == "*" or matches(cluster, wanted.get(known, ""))
         if here and inside:
-            found = True
+            permitted = True
         elif (inside and not here and cluster.startswith("!")) or (here and not inside and namespace.startswith("!")):
             return False
         elif otherwise:
             unknown = unknown or inside or otherwise.startswith("!") or namespace.startswith("!")
-    return None if unknown and not found else found
+    return None if unknown and not permitted else permitted
 
 
 def permits_kind(spec: Mapping[str, object], group: str, kind: str, *, namespaced: bool) -> bool:

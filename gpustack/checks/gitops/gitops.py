@@ -75,8 +75,8 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
 
 def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, str):
-        if found := VARIABLE.search(value):
-            yield path, found[0]
+        if match := VARIABLE.search(value):
+            yield path, match[0]
     elif isinstance(value, dict):
         for key, item in value.items():
             if key not in TEXTS:

@@ -29,7 +29,7 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
     """Settings of something that is off."""
     defaults = releases.release(written.spec.release).defaults
     others = others_of(written.spec)
-    found: dict[Off, dict[str, None]] = {}
+    by_reason: dict[Off, dict[str, None]] = {}
     for path in written.merged.own:
         if node(written.merged.spec, path) in (node(defaults, path), *NOTHING):
             continue
@@ -37,8 +37,8 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
             continue  # the budget holds for MIG layouts too
         reason = off(written.merged, path, others)
         if reason is not None:
-            found.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
-    for reason, paths in found.items():
+            by_reason.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
+    for reason, paths in by_reason.items():
         what = dotted(reason.path)
         yield Hit(
             f"spec.{next(iter(paths))}",

@@ -46,9 +46,9 @@ def off(merged: Merged, path: Path, others: Mapping[str, Sequence[Off]]) -> Off 
     """What the value at PATH is in that is off: one of OTHERS (see `others_of`), or the outermost section whose own
     switch is off; None where it counts.
     """
-    for found in others.get(str(path[0]), ()):
-        if path[: len(found.path)] == found.path and path != ("driver", "useNvidiaDriverCRD"):
-            return found
+    for reason in others.get(str(path[0]), ()):
+        if path[: len(reason.path)] == reason.path and path != ("driver", "useNvidiaDriverCRD"):
+            return reason
     section: Any = merged.spec
     for length, step in enumerate(path[:-1], 1):
         section = section[step]
@@ -73,10 +73,10 @@ def by_itself(merged: Merged, path: Path) -> Off:
 
 def others_of(spec: ClusterPolicySpec) -> dict[str, list[Off]]:
     """What of SPEC is off for the sake of another field, by the section that it is in."""
-    found: dict[str, list[Off]] = {}
+    by_section: dict[str, list[Off]] = {}
     for each in _by_others(spec):
-        found.setdefault(str(each.path[0]), []).append(each)
-    return found
+        by_section.setdefault(str(each.path[0]), []).append(each)
+    return by_section
 
 
 def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:

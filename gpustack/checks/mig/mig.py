@@ -125,8 +125,8 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
             )
     products = [product_of(pool) for pool in spec.nodePools] or [None]
     for path, name in labelled(spec) if cluster.mig_manager else ():
-        found = [named(path, name, seen.names, product) for product in products]
-        if all(one.elements is None and one.known for one in found):
+        choices = [named(path, name, seen.names, product) for product in products]
+        if all(one.elements is None and one.known for one in choices):
             yield _unexplained(seen, path, name, None)
 
 

@@ -77,13 +77,13 @@ def subject(spec: ClusterPolicySpec) -> Subject | None:
     if not (asked or spec.migManager.config.data or spec.migManager.config.name or labelled(spec)):
         return None
     chosen = [(index, pool.said, pool.layout) for index, pool in enumerate(cluster.pools)]
-    found = tuple((index, pool, one) for index, pool, one in chosen if one is not None)
-    return Subject(spec, cluster.layouts, found)
+    choices = tuple((index, pool, one) for index, pool, one in chosen if one is not None)
+    return Subject(spec, cluster.layouts, choices)
 
 
 def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
     """Layouts that NodeFeatureRules of the policy give to nodes: the path of the label, and the layout's name."""
-    found = []
+    layouts = []
     for index, body in enumerate(spec.extraObjects):
         rules = body["spec"].get("rules") if body["kind"] == "NodeFeatureRule" and _maps(body.get("spec")) else None
         for position, rule in enumerate(rules if isinstance(rules, list) else []):
@@ -91,8 +91,8 @@ def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
             name = labels.get(LABEL) if isinstance(labels, dict) else None
             if isinstance(name, str) and name and not name.startswith("@"):
                 path = ("spec", "extraObjects", index, "spec", "rules", position, "labels", LABEL)
-                found.append((dotted(path), name))
-    return found
+                layouts.append((dotted(path), name))
+    return layouts
 
 
 def _maps(value: object) -> bool:

@@ -31,17 +31,17 @@ class Expression(NamedTuple):
 
     path: str
     rule: str
-    found: Named
+    names: Named
 
     @property
     def about_gpus(self) -> bool:
         """Whether it is about a metric of the exporter."""
-        return any(metric.name.startswith(DCGM) for metric in self.found.metrics)
+        return any(metric.name.startswith(DCGM) for metric in self.names.metrics)
 
 
 def expressions(spec: ClusterPolicySpec) -> list[Expression]:
     """The expressions in PrometheusRules of SPEC's extraObjects."""
-    found = []
+    written = []
     for index, body in enumerate(spec.extraObjects):
         content = body.get("spec") if body["kind"] == "PrometheusRule" else None
         groups = content.get("groups") if isinstance(content, dict) else None
@@ -51,8 +51,8 @@ def expressions(spec: ClusterPolicySpec) -> list[Expression]:
                 if isinstance(one, dict) and isinstance(one.get("expr"), str):
                     path = dotted(("spec", "extraObjects", index, "spec", "groups", place, "rules", position, "expr"))
                     name = str(one.get("alert") or one.get("record") or "a rule")
-                    found.append(Expression(path, name, named(one["expr"])))
-    return found
+                    written.append(Expression(path, name, named(one["expr"])))
+    return written
 
 
 def recorded(spec: ClusterPolicySpec) -> set[str]:
@@ -65,7 +65,7 @@ def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
     ours = recorded(spec)
     for one in expressions(spec):
         seen: set[str] = set()
-        for metric in one.found.metrics:
+        for metric in one.names.metrics:
             if metric.name not in seen | ours:
                 seen.add(metric.name)
                 yield one, metric
@@ -163,7 +163,7 @@ def pod_labels(cluster: Cluster) -> Iterator[Hit]:
     if not monitored(spec):
         return
     for one in expressions(spec):
-        for label in one.found.labels if one.about_gpus else ():
+        for label in one.names.labels if one.about_gpus else ():
             right = _right_label(label, honored=bool(monitor.honorLabels))
             if right:
                 state = "honorLabels is true" if monitor.honorLabels else "honorLabels is not true"

@@ -27,11 +27,11 @@ HEX = re.compile(r"[0-9a-f]{4}")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A NodeFeatureRule with something that node feature discovery drops, or that can't match."""
     spec = cluster.spec
-    for path, found in rules_of(spec):
-        yield from _labels(path, found.get("labels"))
-        for where, term in _terms(path, found):
+    for path, feature_rule in rules_of(spec):
+        yield from _labels(path, feature_rule.get("labels"))
+        for where, term in _terms(path, feature_rule):
             yield from _term(where, term)
-        if found.get("taints") and spec.nfd.enabled is not False:
+        if feature_rule.get("taints") and spec.nfd.enabled is not False:
             yield Hit(
                 dotted((*path, "taints")),
                 "node feature discovery sets no taints",
@@ -65,10 +65,10 @@ def _label_value(text: str) -> bool:
     return len(text) <= LABEL_VALUE.longest and re.fullmatch(LABEL_VALUE.pattern, text) is not None
 
 
-def _terms(path: Path, found: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _terms(path: Path, feature_rule: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The features that a rule asks about, with their paths."""
-    groups = [((*path, "matchFeatures"), found.get("matchFeatures"))]
-    either = found.get("matchAny")
+    groups = [((*path, "matchFeatures"), feature_rule.get("matchFeatures"))]
+    either = feature_rule.get("matchAny")
     for index, part in enumerate(either if isinstance(either, list) else []):
         if isinstance(part, dict):
             groups.append(((*path, "matchAny", index, "matchFeatures"), part.get("matchFeatures")))
@@ -139,8 +139,8 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
 def prefixed(cluster: Cluster) -> Iterator[Hit]:
     """A label of a NodeFeatureRule without a prefix."""
     spec = cluster.spec
-    for path, found in rules_of(spec):
-        labels = found.get("labels")
+    for path, feature_rule in rules_of(spec):
+        labels = feature_rule.get("labels")
         for key in labels if isinstance(labels, dict) else ():
             if "/" not in str(key):
                 yield Hit(

@@ -63,11 +63,11 @@ def names_and_labels(resource: Resource) -> Iterator[Hit]:
 
 def _keys(resource: Resource) -> Iterator[Hit]:
     fields = {name: resource.body.get(name) for name in ("data", "binaryData", "stringData")}
-    found = {name: value for name, value in fields.items() if isinstance(value, Mapping)}
-    for name, values in found.items():
+    maps = {name: value for name, value in fields.items() if isinstance(value, Mapping)}
+    for name, values in maps.items():
         for key in values:
             yield from _held(resource, (name, key), str(key), CONFIG_KEY)
-    for key in found.get("data", {}).keys() & found.get("binaryData", {}).keys():
+    for key in maps.get("data", {}).keys() & maps.get("binaryData", {}).keys():
         what = f"{_who(resource)} has the key {key} below data and below binaryData"
         yield Hit(dotted(("binaryData", key)), what, REFUSED, "leave out one of the two")
 
@@ -90,10 +90,10 @@ def _labels(resource: Resource, path: Path, labels: Any) -> Iterator[Hit]:
 
 
 def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[Hit]:
-    found = annotations if isinstance(annotations, Mapping) else {}
-    for key in found:
+    pairs = annotations if isinstance(annotations, Mapping) else {}
+    for key in pairs:
         yield from _held(resource, (*path, key), key.lower(), LABEL_KEY)
-    size = annotations_size({key: value for key, value in found.items() if isinstance(value, str)})
+    size = annotations_size({key: value for key, value in pairs.items() if isinstance(value, str)})
     if size > ANNOTATIONS_LIMIT:
         what = f"{_who(resource)}: the annotations have {size} bytes, and {ANNOTATIONS_LIMIT} are allowed"
         yield Hit(dotted(path), what, REFUSED, "put what is long into a ConfigMap")

@@ -39,11 +39,11 @@ def by_tag_alone(render: Render) -> Iterator[Hit]:
     if not render.spec.cluster.imageDigests:
         return
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
-    found = sorted({reference for body in ours for reference, _ in tagged(body)})
-    if found:
+    by_tag = sorted({reference for body in ours for reference, _ in tagged(body)})
+    if by_tag:
         yield Hit(
             "spec.cluster.imageDigests",
-            f"rendered by tag alone, and not by digest: {', '.join(found)}",
+            f"rendered by tag alone, and not by digest: {', '.join(by_tag)}",
             "spec.cluster.imageDigests pins other images of this cluster; who moves these tags changes what it runs",
             "run `gpustack lock --layer` and commit it, or add their digests to spec.cluster.imageDigests",
         )

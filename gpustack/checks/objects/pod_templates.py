@@ -35,13 +35,13 @@ def _hit(resource: Resource, path: Path, what: str, remedy: str) -> Hit:
 def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
     """Parts of a pod that don't fit together."""
     pod = _map((pod_template(resource.body) or {}).get("spec"))
-    found = list(containers(resource.body))
-    yield from _twice(resource, found, "containers")
+    all_containers = list(containers(resource.body))
+    yield from _twice(resource, all_containers, "containers")
     volumes = [((*pod_steps(resource.body), "volumes", at), one) for at, one in _maps(pod.get("volumes"))]
     yield from _twice(resource, volumes, "volumes")
     claims = _maps(_map(resource.body.get("spec")).get("volumeClaimTemplates"))
     having = [one.get("name") for _, one in volumes] + [_map(one.get("metadata")).get("name") for _, one in claims]
-    for path, container in found:
+    for path, container in all_containers:
         for key in ("volumeMounts", "volumeDevices"):
             for index, mount in _maps(container.get(key)):
                 name = mount.get("name")

@@ -27,8 +27,8 @@ def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
     template = pod_template(body)
     pod = template.get("spec") if template is not None else None
     for key in ("initContainers", "containers"):
-        found = pod.get(key) if isinstance(pod, dict) else None
-        for index, container in enumerate(found if isinstance(found, list) else []):
+        listed = pod.get(key) if isinstance(pod, dict) else None
+        for index, container in enumerate(listed if isinstance(listed, list) else []):
             if isinstance(container, dict):
                 yield (*pod_steps(body), key, index), container
 
@@ -110,8 +110,8 @@ def sort_of(value: Any) -> str:
 
 def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
     resources = container.get("resources")
-    found = resources.get(part) if isinstance(resources, dict) else None
-    return found if isinstance(found, dict) else {}
+    amounts = resources.get(part) if isinstance(resources, dict) else None
+    return amounts if isinstance(amounts, dict) else {}
 
 
 def amount_of(amount: Any) -> int:

@@ -156,11 +156,11 @@ def volume_needs(volume: Body, namespace: str, by: str) -> Iterator[Needed]:
     sources = [volume, *volume.get("projected", {}).get("sources", [])]
     for source in sources:
         for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
-            found = source.get(key)
-            if found:
-                items = [item["key"] for item in found.get("items", [])] or None
+            ref = source.get(key)
+            if ref:
+                items = [item["key"] for item in ref.get("items", [])] or None
                 yield Needed(
-                    kind, namespace, found.get(name) or found.get("name", ""), by, items, bool(found.get("optional"))
+                    kind, namespace, ref.get(name) or ref.get("name", ""), by, items, bool(ref.get("optional"))
                 )
     if volume.get("persistentVolumeClaim"):
         yield Needed("PersistentVolumeClaim", namespace, volume["persistentVolumeClaim"]["claimName"], by)
@@ -175,7 +175,7 @@ def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed
                 yield Needed(kind, namespace, name, f"{by}: envFrom", None, optional)
     for entry in container.get("env", []):
         for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-            found = entry.get("valueFrom", {}).get(key)
-            if found:
-                where, optional = f"{by}: env {entry['name']}", bool(found.get("optional"))
-                yield Needed(kind, namespace, found.get("name", ""), where, [found["key"]], optional)
+            ref = entry.get("valueFrom", {}).get(key)
+            if ref:
+                where, optional = f"{by}: env {entry['name']}", bool(ref.get("optional"))
+                yield Needed(kind, namespace, ref.get("name", ""), where, [ref["key"]], optional)

@@ -28,16 +28,16 @@ def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if spec.nfd.enabled is False:
         return
-    found = []
+    others = []
     for index, reference in enumerate(spec.references):
         if reference.kind in {"DaemonSet", "Deployment", "NodeFeatureDiscovery"} and _is_nfd(
             reference.kind, reference.name
         ):
-            found.append((f"spec.references[{index}]", f"{reference.kind} {reference.name}"))
+            others.append((f"spec.references[{index}]", f"{reference.kind} {reference.name}"))
     for index, body in enumerate(spec.extraObjects):
         if _brings_nfd(body):
-            found.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
-    for path, what in found:
+            others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
+    for path, what in others:
         yield Hit(
             path,
             f"node feature discovery is there twice: {what}, and ours",
@@ -79,15 +79,15 @@ def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if spec.devicePlugin.enabled is False or cluster.dra:
         return
-    found = []
+    others = []
     for index, reference in enumerate(spec.references):
         if reference.kind == "DaemonSet" and PLUGIN in reference.name.lower():
-            found.append((f"spec.references[{index}]", f"DaemonSet {reference.name}"))
+            others.append((f"spec.references[{index}]", f"DaemonSet {reference.name}"))
     for index, body in enumerate(spec.extraObjects):
         charts = body["kind"] in INSTALLING and f"'chart': '{PLUGIN}'" in str(body.get("spec"))
         if charts or any("/k8s-device-plugin:" in image for image in _images(body)):
-            found.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
-    for path, what in found:
+            others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
+    for path, what in others:
         yield Hit(
             path,
             f"two device plugins: {what}, and ours",

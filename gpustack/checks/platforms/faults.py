@@ -28,21 +28,21 @@ SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")
 def broken_version(cluster: Cluster) -> Iterator[Hit]:
     """A component's version can't work on this platform."""
     spec = cluster.spec
-    yield from _found(spec, "error")
+    yield from _hits(spec, "error")
 
 
 @rule("GPU415", "warning")
 def known_fault(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a known fault that shows here."""
     spec = cluster.spec
-    yield from _found(spec, "warning")
+    yield from _hits(spec, "warning")
 
 
 @rule("GPU416", "note")
 def fault_that_depends(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a limit that may show here."""
     spec = cluster.spec
-    yield from _found(spec, "note")
+    yield from _hits(spec, "note")
 
 
 class Shown(NamedTuple):
@@ -53,10 +53,10 @@ class Shown(NamedTuple):
     pool: NodePool | None
 
 
-def _found(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
-    found = [each for each in shown(spec) if each.fault.severity == severity]
-    yield from (_hit(each.fault, each.path) for each in found if each.pool is None)
-    yield from joined((each.pool, _hit(each.fault, each.path, f" ({POOLS})")) for each in found if each.pool)
+def _hits(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
+    showing = [each for each in shown(spec) if each.fault.severity == severity]
+    yield from (_hit(each.fault, each.path) for each in showing if each.pool is None)
+    yield from joined((each.pool, _hit(each.fault, each.path, f" ({POOLS})")) for each in showing if each.pool)
 
 
 def shown(spec: ClusterPolicySpec) -> Iterator[Shown]:

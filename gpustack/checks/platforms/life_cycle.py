@@ -120,7 +120,7 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU417", "warning")
 def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
     """A driver of a branch that the catalogue doesn't know."""
-    found = list[tuple["NodePool", Hit]]()
+    hits = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         if driver.branch is not None or driver.digest or not driver.version:
             continue
@@ -134,8 +134,8 @@ def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
                 f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check the "
                 "release notes of the driver, and waive the rule",
             )
-            found.append((driver.pool, hit))
-    yield from joined(found)
+            hits.append((driver.pool, hit))
+    yield from joined(hits)
 
 
 def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:
@@ -157,9 +157,9 @@ def _supported(release: str, but: int = 0) -> str:
     """The production and long-term branches, all BUT one, that the documentation of RELEASE lists, with their end and a
     version.
     """
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     for version in drivers.listed_versions(release):
         branch = drivers.branch(version)
         if branch.end_of_life is not None and not branch.ended and branch.type != "NFB" and branch.number != but:
-            found.setdefault(branch.number, f"{branch.name} until {branch.end_of_life}, such as {version}")
-    return "; ".join(text for _, text in sorted(found.items()))
+            by_number.setdefault(branch.number, f"{branch.name} until {branch.end_of_life}, such as {version}")
+    return "; ".join(text for _, text in sorted(by_number.items()))

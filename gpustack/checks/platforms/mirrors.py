@@ -52,18 +52,18 @@ def not_mirrored(render: Render) -> Iterator[Hit]:
     mirrors = {host_of(f"{mirror}/") for mirror in registry_map.values()}
     mirror = min(mirrors)
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
-    for host, found in sorted(outside(ours, mirrors).items()):
+    for host, names in sorted(outside(ours, mirrors).items()):
         yield Hit(
             "spec.cluster.registryMap",
-            f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, which registryMap doesn't map",
+            f"{some(names)} {'comes' if len(names) == 1 else 'come'} from {host}, which registryMap doesn't map",
             "nodes without a way to it can't pull them, and their pods never start",
             f"add {host}: {mirror}/..., and fill it (gpustack images --format list); leave it where nodes reach {host}",
         )
     for index, body in enumerate(render.spec.extraObjects):
-        for host, found in sorted(outside([body], mirrors).items()):
+        for host, names in sorted(outside([body], mirrors).items()):
             yield Hit(
                 dotted(("spec", "extraObjects", index)),
-                f"{some(found)} {'comes' if len(found) == 1 else 'come'} from {host}, and not from a mirror",
+                f"{some(names)} {'comes' if len(names) == 1 else 'come'} from {host}, and not from a mirror",
                 "spec.cluster.registryMap rewrites no images in extraObjects: they stay as they are written",
                 f"write the mirror there, such as {mirror}/...; or leave it where nodes reach {host}",
             )
@@ -71,12 +71,12 @@ def not_mirrored(render: Render) -> Iterator[Hit]:
 
 def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[str]]:
     """The images of BODIES by the registry that they come from, less those of MIRRORS."""
-    found: dict[str, set[str]] = {}
+    by_host: dict[str, set[str]] = {}
     for body in bodies:
         for reference, _ in uses(body):
             if host_of(reference) not in mirrors:
-                found.setdefault(host_of(reference), set()).add(reference)
-    return {host: sorted(names) for host, names in found.items()}
+                by_host.setdefault(host_of(reference), set()).add(reference)
+    return {host: sorted(names) for host, names in by_host.items()}
 
 
 def host_of(image: str) -> str:
@@ -108,8 +108,8 @@ def references(spec: ClusterPolicySpec) -> Iterator[str]:
             (driver.gdrcopy, "gdrcopy"),
         ):
             yield from _composed(part, None if part.image else release.images.get(default))
-    for found in resolve(spec).drivers:
-        if reference := images.composed(*(found.values[name] for name in ("repository", "image", "version"))):
+    for resolved in resolve(spec).drivers:
+        if reference := images.composed(*(resolved.values[name] for name in ("repository", "image", "version"))):
             yield reference
     for pool in spec.nodePools:
         yield from _composed(pool.driver.manager if pool.driver else None, None)

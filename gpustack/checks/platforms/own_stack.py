@@ -45,9 +45,9 @@ def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
 def _brought(system: str) -> dict[str, str]:
     """What every platform that has the system with the os-release ID SYSTEM is sure to bring, by section, in words."""
     known = [platform for name in platforms.names() if system in (platform := platforms.platform(name)).systems]
-    found = [{section: one.what for section, one in each.brings.items() if one.sure} for each in known]
-    common = set.intersection(*map(set, found)) if found else set()
-    return {section: found[0][section] for section in common & SECTIONS.keys()}
+    brought = [{section: one.what for section, one in each.brings.items() if one.sure} for each in known]
+    common = set.intersection(*map(set, brought)) if brought else set()
+    return {section: brought[0][section] for section in common & SECTIONS.keys()}
 
 
 def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:

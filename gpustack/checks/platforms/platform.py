@@ -179,12 +179,12 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
     default, root = platforms.DEFAULT_KUBELET_ROOT, render.spec.hostPaths.kubeletRootDir
     if root.rstrip("/") == default:
         return
-    found: dict[str, list[str]] = {}
+    mounted_by: dict[str, list[str]] = {}
     for resource, pod in render.pods:
         for path in _host_paths(pod):
             if path == default or path.startswith(f"{default}/"):
-                found.setdefault(path, []).append(f"{resource.kind}/{resource.name}")
-    for path, names in found.items():
+                mounted_by.setdefault(path, []).append(f"{resource.kind}/{resource.name}")
+    for path, names in mounted_by.items():
         yield Hit(
             "spec.hostPaths.kubeletRootDir",
             f"{path} of the node is still mounted by {', '.join(names)}",

@@ -32,8 +32,8 @@ OF_RUNTIMES = {"CONTAINERD_": "containerd", "CRIO_": "cri-o", "DOCKER_": "docker
 
 def variables(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
     """(path, name, value) of the toolkit's environment, where there is one; of the last where one stands twice."""
-    found = {entry.name: (index, entry.value or "") for index, entry in enumerate(spec.toolkit.env or ())}
-    for name, (index, value) in found.items() if spec.toolkit.enabled else ():
+    by_name = {entry.name: (index, entry.value or "") for index, entry in enumerate(spec.toolkit.env or ())}
+    for name, (index, value) in by_name.items() if spec.toolkit.enabled else ():
         yield f"spec.toolkit.env[{index}]", name, value
 
 
@@ -50,12 +50,12 @@ def files(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
 
 def owners(file: str) -> set[str]:
     """The platforms in whose folders FILE is, "" for those that have containerd where it is by default."""
-    found = set()
+    names = set()
     for name in platforms.names():
         known = platforms.platform(name)
         if any(file.startswith(f"{folder}/") for folder in known.runtime_folders):
-            found.add("" if known.runtime_folders == platforms.DEFAULT_RUNTIME_FOLDERS else name)
-    return found
+            names.add("" if known.runtime_folders == platforms.DEFAULT_RUNTIME_FOLDERS else name)
+    return names
 
 
 def named(owners: set[str]) -> str:
@@ -116,8 +116,8 @@ def toolkit_env(cluster: Cluster) -> dict[str, str]:
     """What the platform says to the toolkit."""
     spec = cluster.spec
     minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
-    found = platforms.defaults(platform_of(spec.cluster).name, spec.release, minor).get("toolkit", {}).get("env", [])
-    return {entry["name"]: entry["value"] for entry in found}
+    env = platforms.defaults(platform_of(spec.cluster).name, spec.release, minor).get("toolkit", {}).get("env", [])
+    return {entry["name"]: entry["value"] for entry in env}
 
 
 def _right(platform: Platform, name: str) -> str:

@@ -43,13 +43,13 @@ def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
     said = [(f"spec.nodePools[{index}].containerRuntime", pool.containerRuntime) for index, pool in _pools(spec)]
     if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
         said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))
-    found, seen = {}, set[str]()
+    by_path, seen = {}, set[str]()
     for path, text in said:
         if text and text not in seen:
             seen.add(text)
             name, _, version = text.partition("://")
-            found[path] = "cri-o" if name == "crio" else name, numbers(version)
-    return found
+            by_path[path] = "cri-o" if name == "crio" else name, numbers(version)
+    return by_path
 
 
 def _pools(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:

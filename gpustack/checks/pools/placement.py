@@ -48,16 +48,16 @@ def untolerated_taint(render: Render) -> Iterator[Hit]:
 
 def where(render: Render, resource: Resource) -> str:
     """The path of the tolerations of RESOURCE."""
-    found = BY_ORIGIN.get(resource.origin)
-    if found == "spec.drivers":
+    path = BY_ORIGIN.get(resource.origin)
+    if path == "spec.drivers":
         names = [index for index, driver in enumerate(render.spec.drivers) if driver.name in resource.name]
-        return f"spec.drivers[{names[-1]}].tolerations" if names else found
-    if found is None:
-        found = "daemonsets.tolerations"
-        return f"spec.gpuCluster.{found}" if render.cluster.dra else f"spec.{found}"
+        return f"spec.drivers[{names[-1]}].tolerations" if names else path
+    if path is None:
+        path = "daemonsets.tolerations"
+        return f"spec.gpuCluster.{path}" if render.cluster.dra else f"spec.{path}"
     if render.spec.nfd.worker.tolerations is None:  # then they are those of all DaemonSets, and built-in ones
         return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
-    return found
+    return path
 
 
 def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:

@@ -106,8 +106,8 @@ def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
         return []
     position = {pool.name: index for index, pool in enumerate(render.spec.nodePools)}
     specs = [resource.body["spec"] for resource in render.resources if resource.origin == "NodePolicies"]
-    found = [each for each in specs if each.get("pools")]
-    return sorted((position[each["pools"][0]], each["pools"][0], each["nodeSelector"]) for each in found)
+    of_pools = [each for each in specs if each.get("pools")]
+    return sorted((position[each["pools"][0]], each["pools"][0], each["nodeSelector"]) for each in of_pools)
 
 
 @rule("GPU827", "error")
