@@ -39,10 +39,10 @@ class Entry(NamedTuple):
         cluster = resolve(spec)
         if cluster.dra and not self.dra:
             return None
-        found: Callable[[Cluster], Inputs | None] = import_module(
+        from_cluster: Callable[[Cluster], Inputs | None] = import_module(
             f"{__package__}.{self.subject}.{self.module}_inputs"
         ).from_cluster
-        return found(cluster)
+        return from_cluster(cluster)
 
     @property
     def section(self) -> str:
@@ -52,10 +52,10 @@ class Entry(NamedTuple):
 
     def type(self) -> type[Component[Inputs]]:
         """The construct's class; importing it starts Node."""
-        found: type[Component[Inputs]] = getattr(
+        construct: type[Component[Inputs]] = getattr(
             import_module(f"{__package__}.{self.subject}.{self.module}"), self.construct
         )
-        return found
+        return construct
 
 
 REGISTRY: tuple[Entry, ...] = (

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from gpustack.api import keys
-from gpustack.components.reconciler.alerts import found
+from gpustack.components.reconciler.alerts import all_alerts
 from gpustack.components.reconciler.reconciler_inputs import ReconcilerInputs
 from gpustack.reconciler.core import takeover
 from gpustack.reconciler.core.record import Phase
@@ -83,7 +83,7 @@ def test_every_metric_is_explained() -> None:
 
 def test_every_alert_is_explained() -> None:
     """As they are rendered."""
-    names = {f"GPUStackReconciler{alert.name}" for alert in found(ReconcilerInputs(namespace="n", image="i"))}
+    names = {f"GPUStackReconciler{alert.name}" for alert in all_alerts(ReconcilerInputs(namespace="n", image="i"))}
     assert rows("Alerts").keys() - {"Alert", "---"} == names
 
 

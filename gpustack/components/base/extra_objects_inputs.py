@@ -24,7 +24,7 @@ def from_cluster(cluster: Cluster) -> ExtraObjectsInputs | None:
     Secrets are refused, and two objects of one name.
     """
     spec = cluster.spec
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], int] = {}
     for position, item in enumerate(spec.extraObjects or ()):
         body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
@@ -38,8 +38,8 @@ def from_cluster(cluster: Cluster) -> ExtraObjectsInputs | None:
         first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
         if first != position:
             raise FindingsError(twice(first, position, f"{body['kind']} {meta['name']}"))
-        found.append(guarded(body, spec.cluster.namespace))
-    return ExtraObjectsInputs(objects=tuple(found)) if found else None
+        objects.append(guarded(body, spec.cluster.namespace))
+    return ExtraObjectsInputs(objects=tuple(objects)) if objects else None
 
 
 def guarded(body: Body, namespace: str) -> Body:

@@ -45,10 +45,10 @@ def objects(inputs: DraDcgmInputs) -> Iterator[Body]:
 
 def pod(inputs: DraDcgmInputs) -> Pod:
     """The pod of the engine without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
-    found = dcgm.pod(inputs)
-    claimed(found, CLAIM, TEMPLATE)
-    found.service_account, found.pull_secrets = NAME, inputs.pull_secrets
-    return found
+    template = dcgm.pod(inputs)
+    claimed(template, CLAIM, TEMPLATE)
+    template.service_account, template.pull_secrets = NAME, inputs.pull_secrets
+    return template
 
 
 def claimed(pod: Pod, claim: str, template: str) -> None:

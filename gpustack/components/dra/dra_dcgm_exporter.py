@@ -64,13 +64,13 @@ def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
 
 def pod(inputs: DraDcgmExporterInputs) -> Pod:
     """The pod of the exporter without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
-    found = dcgm_exporter.pod(inputs, dra=True)
-    declared = found.declared[:1]
-    claimed(found, CLAIM, TEMPLATE)
-    found.declared = declared
-    found.service_account, found.pull_secrets, found.automount_token = NAME, inputs.pull_secrets, True
-    main = found.containers[0]
+    template = dcgm_exporter.pod(inputs, dra=True)
+    declared = template.declared[:1]
+    claimed(template, CLAIM, TEMPLATE)
+    template.declared = declared
+    template.service_account, template.pull_secrets, template.automount_token = NAME, inputs.pull_secrets, True
+    main = template.containers[0]
     main.name = NAME
     if inputs.host_engine:
         main.env.set("DCGM_REMOTE_HOSTENGINE_INFO", f"{dra_dcgm.NAME}:{dcgm.PORT}")
-    return found
+    return template

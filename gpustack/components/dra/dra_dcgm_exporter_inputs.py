@@ -18,7 +18,7 @@ class DraDcgmExporterInputs(dcgm_exporter.DcgmExporterInputs):
 def from_cluster(cluster: Cluster) -> DraDcgmExporterInputs | None:
     """None without a `gpuCluster`, and where its exporter is off."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
-    found = dcgm_exporter.from_cluster(cluster) if section is not None else None
-    if section is None or found is None:
+    without_dra = dcgm_exporter.from_cluster(cluster) if section is not None else None
+    if section is None or without_dra is None:
         return None
-    return DraDcgmExporterInputs(**{**dict(found), "common": common_of(spec, section), "rules": False})
+    return DraDcgmExporterInputs(**{**dict(without_dra), "common": common_of(spec, section), "rules": False})

@@ -18,7 +18,7 @@ class DraDcgmInputs(dcgm.DcgmInputs):
 def from_cluster(cluster: Cluster) -> DraDcgmInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
-    found = dcgm.from_cluster(cluster) if section is not None else None
-    if section is None or found is None:
+    without_dra = dcgm.from_cluster(cluster) if section is not None else None
+    if section is None or without_dra is None:
         return None
-    return DraDcgmInputs(**{**dict(found), "common": common_of(spec, section)})
+    return DraDcgmInputs(**{**dict(without_dra), "common": common_of(spec, section)})

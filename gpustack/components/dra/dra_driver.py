@@ -96,20 +96,20 @@ def pod(inputs: DraDriverInputs) -> Pod:
         containers.append(compute_domains(inputs, inputs.compute_domains))
     init = list(driver_checks(inputs)) if inputs.gpus else [toolkit_wait(inputs.common)]
     pull_secrets = (*inputs.common.validation.pull_secrets, *inputs.pull_secrets)
-    found = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
+    template = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
     if inputs.gpus:
-        found.affinity = required([[expression] for expression in GPU_NODE])
-        return found
-    found.node_selector = {"nvidia.com/gpu.present": "true"}
+        template.affinity = required([[expression] for expression in GPU_NODE])
+        return template
+    template.node_selector = {"nvidia.com/gpu.present": "true"}
     if inputs.placement:
-        found.affinity = required([equal(labels) for labels in inputs.placement])
-    return found
+        template.affinity = required([equal(labels) for labels in inputs.placement])
+    return template
 
 
 def required(terms: list[list[Body]]) -> Body:
     """The affinity to nodes that meet all conditions of one of TERMS."""
-    found = [{"matchExpressions": expressions} for expressions in terms]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
+    node_terms = [{"matchExpressions": expressions} for expressions in terms]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node_terms}}}
 
 
 def equal(labels: dict[str, str]) -> list[Body]:
@@ -210,9 +210,9 @@ def kubelet_folders(inputs: DraDriverInputs) -> tuple[Volume, Volume]:
 def volumes(inputs: DraDriverInputs) -> list[Volume]:
     """The volumes in the operator's order."""
     common = inputs.common
-    found = [*kubelet_folders(inputs), CDI, host_root(common), driver_install_dir(common), RESULTS]
+    always = [*kubelet_folders(inputs), CDI, host_root(common), driver_install_dir(common), RESULTS]
     passes = inputs.gpus and inputs.feature_gates.get(PASSTHROUGH)
-    return [*found, *PASSED_THROUGH] if passes else found
+    return [*always, *PASSED_THROUGH] if passes else always
 
 
 def gates(env: Env, inputs: DraDriverInputs) -> None:
@@ -240,7 +240,7 @@ def controller(inputs: DraDriverInputs, program: Program) -> Body:
         env=env.policy(program.env),
         resources=program.resources,
     )
-    found = Pod(CONTROLLER, {}, [container], affinity=near_control_plane(), pull_secrets=inputs.pull_secrets)
+    template = Pod(CONTROLLER, {}, [container], affinity=near_control_plane(), pull_secrets=inputs.pull_secrets)
     tolerated = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in (CONTROL_PLANE, MASTER)]
     tolerations = [*tolerated, {"key": "CriticalAddonsOnly", "operator": "Exists"}, *map(dict, common.tolerations)]
     extra = {key: value for key, value in common.labels.items() if key not in {"app", "app.kubernetes.io/part-of"}}
@@ -255,7 +255,7 @@ def controller(inputs: DraDriverInputs, program: Program) -> Body:
             "selector": {"matchLabels": {"app": CONTROLLER}},
             "template": {
                 "metadata": metadata("", labels={**labels, **extra}, annotations=common.annotations),
-                "spec": found.body()
+                "spec": template.body()
                 | sparse(
                     priorityClassName=common.priority_class,
                     securityContext=common.security_context,

@@ -143,8 +143,8 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
     if spec.nodePools and not pools:
         raise FindingsError(nowhere())
     archs = [arch_of(pool) for pool in pools]
-    found = [{**pool.nodeSelector, **({ARCH: arch} if arch else {})} for pool, arch in zip(pools, archs, strict=True)]
-    return tuple(labels for index, labels in enumerate(found) if labels not in found[:index]) if all(found) else ()
+    nodes = [{**pool.nodeSelector, **({ARCH: arch} if arch else {})} for pool, arch in zip(pools, archs, strict=True)]
+    return tuple(labels for index, labels in enumerate(nodes) if labels not in nodes[:index]) if all(nodes) else ()
 
 
 def may_share(pool: NodePool) -> bool:

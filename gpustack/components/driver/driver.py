@@ -64,14 +64,14 @@ def rights(common: Common, *, evicts: bool) -> list[Body]:
     A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU. An Eviction names no node that a
     guard could compare, so the right is not there where the reconciler evicts, and tells the manager not to (D6).
     """
-    found = [
+    rules = [
         rule("", "nodes", "get list patch update watch"),
         rule("", "pods", "get list watch"),
         *([rule("", "pods/eviction", "create")] if evicts else []),
         *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
         rule("apps", "daemonsets", "get"),
     ]
-    return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found
+    return [rule("config.openshift.io", "clusterversions", "get list"), *rules] if common.openshift else rules
 
 
 def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Body:

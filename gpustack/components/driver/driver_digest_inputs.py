@@ -68,10 +68,10 @@ def scalar(value: str | bool) -> str:
 
 def fnv1a(data: bytes) -> int:
     """The 32-bit FNV-1a hash of DATA."""
-    found = 0x811C9DC5
+    hashed = 0x811C9DC5
     for byte in data:
-        found = (found ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return found
+        hashed = (hashed ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return hashed
 
 
 def variables(env: Iterable[tuple[str, str]]) -> Records:
@@ -79,16 +79,16 @@ def variables(env: Iterable[tuple[str, str]]) -> Records:
     return Records("EnvVar", [{"Name": name, "Value": value} for name, value in sorted(env, key=lambda pair: pair[0])])
 
 
-def mounts(found: Iterable[tuple[str, str, str, bool]]) -> Records:
+def mounts(rows: Iterable[tuple[str, str, str, bool]]) -> Records:
     """Mounts by volume and path: (volume, path, path below the volume, read-only)."""
     names = ("Name", "MountPath", "SubPath", "ReadOnly")
-    return Records("VolumeMountConfig", [dict(zip(names, each, strict=True)) for each in sorted(found)])
+    return Records("VolumeMountConfig", [dict(zip(names, each, strict=True)) for each in sorted(rows)])
 
 
-def volumes(found: Iterable[tuple[str, str, str, str]]) -> Records:
+def volumes(rows: Iterable[tuple[str, str, str, str]]) -> Records:
     """Volumes by name: (name, ConfigMap, Secret, path on the node), "" for what it is not."""
     names = ("Name", "ConfigMapName", "SecretName", "HostPath")
-    return Records("VolumeConfig", [dict(zip(names, each, strict=True)) for each in sorted(found)])
+    return Records("VolumeConfig", [dict(zip(names, each, strict=True)) for each in sorted(rows)])
 
 
 def digest_of_driver(view: DriverView, driver: NvidiaDriver, pod: DriverPod, target: Target) -> str:
@@ -123,11 +123,11 @@ def digest_of_driver(view: DriverView, driver: NvidiaDriver, pod: DriverPod, tar
 
 def of_modules(pod: DriverPod) -> dict[str, Value]:
     """What is built beside the driver."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name, module in (("GDS", pod.gds), ("GDRCopy", pod.gdrcopy)):
         if module:
-            found |= {f"{name}Image": module.image, f"{name}Enabled": True, f"{name}Env": variables(module.env)}
-    return found
+            values |= {f"{name}Image": module.image, f"{name}Enabled": True, f"{name}Env": variables(module.env)}
+    return values
 
 
 def of_openshift(own: ClusterPolicySpec, target: Target) -> dict[str, Value]:
@@ -135,14 +135,14 @@ def of_openshift(own: ClusterPolicySpec, target: Target) -> dict[str, Value]:
     facts = own.cluster.openshift
     if facts is None or not on_openshift(own):
         return {}
-    found: dict[str, Value] = {"OpenshiftVersion": ".".join((facts.version or "").split(".")[:2])}
+    values: dict[str, Value] = {"OpenshiftVersion": ".".join((facts.version or "").split(".")[:2])}
     if not own.driver.usePrecompiled:
         proxy, toolkit = facts.proxy, target.toolkit
-        found |= {"HTTPProxy": proxy.httpProxy or "", "HTTPSProxy": proxy.httpsProxy or ""}
-        found |= {"NoProxy": proxy.noProxy or "", "TrustedCAConfigMapName": proxy.trustedCA.name or ""}
+        values |= {"HTTPProxy": proxy.httpProxy or "", "HTTPSProxy": proxy.httpsProxy or ""}
+        values |= {"NoProxy": proxy.noProxy or "", "TrustedCAConfigMapName": proxy.trustedCA.name or ""}
         if toolkit:
-            found |= {"DTKEnabled": True, "DTKImage": toolkit.image, "RHCOSVersion": toolkit.rhcos}
-    return found
+            values |= {"DTKEnabled": True, "DTKImage": toolkit.image, "RHCOSVersion": toolkit.rhcos}
+    return values
 
 
 def of_files(files: Sequence[Files | HostFile]) -> dict[str, Value]:

@@ -20,12 +20,12 @@ WAIT_AND_INSTALL = (
 
 def features(settings: DriverCommon, target: DriverPod) -> list[Container]:
     """The containers of the features that are on, in the operator's order."""
-    found = [peermem(settings, target)] if settings.rdma else []
+    containers = [peermem(settings, target)] if settings.rdma else []
     builders: tuple[tuple[Part, Module | None], ...] = (("fs", target.gds), ("gdrcopy", target.gdrcopy))
     for part, module in builders:
         if module:
-            found.append(builder(settings, target, module, part))
-    return found
+            containers.append(builder(settings, target, module, part))
+    return containers
 
 
 def peermem(settings: DriverCommon, target: DriverPod) -> Container:

@@ -87,9 +87,9 @@ class HostFile(Inputs):
     parts: tuple[Part, ...] = ("driver",)
 
 
-def ordered(found: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Files | HostFile, ...]:
-    """FOUND in ORDER of their uses."""
-    return tuple(sorted(found, key=lambda each: order.index(each.use)))
+def ordered(items: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Files | HostFile, ...]:
+    """ITEMS in ORDER of their uses."""
+    return tuple(sorted(items, key=lambda each: order.index(each.use)))
 
 
 def files(view: DriverView, os: System) -> tuple[Files, ...]:
@@ -99,13 +99,13 @@ def files(view: DriverView, os: System) -> tuple[Files, ...]:
     FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
     """
     driver = view.driver
-    found = [*licensing(view), *topology(view)]
+    brought = [*licensing(view), *topology(view)]
     if driver.kernelModuleConfig.name:
         parameters = Mounted("modules", "kernel-module-config", "/drivers", ("driver", "peermem"))
-        found.append(
+        brought.append(
             keyed(view.spec, driver.kernelModuleConfig.name, view.at("driver.kernelModuleConfig.name"), parameters)
         )
-    return tuple(found) if driver.usePrecompiled else (*found, *packages(view, os))
+    return tuple(brought) if driver.usePrecompiled else (*brought, *packages(view, os))
 
 
 def packages(view: DriverView, os: System) -> Iterator[Files]:
@@ -234,9 +234,9 @@ def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamil
 
     Raises FindingsError for a system whose folders are not known, as the operator does.
     """
-    found = os_family(os.text, spec.release)
-    if found is not None:
-        return found
+    known = os_family(os.text, spec.release)
+    if known is not None:
+        return known
     raise FindingsError(
         Finding(
             "GPU058",

@@ -65,9 +65,9 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
     if not spec.driver.enabled or cluster.listed:
         return None
     view = DriverView.section(cluster)
-    findings, found = refusals(view), None
+    findings, inputs = refusals(view), None
     try:
-        found = DriverInputs(
+        inputs = DriverInputs(
             common=Common.from_cluster(cluster),
             settings=settings(view),
             pods=tuple(driver_pod(view, target, crio=cluster.engine == "cri-o") for target in targets(view)),
@@ -76,25 +76,25 @@ def from_cluster(cluster: Cluster) -> DriverInputs | None:
         findings += error.findings
     pools, refused = pool_drivers(cluster)
     findings += [finding for finding in refused if finding not in findings]
-    if findings or found is None:
+    if findings or inputs is None:
         raise FindingsError(*findings)
     rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
-    return found.model_copy(update={"pools": tuple(pools), **rolled})
+    return inputs.model_copy(update={"pools": tuple(pools), **rolled})
 
 
 def pool_drivers(cluster: Cluster) -> tuple[list[PoolDriver], list[Finding]]:
     """The drivers of the pools that serve containers and override the cluster's, and what is said against them."""
-    found, findings = list[PoolDriver](), list[Finding]()
+    drivers, findings = list[PoolDriver](), list[Finding]()
     for pool in cluster.pools:
         if pool.workload != "container" or pool.said.driver is None:
             continue
         view = overridden(pool, pool.said.driver.model_dump(exclude_unset=True))
         findings += refusals(view)
         try:
-            found.append(pool_driver(view, pool))
+            drivers.append(pool_driver(view, pool))
         except FindingsError as error:
             findings += error.findings
-    return found, findings
+    return drivers, findings
 
 
 def overridden(pool: Pool, said: dict[str, Any]) -> DriverView:

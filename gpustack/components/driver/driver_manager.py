@@ -49,9 +49,9 @@ def evicts(manager: Manager) -> bool:
 
 def rights(common: Common, manager: Manager) -> list[Body]:
     """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
-    found = [
+    rules = [
         rule("", "nodes", "get list patch watch"),
         rule("", "pods", "get list watch"),
         *([rule("", "pods/eviction", "create")] if evicts(manager) else []),
     ]
-    return [rule("config.openshift.io", "clusterversions", "get list"), *found] if common.openshift else found
+    return [rule("config.openshift.io", "clusterversions", "get list"), *rules] if common.openshift else rules

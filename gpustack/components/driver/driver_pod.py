@@ -50,7 +50,7 @@ def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Seque
     sidecars = builders(settings, target, main)
     if settings.type and settings.trusted_ca:
         mount_authorities(main)
-    found = Pod(
+    template = Pod(
         target.account,
         target.node_selector,
         [main, *features(settings, target), *sidecars],
@@ -63,12 +63,12 @@ def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Seque
         grace_period=120 if settings.type == HOST_MANAGER else None,
     )
     if not settings.type:
-        set_host_root(common, found)
+        set_host_root(common, template)
     if common.traits.driver_digest and not target.installs:
-        digest = digest_of(found)
+        digest = digest_of(template)
         for container in (init, main, *sidecars):
             container.env.set(DIGEST, digest)
-    return found
+    return template
 
 
 def component(settings: DriverCommon) -> dict[str, str]:
@@ -84,11 +84,11 @@ def affinity(settings: DriverCommon, others: Sequence[str]) -> Body:
     drivers = ["nvidia-driver", "nvidia-vgpu-manager"] if settings.type else ["nvidia-driver"]
     expression = {"key": COMPONENT, "operator": "In", "values": drivers}
     term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "kubernetes.io/hostname"}
-    found: Body = {"podAntiAffinity": {REQUIRED: [term]}}
+    body: Body = {"podAntiAffinity": {REQUIRED: [term]}}
     if others:
         owned = {"key": OWNER, "operator": "NotIn", "values": list(others)}
-        found["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [owned]}]}}
-    return found
+        body["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [owned]}]}}
+    return body
 
 
 def manager(common: Common, settings: DriverCommon, target: DriverPod) -> Container:

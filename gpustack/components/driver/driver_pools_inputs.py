@@ -125,36 +125,36 @@ def parse(os: str, release: str) -> System:
 
 def per_rhcos(systems: list[tuple[Pool, System]], toolkits: list[DriverToolkit], who: Installer) -> list[Target]:
     """One target per RHCOS version, for the system of the first pool that has it (operator.md 8.1)."""
-    found = []
+    targets = []
     for toolkit in toolkits:
         system = next((known for pool, known in systems if pool.said.ostreeVersion == toolkit.rhcos), None)
         if system:
             name = f"{who.name}-{toolkit.rhcos}"
-            found.append(Target(name, name, {RHCOS_LABEL: toolkit.rhcos}, system, toolkit=toolkit))
-    return found
+            targets.append(Target(name, name, {RHCOS_LABEL: toolkit.rhcos}, system, toolkit=toolkit))
+    return targets
 
 
 def per_os(systems: list[System], who: Installer = DRIVER) -> list[Target]:
     """One target per OS tag; the only or first one keeps the operator's name and selector (see above)."""
-    found = list({system.tag: system for system in systems}.values())
-    if len(found) < 2:
-        return [Target(who.name, who.name, {}, system) for system in found]
-    names = [who.name, *(f"{who.name}-{system.tag}" for system in found[1:])]
-    return [Target(name, name, system.selector, system) for name, system in zip(names, found, strict=True)]
+    distinct = list({system.tag: system for system in systems}.values())
+    if len(distinct) < 2:
+        return [Target(who.name, who.name, {}, system) for system in distinct]
+    names = [who.name, *(f"{who.name}-{system.tag}" for system in distinct[1:])]
+    return [Target(name, name, system.selector, system) for name, system in zip(names, distinct, strict=True)]
 
 
 def per_kernel(view: DriverView, systems: list[tuple[Pool, System]]) -> list[Target]:
     """One target per kernel. It alone selects the nodes, so one kernel on two systems is refused (operator.md 3)."""
-    found: dict[str, Target] = {}
+    by_kernel: dict[str, Target] = {}
     for pool, system in systems:
         kernel = pool.said.kernel or ""
-        known = found.get(kernel)
+        known = by_kernel.get(kernel)
         if known is None:
-            name = kernel_name(kernel, system, {target.name for target in found.values()})
-            found[kernel] = Target(name, NAME, {KERNEL_LABEL: kernel}, system, kernel)
+            name = kernel_name(kernel, system, {target.name for target in by_kernel.values()})
+            by_kernel[kernel] = Target(name, NAME, {KERNEL_LABEL: kernel}, system, kernel)
         elif known.os != system:
             raise FindingsError(two_systems(pool, view, known.os, system))
-    return list(found.values())
+    return list(by_kernel.values())
 
 
 def kernel_name(kernel: str, system: System, taken: set[str]) -> str:
@@ -166,7 +166,7 @@ def kernel_name(kernel: str, system: System, taken: set[str]) -> str:
     name = f"{NAME}-{sanitised(kernel)}-{system.text}"
     architecture = ARCHITECTURE.search(kernel)
     suffixes = ["", *([f"-{architecture[1].replace('_', '-')}"] if architecture else []), f"-{len(taken)}"]
-    return next(found for suffix in suffixes if (found := name + suffix) not in taken)
+    return next(candidate for suffix in suffixes if (candidate := name + suffix) not in taken)
 
 
 def sanitised(kernel: str) -> str:

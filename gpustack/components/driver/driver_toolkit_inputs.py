@@ -27,8 +27,8 @@ class DriverToolkit(Inputs):
 
 def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
     """The images that manifests name, by RHCOS version."""
-    found = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    return {version: served(spec, image) for version, image in found.items()}
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    return {version: served(spec, image) for version, image in images.items()}
 
 
 def driver_toolkits(view: DriverView) -> list[DriverToolkit]:

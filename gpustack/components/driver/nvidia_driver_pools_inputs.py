@@ -35,7 +35,7 @@ def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
 
     Raises FindingsError with everything that the pools fail to say.
     """
-    found, findings = dict[str, Target](), list[Finding]()
+    by_name, findings = dict[str, Target](), list[Finding]()
     spec = view.spec
     by_rhcos = on_openshift(spec) and not driver.usePrecompiled
     for of in view.pools:
@@ -49,12 +49,12 @@ def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
             rhcos = pool.ostreeVersion or "" if by_rhcos else ""
             if rhcos or not by_rhcos:
                 target = target_of(spec, driver, system, kernel=kernel, rhcos=rhcos)
-                found.setdefault(target.name, target)
+                by_name.setdefault(target.name, target)
         if driver.usePrecompiled and not pool.kernel:
             findings.append(unknown_kernel(of, view))
     if findings:
         raise FindingsError(*findings)
-    return list(found.values())
+    return list(by_name.values())
 
 
 def system_of(spec: ClusterPolicySpec, os: str) -> System:

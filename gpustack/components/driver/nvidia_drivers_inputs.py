@@ -80,27 +80,27 @@ def from_cluster(cluster: Cluster) -> NvidiaDriversInputs | None:
     spec = cluster.spec
     if not cluster.listed:
         return None
-    found, findings = list[NvidiaDriverInputs](), list[Finding]()
+    drivers, findings = list[NvidiaDriverInputs](), list[Finding]()
     for index, driver in enumerate(spec.drivers):
         pools = [pool for pool in cluster.pools if pool.driver is not None and pool.driver.number == index]
         if not pools:
             continue
         try:
-            found.append(of_driver(view_of(cluster, index, pools), driver))
+            drivers.append(of_driver(view_of(cluster, index, pools), driver))
         except FindingsError as error:
             findings += error.findings
     if findings:
         raise FindingsError(*findings)
-    if not found:
+    if not drivers:
         return None
     rolled = {"revisions": reconciler.runs(spec), "evicts": managers_evict(spec)}
-    return NvidiaDriversInputs(common=common(spec), drivers=tuple(found), **rolled)
+    return NvidiaDriversInputs(common=common(spec), drivers=tuple(drivers), **rolled)
 
 
 def common(spec: ClusterPolicySpec) -> Common:
     """What holds for all drivers: nothing of `daemonsets`, and the node's root only with a ClusterPolicy (10.3)."""
-    found = Common.from_cluster(resolve(spec))
-    return found.model_copy(update={"root_fs": "/"}) if resolve(spec).dra else found
+    of_cluster = Common.from_cluster(resolve(spec))
+    return of_cluster.model_copy(update={"root_fs": "/"}) if resolve(spec).dra else of_cluster
 
 
 def of_driver(view: DriverView, driver: NvidiaDriver) -> NvidiaDriverInputs:
@@ -183,7 +183,7 @@ def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]
 
 def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverCommon:
     """The settings of DRIVER, which VIEW is of, with the rules of 10.3."""
-    found, kind, building = settings(view), driver.driverType, not driver.usePrecompiled
+    base, kind, building = settings(view), driver.driverType, not driver.usePrecompiled
     probe = driver.startupProbe
     given = {name: number for name in PROBE_DEFAULTS if (number := getattr(probe, name, None))}
     startup = {**PROBE_DEFAULTS, **given} if probe else {} if building else {"initialDelaySeconds": 5}
@@ -191,12 +191,12 @@ def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverCommon:
     for module in (driver.gds, driver.gdrcopy):
         secrets += module.imagePullSecrets if module.enabled else ()
     facts = {"openshift_version": "", "proxy": (), "trusted_ca": False}
-    return found.model_copy(
+    return base.model_copy(
         update={
             "type": kind,
-            "manager": found.manager.model_copy(update={"pull_policy": found.manager.pull_policy or "IfNotPresent"}),
+            "manager": base.manager.model_copy(update={"pull_policy": base.manager.pull_policy or "IfNotPresent"}),
             "pull_secrets": tuple(secrets),
-            "args": ("init", *found.args),
+            "args": ("init", *base.args),
             "host_sources": bool(driver.rdma.useHostMofed),
             "secret_env": driver.secretEnv or "",
             "startup": startup,
@@ -213,17 +213,17 @@ def in_order(facts: dict[str, Any]) -> dict[str, Any]:
 
 def own_pod(view: DriverView, driver: NvidiaDriver, target: Target) -> DriverPod:
     """The pod of DRIVER, which VIEW is of, for TARGET: what is mounted is mounted everywhere (10.3)."""
-    found = driver_pod(view, target, crio=view.cluster.engine == "cri-o", order=DRIVERS)
+    base = driver_pod(view, target, crio=view.cluster.engine == "cri-o", order=DRIVERS)
     labels = {"nvidia.com/node.os-version": target.os.tag}
     if target.kernel:
         labels["nvidia.com/precompiled.kernel-version"] = sanitised(target.kernel)
     kind: DriverType = driver.driverType
-    made = found.model_copy(
+    made = base.model_copy(
         update={
             "account": account_name(kind, driver.name, target.os.tag),
             "labels": labels,
-            "gds": found.gds and found.gds.model_copy(update={"pull_policy": "IfNotPresent"}),
-            "files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in found.files),
+            "gds": base.gds and base.gds.model_copy(update={"pull_policy": "IfNotPresent"}),
+            "files": tuple(each.model_copy(update={"parts": EVERYWHERE}) for each in base.files),
         }
     )
     digests = release(view.spec.release).traits.driver_digest
@@ -256,10 +256,10 @@ def refusals(view: DriverView) -> list[Finding]:
 
 def needs_open(version: str) -> bool:
     """Whether VERSION of nvidia-fs is known to, or may, need the open kernel modules."""
-    found = re.fullmatch(r"v?(\d+\.\d+\.\d+).*", version)
-    if found is None:
+    match = re.fullmatch(r"v?(\d+\.\d+\.\d+).*", version)
+    if match is None:
         return version.startswith("sha256")
-    return numbers(found[1]) >= (2, 17, 5)
+    return numbers(match[1]) >= (2, 17, 5)
 
 
 MOVED = (

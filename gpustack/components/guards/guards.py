@@ -143,12 +143,12 @@ def no_secrets() -> str:
     """The expression that no volume and no variable of a pod comes from a Secret."""
     volumes = "object.spec.?volumes.orValue([])"
     sources = "volume.?projected.sources.orValue([])"
-    found = [f"!{volumes}.exists(volume, has(volume.secret) || {sources}.exists(source, has(source.secret)))"]
+    parts = [f"!{volumes}.exists(volume, has(volume.secret) || {sources}.exists(source, has(source.secret)))"]
     for kind in ("containers", "initContainers"):
         of = f"object.spec.?{kind}.orValue([]).exists(each, each.?"
-        found.append(f"!{of}env.orValue([]).exists(item, has(item.valueFrom) && has(item.valueFrom.secretKeyRef)))")
-        found.append(f"!{of}envFrom.orValue([]).exists(item, has(item.secretRef)))")
-    return " && ".join(found)
+        parts.append(f"!{of}env.orValue([]).exists(item, has(item.valueFrom) && has(item.valueFrom.secretKeyRef)))")
+        parts.append(f"!{of}envFrom.orValue([]).exists(item, has(item.secretRef)))")
+    return " && ".join(parts)
 
 
 def layouts(inputs: GuardsInputs) -> Iterator[Body]:

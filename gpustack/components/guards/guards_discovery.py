@@ -43,16 +43,16 @@ STATUS = (
 """Fields of a Node's status besides its resources and images."""
 
 
-def discovery(inputs: GuardsInputs, found: Discovery) -> Iterator[Body]:
+def discovery(inputs: GuardsInputs, master: Discovery) -> Iterator[Body]:
     """The policy over what the master changes, of nodes and of their status: a write of the status changes labels
     too.
     """
-    note = f"key.startsWith('{OWN}/') || key.contains('.{OWN}/') || {in_namespaces(found)}"
+    note = f"key.startsWith('{OWN}/') || key.contains('.{OWN}/') || {in_namespaces(master)}"
     return admission.policy(
         POLICY,
         inputs.mode,
         rules=[over("", "nodes nodes/status", "UPDATE")],
-        condition=admission.callers(inputs.namespace, [found.account]),
+        condition=admission.callers(inputs.namespace, [master.account]),
         variables=[
             *admission.node_changes(),
             *admission.changes("capacity", "?status.capacity"),
@@ -62,7 +62,7 @@ def discovery(inputs: GuardsInputs, found: Discovery) -> Iterator[Body]:
         ],
         validations=[
             {
-                "expression": f"variables.labelsClaimed.all(key, {own_label(found)})",
+                "expression": f"variables.labelsClaimed.all(key, {own_label(master)})",
                 "message": "node feature discovery changes labels in the namespaces of spec.nfd.labelNamespaces only, "
                 "and none that steers the stack unless a rule in spec.extraObjects sets it",
             },
@@ -76,7 +76,7 @@ def discovery(inputs: GuardsInputs, found: Discovery) -> Iterator[Body]:
             },
             {"expression": admission.taints(), "message": "node feature discovery adds and removes no taint"},
             {
-                "expression": " && ".join([*offers(found), *same_status()]),
+                "expression": " && ".join([*offers(master), *same_status()]),
                 "message": "node feature discovery changes nothing of a node's status but extended resources of its "
                 "own namespaces",
             },
@@ -96,24 +96,24 @@ def claimed(field: str) -> Iterator[Body]:
     yield {"name": f"{field}Claimed", "expression": f"variables.{field}Set + {gone} + {new}"}
 
 
-def in_namespaces(found: Discovery) -> str:
+def in_namespaces(master: Discovery) -> str:
     """The expression that `key` is in a namespace that the policy opens, or below one that is open to all."""
-    parts = [f"key.startsWith({quoted(f'{namespace}/')})" for namespace in found.namespaces]
+    parts = [f"key.startsWith({quoted(f'{namespace}/')})" for namespace in master.namespaces]
     parts += [f"key.contains('.{namespace}/')" for namespace in OPEN_NAMESPACES]
     return f"({' || '.join(parts)})"
 
 
-def own_label(found: Discovery) -> str:
+def own_label(master: Discovery) -> str:
     """The expression that `key` is a label that the master may set."""
     steers = named("key", STEERING, STEERING_PREFIXES)
-    asked = f"key in {admission.listed(found.steering)} || " if found.steering else ""
-    return f"{in_namespaces(found)} && ({asked}!({steers}))"
+    asked = f"key in {admission.listed(master.steering)} || " if master.steering else ""
+    return f"{in_namespaces(master)} && ({asked}!({steers}))"
 
 
-def offers(found: Discovery) -> Iterator[str]:
+def offers(master: Discovery) -> Iterator[str]:
     """The expressions that no resource of others changes: not the node's, and not the device plugins' GPUs."""
     for field in ("capacity", "allocatable"):
-        yield admission.only(field, f"{in_namespaces(found)} && !key.startsWith('nvidia.com/')")
+        yield admission.only(field, f"{in_namespaces(master)} && !key.startsWith('nvidia.com/')")
 
 
 def same_status() -> Iterator[str]:

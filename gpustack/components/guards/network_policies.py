@@ -36,16 +36,16 @@ class NetworkPolicies(Component[NetworkPoliciesInputs]):
             }
 
 
-def ingress(found: Listener) -> Iterator[Body]:
-    """The one way in to FOUND, if there is any."""
-    ports = [{"port": found.port, "protocol": "TCP"}]
-    named = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(found.open_to)}
+def ingress(listener: Listener) -> Iterator[Body]:
+    """The one way in to LISTENER, if there is any."""
+    ports = [{"port": listener.port, "protocol": "TCP"}]
+    named = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(listener.open_to)}
     peers: list[dict[str, Any]] = []
-    if found.open_to:
+    if listener.open_to:
         peers.append({"namespaceSelector": {"matchExpressions": [named]}})
-    if found.inside:
+    if listener.inside:
         peers.append({"podSelector": {}})
     if peers:
         yield {"from": peers, "ports": ports}
-    elif found.anywhere:
+    elif listener.anywhere:
         yield {"ports": ports}

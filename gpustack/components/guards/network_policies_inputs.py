@@ -49,10 +49,10 @@ def from_cluster(cluster: Cluster) -> NetworkPoliciesInputs | None:
     """None where the policy wants none, or nothing listens in the cluster's network."""
     spec = cluster.spec
     reach = spec.guards.networkPolicies
-    found = [] if reach == "none" else list(own(spec))
+    listeners = [] if reach == "none" else list(own(spec))
     if reach == "all":
-        found += operands(spec)
-    return NetworkPoliciesInputs(namespace=spec.cluster.namespace, listeners=tuple(found)) if found else None
+        listeners += operands(spec)
+    return NetworkPoliciesInputs(namespace=spec.cluster.namespace, listeners=tuple(listeners)) if listeners else None
 
 
 def own(spec: ClusterPolicySpec) -> Iterator[Listener]:

@@ -99,8 +99,8 @@ def volumes(inputs: MigManagerInputs) -> list[Volume]:
     """The volumes in the operator's order; layouts have moved in it."""
     common, mounted = inputs.common, layouts(inputs)
     before, behind = ([], [mounted]) if discovers(inputs) else ([mounted], [])
-    found = [entrypoint(ENTRYPOINT), HOST_SYS, *before, VALIDATIONS, driver_install_dir(common), host_root(common)]
-    return [*found, clients(inputs), *behind, CDI_ROOT]
+    first = [entrypoint(ENTRYPOINT), HOST_SYS, *before, VALIDATIONS, driver_install_dir(common), host_root(common)]
+    return [*first, clients(inputs), *behind, CDI_ROOT]
 
 
 def clients(inputs: MigManagerInputs) -> Volume:

@@ -68,14 +68,14 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
     stage: ClassVar[Stage] = "discovery"
 
     def manifests(self, inputs: NfdInputs) -> Iterator[Body]:
-        found = inputs.installation
-        if found:
-            yield from (crd(name) for name in found.crds)
-            yield from rights(found)
-            yield from master(found)
-            yield from worker(found)
-            gc = workload(found, "Deployment", main(found, "gc", found.gc, initial=(10, 5)), found.gc)
-            gc["spec"]["template"]["spec"] |= sparse(affinity=sparse(nodeAffinity=off_gpus(found.gc)))
+        nfd = inputs.installation
+        if nfd:
+            yield from (crd(name) for name in nfd.crds)
+            yield from rights(nfd)
+            yield from master(nfd)
+            yield from worker(nfd)
+            gc = workload(nfd, "Deployment", main(nfd, "gc", nfd.gc, initial=(10, 5)), nfd.gc)
+            gc["spec"]["template"]["spec"] |= sparse(affinity=sparse(nodeAffinity=off_gpus(nfd.gc)))
             yield gc
         if inputs.finders:
             yield from nfd_rules.own_node_only(inputs.finders)
@@ -85,12 +85,12 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
             yield nfd_rules.kernel_modules()
 
 
-def rights(found: Installation) -> Iterator[Body]:
+def rights(nfd: Installation) -> Iterator[Body]:
     """The account of each part, with what its program does and no more."""
-    labels = selector(found)
+    labels = selector(nfd)
     yield from access(
-        account(found, "master"),
-        found.namespace,
+        account(nfd, "master"),
+        nfd.namespace,
         cluster=[
             rule("", "nodes", "get list patch"),
             rule("", "nodes/status", "patch"),
@@ -99,8 +99,8 @@ def rights(found: Installation) -> Iterator[Body]:
         labels=labels,
     )
     yield from access(
-        account(found, "worker"),
-        found.namespace,
+        account(nfd, "worker"),
+        nfd.namespace,
         role=[
             rule(GROUP, "nodefeatures", "get create update"),
             rule("", "pods", "get"),
@@ -108,8 +108,8 @@ def rights(found: Installation) -> Iterator[Body]:
         labels=labels,
     )
     yield from access(
-        account(found, "gc"),
-        found.namespace,
+        account(nfd, "gc"),
+        nfd.namespace,
         cluster=[
             rule("", "nodes", "list watch"),
             rule(GROUP, "nodefeatures", "list delete"),
@@ -120,15 +120,15 @@ def rights(found: Installation) -> Iterator[Body]:
     )
 
 
-def master(found: Installation) -> Iterator[Body]:
+def master(nfd: Installation) -> Iterator[Body]:
     """The one pod that turns NodeFeature objects and rules into labels."""
-    config = {"denyLabelNs": ["*"], "extraLabelNs": list(found.label_namespaces)}
-    container = main(found, "master", found.master)
+    config = {"denyLabelNs": ["*"], "extraLabelNs": list(nfd.label_namespaces)}
+    container = main(nfd, "master", nfd.master)
     container.startup = http_probe(PORT, HEALTH, failureThreshold=30)
-    yield configured(found, container, config)
-    body = workload(found, "Deployment", container, found.master, config)
+    yield configured(nfd, container, config)
+    body = workload(nfd, "Deployment", container, nfd.master, config)
     body["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-    affinity = off_gpus(found.master)
+    affinity = off_gpus(nfd.master)
     affinity[PREFERRED] = [{"weight": 1, "preference": CONTROL_PLANE}, *affinity.get(PREFERRED, [])]
     body["spec"]["template"]["spec"] |= {"affinity": {"nodeAffinity": affinity}, "enableServiceLinks": False}
     yield body
@@ -145,16 +145,16 @@ def off_gpus(part: Part) -> Body:
     return {PREFERRED: [{"weight": 100, "preference": without}]} if part.off_gpus else {}
 
 
-def worker(found: Installation) -> Iterator[Body]:
+def worker(nfd: Installation) -> Iterator[Body]:
     """The pod on every node that writes the node's NodeFeature object."""
-    config = worker_config(found.pci_classes)
-    container = main(found, "worker", found.worker, initial=(10, 5))
+    config = worker_config(nfd.pci_classes)
+    container = main(nfd, "worker", nfd.worker, initial=(10, 5))
     container.env.field("POD_NAME", "metadata.name").field("POD_UID", "metadata.uid")
     for name, path in HOST_PATHS.items():
         container.mount(Volume.host(name, path), f"/host-{path.removeprefix('/')}", read_only=True)
     container.mount(Volume.host("features-d", f"{FEATURES}/"), f"{FEATURES}/", read_only=True)
-    yield configured(found, container, config)
-    body = workload(found, "DaemonSet", container, found.worker, config)
+    yield configured(nfd, container, config)
+    body = workload(nfd, "DaemonSet", container, nfd.worker, config)
     body["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
     yield body
 
@@ -182,9 +182,9 @@ def instance(asked: Instance) -> Body:
     }
 
 
-def main(found: Installation, role: str, part: Part, *, initial: tuple[int, int] = (0, 0)) -> Container:
+def main(nfd: Installation, role: str, part: Part, *, initial: tuple[int, int] = (0, 0)) -> Container:
     """The container of ROLE: master, worker or gc. INITIAL: seconds before the liveness and the readiness probe."""
-    container = Container(role, found.image, found.pull_policy, command=[f"nfd-{role}"], args=[f"-port={PORT}"])
+    container = Container(role, nfd.image, nfd.pull_policy, command=[f"nfd-{role}"], args=[f"-port={PORT}"])
     container.env = Env().field("NODE_NAME", "spec.nodeName")
     container.security, container.resources = RESTRICTED, part.resources
     container.ports = [{"name": "http", "containerPort": PORT}]
@@ -194,34 +194,34 @@ def main(found: Installation, role: str, part: Part, *, initial: tuple[int, int]
     return container
 
 
-def configured(found: Installation, container: Container, config: dict[str, Any]) -> Body:
+def configured(nfd: Installation, container: Container, config: dict[str, Any]) -> Body:
     """The ConfigMap with the CONFIG of CONTAINER, which mounts it."""
-    name, key = f"{found.name}-{container.name}-conf", f"nfd-{container.name}.conf"
+    name, key = f"{nfd.name}-{container.name}-conf", f"nfd-{container.name}.conf"
     container.mount(Volume.config_map(f"nfd-{container.name}-conf", name, items={key: key}), CONFIG_DIR, read_only=True)
-    return config_map(name, found.namespace, {key: emit_value(config)}, labels=selector(found))
+    return config_map(name, nfd.namespace, {key: emit_value(config)}, labels=selector(nfd))
 
 
-def selector(found: Installation) -> dict[str, str]:
+def selector(nfd: Installation) -> dict[str, str]:
     """The labels of every object; with the role, those that the chart's selectors ask for."""
-    return {"app.kubernetes.io/instance": found.helm_release, "app.kubernetes.io/name": CHART}
+    return {"app.kubernetes.io/instance": nfd.helm_release, "app.kubernetes.io/name": CHART}
 
 
 def workload(
-    found: Installation, kind: str, container: Container, part: Part, config: dict[str, Any] | None = None
+    nfd: Installation, kind: str, container: Container, part: Part, config: dict[str, Any] | None = None
 ) -> Body:
     """A Deployment or DaemonSet that runs CONTAINER under its account.
 
     CONFIG is what the container reads when it starts, and only then: a change of it must replace the pods.
     """
     role = container.name
-    labels = {**selector(found), "role": role}
-    pod = Pod(account(found, role), part.node_selector, [container], pull_secrets=found.pull_secrets)
+    labels = {**selector(nfd), "role": role}
+    pod = Pod(account(nfd, role), part.node_selector, [container], pull_secrets=nfd.pull_secrets)
     tolerations = [dict(toleration) for toleration in part.tolerations]
     digest = hashlib.sha256(emit_value(config).encode()).hexdigest()[:16] if config else None
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
-        "metadata": metadata(f"{found.name}-{role}", found.namespace, labels=labels),
+        "metadata": metadata(f"{nfd.name}-{role}", nfd.namespace, labels=labels),
         "spec": {
             **({"replicas": 1} if kind == "Deployment" else {}),
             "selector": {"matchLabels": labels},
@@ -233,6 +233,6 @@ def workload(
     }
 
 
-def account(found: Installation, role: str) -> str:
+def account(nfd: Installation, role: str) -> str:
     """The ServiceAccount of ROLE, and its roles and bindings; the master's carry the bare name, as in the chart."""
-    return found.name if role == "master" else f"{found.name}-{role}"
+    return nfd.name if role == "master" else f"{nfd.name}-{role}"

@@ -104,13 +104,13 @@ def from_cluster(cluster: Cluster) -> NfdInputs | None:
     spec = cluster.spec
     installed = spec.nfd.enabled is not False
     inside = installation(spec) if installed and not on_openshift(spec) else None
-    found = NfdInputs(
+    inputs = NfdInputs(
         installation=inside,
         instance=instance(spec) if installed and inside is None else None,
         rule=bool(spec.nfd.nodefeaturerules),
         finders=finders(spec, inside),
     )
-    return found if found != NfdInputs() else None
+    return inputs if inputs != NfdInputs() else None
 
 
 def finders(spec: ClusterPolicySpec, installed: Installation | None) -> Finders | None:
@@ -159,12 +159,12 @@ def installation(spec: ClusterPolicySpec) -> Installation:
     )
 
 
-def serving_all(found: Part, section: Nfd) -> Part:
-    """FOUND, a part that serves every node, kept off those on which workloads with GPUs run.
+def serving_all(inputs: Part, section: Nfd) -> Part:
+    """INPUTS of a part that serves every node, kept off those on which workloads with GPUs run.
 
     Whoever is root on its node has its token. On a control plane's node they would have more than that anyway.
     """
-    return found if found.node_selector else found.model_copy(update={"off_gpus": section.onGpuNodes})
+    return inputs if inputs.node_selector else inputs.model_copy(update={"off_gpus": section.onGpuNodes})
 
 
 def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part:
@@ -194,8 +194,8 @@ def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
     validation.
     """
     for body in spec.extraObjects:
-        found = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
-        rules = found.get("rules") if isinstance(found, dict) else None
+        content = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
+        rules = content.get("rules") if isinstance(content, dict) else None
         for rule in rules if isinstance(rules, list) else []:
             labels = rule.get("labels") if isinstance(rule, dict) else None
             yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))

@@ -41,14 +41,14 @@ class NodeLabels(Component[NodeLabelsInputs]):
         }
 
 
-def rule_of(found: LabelRule) -> Body:
-    """FOUND in the words of node feature discovery."""
+def rule_of(rule: LabelRule) -> Body:
+    """RULE in the words of node feature discovery."""
     features = [GPU]
-    if found.system:
-        features.append(matching("system.osrelease", found.system))
-    if found.kernel:
-        features.append(matching("kernel.version", {"full": found.kernel}))
-    return {"name": "-".join(found.pools) or "gpu-nodes", "labels": dict(found.labels), "matchFeatures": features}
+    if rule.system:
+        features.append(matching("system.osrelease", rule.system))
+    if rule.kernel:
+        features.append(matching("kernel.version", {"full": rule.kernel}))
+    return {"name": "-".join(rule.pools) or "gpu-nodes", "labels": dict(rule.labels), "matchFeatures": features}
 
 
 def matching(feature: str, wanted: dict[str, str]) -> dict[str, Any]:

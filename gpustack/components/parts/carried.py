@@ -44,8 +44,8 @@ def fill(carried: Carried, pod: Body) -> None:
     """Put what is CARRIED into the PodSpec POD."""
     for at, text in carried.texts.items():
         if place := words(pod, at):
-            found, position = place
-            found[position] = text.text
+            items, position = place
+            items[position] = text.text
     if carried.without:
         init = [each for each in pod["initContainers"] if each["name"] not in carried.without]
         pod["initContainers"] = init

@@ -71,12 +71,12 @@ def with_quantities(body: Body) -> Body:
 
     Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say.
     """
-    found: Body = body
+    changed: Body = body
     if body["kind"] in POD_TEMPLATES:
-        found = _at(body, (*POD_TEMPLATES[body["kind"]], "spec"), _pod)
+        changed = _at(body, (*POD_TEMPLATES[body["kind"]], "spec"), _pod)
     for path in AMOUNTS.get(body["kind"], ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ():
-        found = _at(found, path, _amount if path[-1] in SINGLE else _amounts)
-    return found
+        changed = _at(changed, path, _amount if path[-1] in SINGLE else _amounts)
+    return changed
 
 
 def _at(value: Any, path: tuple[str, ...], change: Any) -> Any:

@@ -237,14 +237,14 @@ class Pod:
 
         Refuses two sources under one name (a defect of a component).
         """
-        found: dict[str, Volume] = {}
+        by_name: dict[str, Volume] = {}
         mounted = (volume for container in [*self.containers, *self.init] for volume in container.volumes())
         for volume in [*self.declared, *mounted]:
-            if found.setdefault(volume.name, volume).source != volume.source:
+            if by_name.setdefault(volume.name, volume).source != volume.source:
                 raise ValueError(
-                    f"volume {volume.name} has two sources: {found[volume.name].source} and {volume.source}"
+                    f"volume {volume.name} has two sources: {by_name[volume.name].source} and {volume.source}"
                 )
-        return list(found.values())
+        return list(by_name.values())
 
     def body(self) -> Body:
         """The PodSpec, less what comes from the policy's `daemonsets` section (daemonset.py)."""

@@ -14,8 +14,8 @@ def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:
     """
     merged: dict[str, dict[str, Any]] = {}
     for part in ("requests", "limits"):
-        for found in resources:
-            for name, quantity in ((found or {}).get(part) or {}).items():
+        for one in resources:
+            for name, quantity in ((one or {}).get(part) or {}).items():
                 known = merged.setdefault(part, {}).get(name)
                 if known is None or size(quantity) > size(known):
                     merged[part][name] = quantity

@@ -16,10 +16,10 @@ _ENTRIES = {entry.module: entry for entry in REGISTRY}
 
 def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
     """The inputs of MODULES, None for a component that is off, or that can't be rendered: it says why itself."""
-    found: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     for module in modules:
         try:
-            found[module] = _ENTRIES[module].inputs(spec)
+            inputs[module] = _ENTRIES[module].inputs(spec)
         except FindingsError:
-            found[module] = None
-    return found
+            inputs[module] = None
+    return inputs

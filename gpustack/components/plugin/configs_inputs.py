@@ -80,10 +80,10 @@ def from_cluster(cluster: Cluster) -> ConfigsInputs | None:
     every["vgpuDeviceManager.config"] = vgpu_config_map(spec)
     brought = {str(body["metadata"]["name"]) for body in spec.extraObjects if body["kind"] == "ConfigMap"}
     maps = {}
-    for section, found in every.items():
-        if found.data is not None and found.name not in brought:
-            refuse_large(found.data, found.name, f"spec.{section}.data")
-            maps[found.name] = found.data
+    for section, effective in every.items():
+        if effective.data is not None and effective.name not in brought:
+            refuse_large(effective.data, effective.name, f"spec.{section}.data")
+            maps[effective.name] = effective.data
     return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
 
 
@@ -154,10 +154,10 @@ def layouts_of(pool: Pool) -> list[Mapping[str, int] | None]:
     if chosen is None:
         return [None]
     elements = chosen.elements or ()
-    found = mig_layouts.groups(elements, pool.said)
-    if found is None:
+    groups = mig_layouts.groups(elements, pool.said)
+    if groups is None:
         return [element.layout if element.enabled else None for element in elements]
-    return [group.layout for group in found]
+    return [group.layout for group in groups]
 
 
 def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
@@ -182,10 +182,10 @@ def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]
     """
     if cut.layout is not None:
         return [element("all", dict(cut.layout))]
-    found = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
+    items = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
     listed = {index for group in cut.devices for index in group.indices}
     rest = sorted(set(range(gpus_per_node or 0)) - listed)
-    return found + ([element(rest, {})] if rest else [])
+    return items + ([element(rest, {})] if rest else [])
 
 
 def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def pod(inputs: DevicePluginInputs) -> Pod:
     main.mount(CDI_ROOT, "/var/run/cdi")
     main.mount(mps_shm(inputs.mps_root), "/dev/shm")  # noqa: S108 - where MPS clients look
     main.mount(mps_root(inputs.mps_root), "/mps")
-    found = Pod(
+    template = Pod(
         NAME,
         {},
         [main],
@@ -87,8 +87,8 @@ def pod(inputs: DevicePluginInputs) -> Pod:
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
     if inputs.config:
-        add_config_manager(found, inputs.config, process=NAME, init_resources=inputs.resources)
-    return found
+        add_config_manager(template, inputs.config, process=NAME, init_resources=inputs.resources)
+    return template
 
 
 KUBELET_SOCKETS = Volume.host("device-plugin", "/var/lib/kubelet/device-plugins")

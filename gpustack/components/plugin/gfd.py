@@ -59,7 +59,7 @@ def pod(inputs: GfdInputs) -> Pod:
     main.env, main.resources = environment(inputs), inputs.resources
     features, system = Volume.host("output-dir", FEATURES), Volume.host("host-sys", "/sys")
     main.mount(features, FEATURES).mount(system, "/sys", read_only=True)
-    found = Pod(
+    template = Pod(
         ACCOUNT,
         {},
         [main],
@@ -69,8 +69,8 @@ def pod(inputs: GfdInputs) -> Pod:
         pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
     )
     if inputs.config:
-        add_config_manager(found, inputs.config, process=NAME, init_resources=inputs.resources)
-    return found
+        add_config_manager(template, inputs.config, process=NAME, init_resources=inputs.resources)
+    return template
 
 
 def environment(inputs: GfdInputs) -> Env:

@@ -55,7 +55,7 @@ def pod(inputs: MpsInputs) -> Pod:
     )
     mounts.security, mounts.resources = PRIVILEGED, inputs.resources
     mounts.mount(root, "/mps", propagation="Bidirectional")
-    found = Pod(
+    template = Pod(
         device_plugin.NAME,
         {},
         [main],
@@ -66,5 +66,7 @@ def pod(inputs: MpsInputs) -> Pod:
         pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
     )
     if inputs.config:
-        add_config_manager(found, inputs.config, process="/usr/bin/mps-control-daemon", init_resources=inputs.resources)
-    return found
+        add_config_manager(
+            template, inputs.config, process="/usr/bin/mps-control-daemon", init_resources=inputs.resources
+        )
+    return template

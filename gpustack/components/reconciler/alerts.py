@@ -35,12 +35,12 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
             "labels": {"severity": alert.severity},
             "annotations": {"summary": alert.summary, "description": f"{alert.description} {PAGE}."},
         }
-        for alert in found(inputs)
+        for alert in all_alerts(inputs)
     ]
     return prometheus_rule(f"{name}-alerts", inputs.namespace, {"name": "gpustack-reconciler", "rules": rules})
 
 
-def found(inputs: ReconcilerInputs) -> list[Alert]:
+def all_alerts(inputs: ReconcilerInputs) -> list[Alert]:
     """The alerts, with the deadlines of the policy."""
     since = 'gpustack_reconciler_node_phase_since_seconds{phase!="Quarantine"}'
     policy, node = "{{ $labels.policy }}", "{{ $labels.node }}"

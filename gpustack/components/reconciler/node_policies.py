@@ -37,10 +37,10 @@ def revisions(inputs: NodePoliciesInputs) -> dict[str, str]:
     return {body["metadata"]["name"]: revision(body) for body in bodies}
 
 
-def node_policy(found: PolicyInputs, known: Mapping[str, str]) -> Body:
+def node_policy(inputs: PolicyInputs, known: Mapping[str, str]) -> Body:
     """The object, with the revisions KNOWN."""
-    spec = dict(found.spec)
+    spec = dict(inputs.spec)
     if "driver" in spec:
         named = [{**each, "revision": known[each["name"]]} for each in spec["driver"]["daemonSets"]]
         spec["driver"] = {**spec["driver"], "daemonSets": named}
-    return {"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": metadata(found.name), "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": metadata(inputs.name), "spec": spec}

@@ -170,17 +170,17 @@ def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
     """
     from ...api import node_policy as policy
 
-    brought = bool(pool.cluster.container_drivers) and any(found is not None for found in drivers)
+    brought = bool(pool.cluster.container_drivers) and any(one is not None for one in drivers)
     if pool.workload != "container" or not brought:
         return None
     if pool.index is not None and not (pool.driver and pool.driver.for_containers):
         return None
     known = {} if pool.index is None else {**pool.known_labels, **pool.selection}
-    found = [each for each in installed(pool, drivers) if fits(each.pod.node_selector, known)]
+    fitting = [each for each in installed(pool, drivers) if fits(each.pod.node_selector, known)]
     digests = all(each is None or each.common.traits.driver_digest for each in drivers)
     return policy.Driver(
-        daemonSets=[policy.DaemonRevision(name=each.pod.name) for each in found],
-        digestRestart=digests and not any(each.settings.precompiled for each in found),
+        daemonSets=[policy.DaemonRevision(name=each.pod.name) for each in fitting],
+        digestRestart=digests and not any(each.settings.precompiled for each in fitting),
     )
 
 
@@ -206,14 +206,14 @@ def fits(selector: Mapping[str, str], known: Mapping[str, str]) -> bool:
 
 def folded(made: Iterable[Spec]) -> list[Spec]:
     """MADE with those that select the same nodes and want the same of them as one."""
-    found: list[Spec] = []
+    specs: list[Spec] = []
     for each in made:
-        same = next((at for at, other in enumerate(found) if wanted(other) == wanted(each)), None)
+        same = next((at for at, other in enumerate(specs) if wanted(other) == wanted(each)), None)
         if same is None:
-            found.append(each)
+            specs.append(each)
         else:
-            found[same] = both(found[same], each)
-    return found
+            specs[same] = both(specs[same], each)
+    return specs
 
 
 def wanted(each: Spec) -> dict[str, Any]:

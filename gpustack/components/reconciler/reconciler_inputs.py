@@ -60,6 +60,6 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
     )
 
 
-def longest(found: Deadlines) -> int:
-    """The longest time in seconds that a phase may take by FOUND; a MIG change with a reboot has twice its time."""
-    return max(found.driver, 2 * found.mig, found.verifying)
+def longest(deadlines: Deadlines) -> int:
+    """The longest time in seconds that a phase may take by DEADLINES; a MIG change with a reboot has twice its time."""
+    return max(deadlines.driver, 2 * deadlines.mig, deadlines.verifying)

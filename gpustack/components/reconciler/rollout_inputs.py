@@ -24,8 +24,8 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
     """BUDGET as the program reads it."""
     from ...api import node_policy as policy
 
-    found = budget.policy
-    wait, deletion, drain = found.waitForCompletion, found.podDeletion, found.drain
+    upgrade_policy = budget.policy
+    wait, deletion, drain = upgrade_policy.waitForCompletion, upgrade_policy.podDeletion, upgrade_policy.drain
     return policy.Upgrade(
         auto=budget.automatic,
         maxParallel=budget.parallel,

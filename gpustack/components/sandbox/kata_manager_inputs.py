@@ -57,5 +57,5 @@ def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[s
         if "artifacts" in each:
             each["artifacts"] = {key: value for key, value in each["artifacts"].items() if value}
             each["artifacts"]["url"] = served(spec, each["artifacts"]["url"])
-    found = {"artifactsDir": section.artifactsDir or DEFAULT_ARTIFACTS}
-    return {**found, "runtimeClasses": classes} if classes else found
+    content = {"artifactsDir": section.artifactsDir or DEFAULT_ARTIFACTS}
+    return {**content, "runtimeClasses": classes} if classes else content

@@ -96,12 +96,12 @@ def permitted(
     """The devices of pools, as pairs of selector and resource, and EXTRA ones, which win; in order of selectors, so
     that the order of pools doesn't show.
     """
-    found = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
+    devices = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
     for selector, device in extra:
-        found[selector] = Device(
+        devices[selector] = Device(
             selector=selector, resource=device.resourceName, external=bool(device.externalResourceProvider)
         )
-    return tuple(found[selector] for selector in sorted(found))
+    return tuple(devices[selector] for selector in sorted(devices))
 
 
 def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -> Iterator[tuple[int, NodePool]]:
@@ -112,25 +112,25 @@ def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -
 
 def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
     """(PCI id, resource) of the GPUs that pools pass through."""
-    section, found = policy(spec), list[tuple[str, str]]()
+    section, devices = policy(spec), list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-passthrough"):
         product = product_of(pool)
         if product is not None:
-            found += pci_devices(product)
+            devices += pci_devices(product)
         elif not section.pciDevices:
             findings.append(unknown_gpu(index, pool))
-    return found
+    return devices
 
 
 def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
     """(name, resource) of the vGPU types that pools have."""
-    section, found = policy(spec), list[tuple[str, str]]()
+    section, devices = policy(spec), list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-vgpu"):
         types = mediated_devices(resolve(spec).of(pool))
         if not types and not section.mediatedDevices:
             findings.append(unknown_types(index, pool))
-        found += types
-    return found
+        devices += types
+    return devices
 
 
 def policy(spec: ClusterPolicySpec) -> KubeVirt:

@@ -45,9 +45,9 @@ class SandboxValidator(Component[SandboxValidatorInputs]):
 
 def pod(inputs: SandboxValidatorInputs) -> Pod:
     """The checks, and the word that they passed. Whatever lies in the folder of results goes with the pod."""
-    found = verdict(inputs, NAME, "this node is fit for virtual machines", checks(inputs), leaves="*")
-    found.declared = [VALIDATIONS, DRIVER, host_root(inputs.common)]
-    return found
+    template = verdict(inputs, NAME, "this node is fit for virtual machines", checks(inputs), leaves="*")
+    template.declared = [VALIDATIONS, DRIVER, host_root(inputs.common)]
+    return template
 
 
 # Not hostPaths.driverInstallDir: the vGPU manager installs nowhere else.

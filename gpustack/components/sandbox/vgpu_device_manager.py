@@ -82,7 +82,7 @@ def manager_wait(common: Common) -> Container:
     that of a pod or, since v26.7.0, one that the node brings.
     """
     files = ["vgpu-manager-ready", *(["host-vgpu-manager-ready"] if common.traits.vgpu_manager_of_the_node else [])]
-    found = " || ".join(f"[ -f {READY}/{file} ]" for file in files)
+    condition = " || ".join(f"[ -f {READY}/{file} ]" for file in files)
     container = validator(common, "vgpu-manager-validation", Env())
-    container.args = [f"until {found}; do echo waiting for the vGPU manager; sleep 5; done"]
+    container.args = [f"until {condition}; do echo waiting for the vGPU manager; sleep 5; done"]
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

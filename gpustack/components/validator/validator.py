@@ -60,9 +60,9 @@ def pod(inputs: ValidatorInputs) -> Pod:
     common, install_dir = inputs.common, driver_install_dir(inputs.common, "")
     driver = driver_checks(common, install_dir, root_first=True)
     checks = [*driver, *feature_checks(inputs), *stack_checks(inputs)]
-    found = verdict(inputs, NAME, "everything on this node is validated", checks, leaves="*-ready")
-    found.declared = [VALIDATIONS, install_dir, host_root(common), host_dev_char(common)]
-    return found
+    template = verdict(inputs, NAME, "everything on this node is validated", checks, leaves="*-ready")
+    template.declared = [VALIDATIONS, install_dir, host_root(common), host_dev_char(common)]
+    return template
 
 
 def feature_checks(inputs: ValidatorInputs) -> Iterator[Container]:
