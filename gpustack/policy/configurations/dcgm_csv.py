@@ -46,8 +46,8 @@ def read_metrics(text: str, tag: str = "") -> Metrics:
     """Read TEXT, the list for the exporter whose image has TAG. Never raises: what is wrong is in `problems`."""
     rows: list[Row] = []
     problems: list[Problem] = []
-    for found in _records(text):
-        row = found if isinstance(found, Problem) else _row(found)
+    for record in _records(text):
+        row = record if isinstance(record, Problem) else _row(record)
         if isinstance(row, Problem):
             problems.append(row)
         else:

@@ -74,10 +74,10 @@ class Reader:
             for node in nodes[:1]:
                 check_expansion(node, text, "")
         except InputError as error:
-            found = error.findings[0]
-            line = found.location.line if found.location else None
-            column = found.location.column if found.location else None
-            self.problem((line or 1, column or 1), found.what, found.remedy, found.why)
+            finding = error.findings[0]
+            line = finding.location.line if finding.location else None
+            column = finding.location.column if finding.location else None
+            self.problem((line or 1, column or 1), finding.what, finding.remedy, finding.why)
             return None
         if not nodes:
             self.problem(START, "the text is empty", "write the file, or leave the key out")
@@ -99,15 +99,15 @@ class Reader:
         if not isinstance(node, yaml.MappingNode):
             self.problem(node, f"{what} is not a mapping", "write key: value below it")
             return {}
-        found: Pairs = {}
+        pairs: Pairs = {}
         inherited: Pairs = {}
         for key, value in node.value:
             name = str(key.value)
             if key.tag == PLAIN and name == "<<":
                 for part in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
                     inherited |= self.mapping(part, "what << names", keys, unknown)
-            elif name in found:
-                why = f"the one on line {place_of(found[name][0])[0]} would be lost"
+            elif name in pairs:
+                why = f"the one on line {place_of(pairs[name][0])[0]} would be lost"
                 self.problem(key, f"{name} stands twice", "keep one of the two", why)
             elif keys and name not in keys:
                 near = nearest(name, keys, 1)
@@ -115,8 +115,8 @@ class Reader:
                 why = unknown or f"{self.program} refuses a file with a key that it doesn't know"
                 self.problem(key, f"{name} is unknown in {what}", remedy, why)
             else:
-                found[name] = key, value
-        return inherited | found
+                pairs[name] = key, value
+        return inherited | pairs
 
     def items(self, node: Any, what: str, *, empty: bool = False) -> list[Any]:
         """The items of a list; only with EMPTY there may be none."""
@@ -130,8 +130,8 @@ class Reader:
     def version(self, top: Mapping[str, tuple[Any, Any]], wanted: str, *, required: bool) -> None:
         """The key `version` at the TOP of a file."""
         if "version" in top:
-            found = getattr(top["version"][1], "value", None)
-            if found != wanted:
+            value = getattr(top["version"][1], "value", None)
+            if value != wanted:
                 self.problem(top["version"][1], f"version is not {wanted}", f"write version: {wanted}")
         elif required:
             self.problem(START, "version is missing", f"add version: {wanted}")

@@ -143,15 +143,15 @@ def wrong(text: str) -> str:
 
 def called(text: str) -> set[str]:
     """The names of the functions and keywords in the actions of TEXT; those in front of what can't be read."""
-    found: set[str] = set()
+    names: set[str] = set()
     position = 0
     try:
         while (start := text.find("{{", position)) >= 0:
             tokens, position = _tokens(text, start + 2)
-            found |= {word for kind, word in tokens or () if kind == "name"}
+            names |= {word for kind, word in tokens or () if kind == "name"}
     except _Wrong:
-        return found
-    return found
+        return names
+    return names
 
 
 def _tokens(text: str, position: int) -> tuple[Tokens | None, int]:
@@ -162,21 +162,21 @@ def _tokens(text: str, position: int) -> tuple[Tokens | None, int]:
         return None, comment.end() + 2
     if re.match(r"-\s", text[position : position + 2]):
         position += 1
-    found: Tokens = []
+    tokens: Tokens = []
     spaced = False
     while True:
         if text.startswith("}}", position):
-            return found, position + 2
+            return tokens, position + 2
         if spaced and text.startswith("-}}", position):
-            return found, position + 3
+            return tokens, position + 3
         match = _TOKEN.match(text, position)
         if match is None:
             rest = text[position : position + 1]
             raise _Wrong(f"unexpected {rest!r} between {{{{ and }}}}" if rest else "{{ is never closed")
         operand = match.lastgroup not in {"space", "field"} and match.group() not in SIGNS
-        if operand and found and not spaced and found[-1][1] not in SIGNS - {")"}:
+        if operand and tokens and not spaced and tokens[-1][1] not in SIGNS - {")"}:
             raise _Wrong(f"no space before {match.group()!r}")
         spaced = match.lastgroup == "space"
         if match.lastgroup != "space":
-            found.append((str(match.lastgroup), match.group()))
+            tokens.append((str(match.lastgroup), match.group()))
         position = match.end()

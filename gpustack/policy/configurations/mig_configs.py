@@ -89,9 +89,9 @@ def read_layouts(text: str) -> Layouts:
     for name, (key, node) in named.items():
         before = len(reader.problems)
         reader.label_value(name, key, "layout", "nvidia.com/mig.config")
-        found = [reader.element(item) for item in reader.items(node, f"the layout {name}")]
+        elements = [reader.element(item) for item in reader.items(node, f"the layout {name}")]
         if len(reader.problems) == before:
-            entries[name] = tuple(element for element in found if element is not None)
+            entries[name] = tuple(element for element in elements if element is not None)
     places = {name: place_of(key) for name, (key, _) in named.items()}
     return Layouts(entries, places, tuple(reader.problems))
 
@@ -120,8 +120,8 @@ def read_clients(text: str) -> tuple[Problem, ...]:
 @functools.cache
 def of_release(release: str) -> Mapping[str, tuple[Element, ...]]:
     """The layouts of the ConfigMap that comes with RELEASE. UnknownRelease."""
-    found = gpus.default_mig_config(release)["mig-configs"]
-    return {name: tuple(_element(item) for item in items) for name, items in found.items()}
+    configs = gpus.default_mig_config(release)["mig-configs"]
+    return {name: tuple(_element(item) for item in items) for name, items in configs.items()}
 
 
 def _element(item: Mapping[str, Any]) -> Element:
@@ -149,24 +149,24 @@ class _Layouts(Reader):
     def element(self, node: Any) -> Element | None:
         """An item of a named layout."""
         before = len(self.problems)
-        found = self.mapping(node, "an item of a layout", ELEMENT)
+        pairs = self.mapping(node, "an item of a layout", ELEMENT)
         complete = len(self.problems) == before  # what is missing may only be misspelt
         for key, remedy in (
             ("devices", "add devices: all, or a list of indices"),
             ("mig-enabled", "add mig-enabled: true, or false for GPUs that stay whole"),
         ):
-            if complete and key not in found:
+            if complete and key not in pairs:
                 self.problem(node, f"{key} is missing", remedy)
-        enabled = self.boolean(found["mig-enabled"][1], "mig-enabled") if "mig-enabled" in found else None
-        devices = self.devices(found["devices"][1]) if "devices" in found else None
-        filters = self.filters(found["device-filter"][1]) if "device-filter" in found else ()
-        layout, places = self.counts(found["mig-devices"][1]) if "mig-devices" in found else ({}, {})
-        if complete and enabled and "mig-devices" not in found:
+        enabled = self.boolean(pairs["mig-enabled"][1], "mig-enabled") if "mig-enabled" in pairs else None
+        devices = self.devices(pairs["devices"][1]) if "devices" in pairs else None
+        filters = self.filters(pairs["device-filter"][1]) if "device-filter" in pairs else ()
+        layout, places = self.counts(pairs["mig-devices"][1]) if "mig-devices" in pairs else ({}, {})
+        if complete and enabled and "mig-devices" not in pairs:
             remedy = "add mig-devices, such as {1g.10gb: 7}; {} for MIG without instances"
-            self.problem(found["mig-enabled"][0], "mig-enabled: true without mig-devices", remedy)
+            self.problem(pairs["mig-enabled"][0], "mig-enabled: true without mig-devices", remedy)
         if enabled is False and layout:
             remedy = "set mig-enabled: true, or leave out mig-devices"
-            self.problem(found["mig-devices"][0], "mig-devices beside mig-enabled: false", remedy)
+            self.problem(pairs["mig-devices"][0], "mig-devices beside mig-enabled: false", remedy)
         if len(self.problems) > before or enabled is None:
             return None
         return Element(devices, enabled, layout, filters, place_of(node), places)
@@ -204,8 +204,8 @@ class _Layouts(Reader):
         """Instances by profile, without those of count 0, and where the profiles stand."""
         counts: dict[str, int] = {}
         before = len(self.problems)
-        found = self.mapping(node, "mig-devices")
-        for name, (key, value) in found.items():
+        pairs = self.mapping(node, "mig-devices")
+        for name, (key, value) in pairs.items():
             try:
                 ProfileName.parse(name)
             except IllegalProfile as error:
@@ -213,7 +213,7 @@ class _Layouts(Reader):
             counts[name] = self.integer(value, f"the number of {name}") or 0
         if counts and not any(counts.values()) and len(self.problems) == before:
             self.problem(node, "all counts are 0", "write mig-devices: {} for MIG without instances")
-        places = {name: place_of(key) for name, (key, _) in found.items()}
+        places = {name: place_of(key) for name, (key, _) in pairs.items()}
         return {name: count for name, count in counts.items() if count}, places
 
 

@@ -67,20 +67,20 @@ class KeyReader(Reader):
             self.problem(node, f"{path or 'the configuration'} is not a mapping", "write key: value below it")
             return {}
         spelt = {key if exact else folded(key): key for key in keys}
-        found: Pairs = {}
+        pairs: Pairs = {}
         for key, value in self.pairs(node):
             name = str(key.value)
             known = spelt.get(name if exact else folded(name))
             if known is None:
                 self.ignore(key, f"{path}.{name}" if path else name, keys)
-            elif known in found:
-                line = place_of(found[known][0])[0]
+            elif known in pairs:
+                line = place_of(pairs[known][0])[0]
                 remedy = f"delete one of the two; the other is on line {line}"
                 self.ignored.append(Problem(place_of(key), f"{known} stands twice", "one of the two is lost", remedy))
                 self.ambiguous = True
             else:
-                found[known] = key, value
-        return found
+                pairs[known] = key, value
+        return pairs
 
     def pairs(self, node: Any) -> Iterator[tuple[Any, Any]]:
         """The pairs of NODE, with those that it takes over by `<<` and has none of its own of."""

@@ -154,14 +154,14 @@ class _Config(KeyReader):
 
     def read_imex(self, node: Any) -> None:
         """Channels between nodes."""
-        found = self.section(node, "imex", ITEMS["imex"])
-        if "required" in found:
-            self.boolean(found["required"][1], "imex.required")
-        if "channelIDs" in found and not is_null(found["channelIDs"][1]):
-            items = self.items(found["channelIDs"][1], "imex.channelIDs", empty=True)
+        pairs = self.section(node, "imex", ITEMS["imex"])
+        if "required" in pairs:
+            self.boolean(pairs["required"][1], "imex.required")
+        if "channelIDs" in pairs and not is_null(pairs["channelIDs"][1]):
+            items = self.items(pairs["channelIDs"][1], "imex.channelIDs", empty=True)
             if [whole(item) for item in items] not in ([], [0]):
                 self.problem(
-                    found["channelIDs"][1], "imex.channelIDs is neither [] nor [0]", "write [0], or leave it out"
+                    pairs["channelIDs"][1], "imex.channelIDs is neither [] nor [0]", "write [0], or leave it out"
                 )
 
     def read_sharing(self, node: Any) -> None:
@@ -173,12 +173,12 @@ class _Config(KeyReader):
         if not isinstance(node, yaml.MappingNode):
             return {}
         kinds = {folded(kind): kind for kind in plugin_config.sharing()["strategies"]}
-        found: dict[str, Shared] = {}
+        by_kind: dict[str, Shared] = {}
         for key, value in self.pairs(node):
             kind = kinds.get(folded(str(key.value)))
             if kind and not (kind == "mps" and is_null(value)):
-                found[kind] = self.shared(kind, key, value)
-        return found
+                by_kind[kind] = self.shared(kind, key, value)
+        return by_kind
 
     def shared(self, kind: str, key: Any, node: Any) -> Shared:
         """One way of sharing."""
@@ -251,12 +251,12 @@ class _Config(KeyReader):
 
     def resource(self, node: Any) -> str | None:
         """The name of a resource, with its prefix."""
-        found = self.text(node, "the name of a resource")
-        if found is None:
+        text = self.text(node, "the name of a resource")
+        if text is None:
             return None
-        name = found if found.startswith(PREFIX) else PREFIX + found
+        name = text if text.startswith(PREFIX) else PREFIX + text
         if len(name) > 63 or not _NAME.fullmatch(name.removeprefix(PREFIX)):
-            self.problem(node, f"{found!r} is no name of a resource", "write nvidia.com/gpu or nvidia.com/mig-1g.10gb")
+            self.problem(node, f"{text!r} is no name of a resource", "write nvidia.com/gpu or nvidia.com/mig-1g.10gb")
             return None
         return name
 

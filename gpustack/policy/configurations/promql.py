@@ -82,15 +82,15 @@ _Token = tuple[str, str, Place]
 
 
 def _tokens(expression: str) -> list[_Token]:
-    found = []
+    tokens = []
     line, start = 1, 0
     for match in _TOKEN.finditer(expression):
         kind, text = str(match.lastgroup), match.group()
         if kind != "space":
-            found.append((kind, text, (line, match.start() - start + 1)))
+            tokens.append((kind, text, (line, match.start() - start + 1)))
         if "\n" in text:
             line, start = line + text.count("\n"), match.start() + text.rindex("\n") + 1
-    return found
+    return tokens
 
 
 def _grouped(tokens: list[_Token], position: int, labels: list[Label]) -> int:

@@ -49,25 +49,25 @@ class _Sets(Reader):
     def element(self, node: Any) -> None:
         """What a set makes of some GPUs."""
         before = len(self.problems)
-        found = self.mapping(node, "an item of a set", ELEMENT)
+        pairs = self.mapping(node, "an item of a set", ELEMENT)
         for key, remedy in (
             ("devices", "add devices: all, or a list of indices"),
             ("vgpu-devices", "add vgpu-devices, such as {A10-24Q: 1}"),
         ):
-            if len(self.problems) == before and key not in found:
+            if len(self.problems) == before and key not in pairs:
                 self.problem(node, f"{key} is missing", remedy)
-        if "devices" in found:
-            self.devices(found["devices"][1])
-        if "device-filter" in found:
-            value = found["device-filter"][1]
+        if "devices" in pairs:
+            self.devices(pairs["devices"][1])
+        if "device-filter" in pairs:
+            value = pairs["device-filter"][1]
             for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 text = self.text(item, "a device-filter")
                 what = wrong_filter(text) if text is not None else ""
                 if what:
                     why = "the manager takes such a filter as one that lets nothing through"
                     self.problem(item, what, 'write device id and vendor, in quotes: "0x223610DE" is an A10', why)
-        if "vgpu-devices" in found:
-            self.types(found["vgpu-devices"][1])
+        if "vgpu-devices" in pairs:
+            self.types(pairs["vgpu-devices"][1])
 
     def devices(self, node: Any) -> None:
         """Indices of GPUs, or all."""

@@ -28,11 +28,11 @@ def descriptions(model: type[Section]) -> dict[str, str]:
     """The description of each field of MODEL, in one line: its own, else the text below it in the class. A class
     that repeats a field wins over its bases.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Section):
-            found.update(_module(cls.__module__).get(cls.__name__, {}))
-    return {name: field.description or found.get(name, "") for name, field in model.model_fields.items()}
+            texts.update(_module(cls.__module__).get(cls.__name__, {}))
+    return {name: field.description or texts.get(name, "") for name, field in model.model_fields.items()}
 
 
 def models(root: type[Section]) -> Iterator[type[Section]]:
@@ -66,12 +66,12 @@ def _module(name: str) -> dict[str, dict[str, str]]:
 
 
 def _attributes(node: ast.ClassDef) -> dict[str, str]:
-    found = {}
+    texts = {}
     for statement, below in zip(node.body, node.body[1:], strict=False):
         match statement, below:
             case ast.AnnAssign(target=ast.Name(id=attribute)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[attribute] = _one_line(text)
-    return found
+                texts[attribute] = _one_line(text)
+    return texts
 
 
 def _one_line(text: str) -> str:

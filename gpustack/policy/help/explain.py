@@ -138,8 +138,8 @@ def _value(node: Any, path: Path) -> Any:
 
 
 def _location(loaded: Loaded, leaf: Path) -> Location:
-    found = loaded.merged.writer(leaf)
-    if found is None:  # every leaf has a writer: it was found the same way
+    writer = loaded.merged.writer(leaf)
+    if writer is None:  # every leaf has a writer: it was found the same way
         return Location(loaded.file)
-    part, own = found
+    part, own = writer
     return part.locate(own)

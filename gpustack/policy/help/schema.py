@@ -82,31 +82,31 @@ def text() -> str:
 
 def shape(annotation: Any, metadata: Iterable[Any] = (), extra: Any = None) -> Schema:
     """The schema of a value of type ANNOTATION with the METADATA of `Annotated`; EXTRA is what a `Field` adds."""
-    found = _plain(annotation)
+    schema = _plain(annotation)
     for item in metadata:
         match item:
             case Form() | Number():
-                found = item.schema()
+                schema = item.schema()
             case TextAt():
-                found = {"anyOf": [{"type": "string"}, found]}
+                schema = {"anyOf": [{"type": "string"}, schema]}
             case Ge(ge=bound):
-                found["minimum"] = bound
+                schema["minimum"] = bound
             case Le(le=bound):
-                found["maximum"] = bound
+                schema["maximum"] = bound
             case MinLen(min_length=bound):
-                found["minItems" if found.get("type") == "array" else "minLength"] = bound
+                schema["minItems" if schema.get("type") == "array" else "minLength"] = bound
             case FieldInfo():
-                found = {**found, **shape(annotation, item.metadata, item.json_schema_extra)}
-    return {**found, **(extra or {})}
+                schema = {**schema, **shape(annotation, item.metadata, item.json_schema_extra)}
+    return {**schema, **(extra or {})}
 
 
-def nullable(found: Schema) -> Schema:
-    """FOUND, or null: in a policy null counts as absent."""
-    if "enum" in found:
-        return {"enum": [*found["enum"], None]}
-    if isinstance(found.get("type"), str):
-        return {**found, "type": [found["type"], "null"]}
-    options = found.get("anyOf", [found])
+def nullable(schema: Schema) -> Schema:
+    """SCHEMA, or null: in a policy null counts as absent."""
+    if "enum" in schema:
+        return {"enum": [*schema["enum"], None]}
+    if isinstance(schema.get("type"), str):
+        return {**schema, "type": [schema["type"], "null"]}
+    options = schema.get("anyOf", [schema])
     return {"anyOf": [*options, NULL]} if options != [{}] else {}
 
 
@@ -121,19 +121,19 @@ def _items(root: type[Section]) -> Iterator[type[Section]]:
 def _definition(model: type[Section], item: bool) -> Schema:
     """The schema of MODEL, each field with its description; where it is an ITEM of a list, with what is required."""
     texts = descriptions(model)
-    found: Schema = {"type": "object", "additionalProperties": False}
+    schema: Schema = {"type": "object", "additionalProperties": False}
     for name, field in model.model_fields.items():
         value = shape(field.annotation, field.metadata, field.json_schema_extra)
         if name in SUGGESTED:
             value = {"anyOf": [{"enum": SUGGESTED[name]()}, value]}
         if item and field.is_required():
-            found.setdefault("required", []).append(name)
+            schema.setdefault("required", []).append(name)
         else:
             value = nullable(value)
-        found.setdefault("properties", {})[name] = {"description": texts[name], **value}
+        schema.setdefault("properties", {})[name] = {"description": texts[name], **value}
     if model is Count:
-        found = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32}, found]}
-    return {"description": summary(model), **found}
+        schema = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32}, schema]}
+    return {"description": summary(model), **schema}
 
 
 def _plain(annotation: Any) -> Schema:

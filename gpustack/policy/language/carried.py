@@ -107,26 +107,26 @@ def words(pod: dict[str, Any], at: str) -> tuple[list[str], int] | None:
     """The list of words of the PodSpec POD in which the text AT stands, and its position; None where there is none."""
     kind, name, field, position = re.split(r"\.", at)
     container = next((each for each in pod.get(kind, []) if each["name"] == name), None)
-    found: list[str] = container.get(field, []) if container else []
-    return (found, int(position)) if int(position) < len(found) else None
+    texts: list[str] = container.get(field, []) if container else []
+    return (texts, int(position)) if int(position) < len(texts) else None
 
 
 def misfits(carried: Carried, pod: dict[str, Any]) -> list[tuple[str, str]]:
     """What of CARRIED has no place in the PodSpec POD: the field of it, and what is missing."""
     names = {each["name"] for each in pod.get("initContainers", [])}
-    found = [
+    missing = [
         (f"without[{index}]", f"no init container {name}")
         for index, name in enumerate(carried.without)
         if name not in names or not name.startswith("gpustack-")
     ]
-    found += [(f'texts["{at}"]', f"no text at {at}") for at in carried.texts if words(pod, at) is None]
+    missing += [(f'texts["{at}"]', f"no text at {at}") for at in carried.texts if words(pod, at) is None]
     volumes = {each["name"] for each in pod.get("volumes", [])}
-    found += [
+    missing += [
         (f"volumes[{index}]", f"no volume {name}") for index, name in enumerate(carried.volumes) if name not in volumes
     ]
     if carried.digest and not any(True for _ in digests(pod)):
-        found.append(("digest", "no DRIVER_CONFIG_DIGEST, so it is not a driver that compares one"))
-    return found
+        missing.append(("digest", "no DRIVER_CONFIG_DIGEST, so it is not a driver that compares one"))
+    return missing
 
 
 def digests(pod: dict[str, Any]) -> list[dict[str, Any]]:

@@ -44,8 +44,8 @@ def _manifest(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     """Return BODY without its nulls, or say what it lacks to be a Kubernetes object."""
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    found = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
-    missing = [path for path, value in found.items() if not isinstance(value, str) or not value]
+    required = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
+    missing = [path for path, value in required.items() if not isinstance(value, str) or not value]
     if missing:
         raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
     if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):

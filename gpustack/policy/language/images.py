@@ -147,9 +147,9 @@ def pinned(reference: str, digests: Mapping[str, str]) -> str:
 
 def prefixes(references: Iterable[str]) -> list[str]:
     """Every prefix that covers one of REFERENCES, the images themselves included, the short ones first."""
-    found = dict[str, None]()
+    covering = dict[str, None]()
     for reference in references:
         path, _, name = reference.partition("@")[0].rpartition("/")
         segments = [*filter(None, path.split("/")), name.partition(":")[0]]
-        found.update(dict.fromkeys("/".join(segments[:length]) for length in range(1, len(segments) + 1)))
-    return sorted(found, key=lambda prefix: (prefix.count("/"), prefix))
+        covering.update(dict.fromkeys("/".join(segments[:length]) for length in range(1, len(segments) + 1)))
+    return sorted(covering, key=lambda prefix: (prefix.count("/"), prefix))

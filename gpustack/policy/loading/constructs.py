@@ -111,12 +111,12 @@ class Construct:
 def _model(construct: Construct) -> type[BaseModel]:
     from pydantic import BaseModel
 
-    found = _loaded(construct.value)
-    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+    model = _loaded(construct.value)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise RefusedError(f"{construct.value} is no model of pydantic")
-    if found.model_config.get("extra") != "forbid":
+    if model.model_config.get("extra") != "forbid":
         raise RefusedError(f"{construct.value} lets unknown keys pass: set extra='forbid' in its model_config")
-    return found
+    return model
 
 
 def _loaded(where: str) -> Any:
@@ -160,8 +160,8 @@ class Constructs:
         if self.refused:
             return f"{NAME} names what can't be used: {'; '.join(self.refused)}"
         near = get_close_matches(name, self.known, 1)
-        found = f"did you mean {near[0]}? " if near else ""
-        return f"{found}install the distribution that has it, and list it in {NAME}"
+        guess = f"did you mean {near[0]}? " if near else ""
+        return f"{guess}install the distribution that has it, and list it in {NAME}"
 
 
 NONE = Constructs()
@@ -178,10 +178,10 @@ def constructs_of(root: pathlib.Path) -> Constructs:
         try:
             if base is not None and key(spec) not in base:
                 raise RefusedError(f"isn't on the {NAME} of the base branch like that: merge the list first, by itself")
-            for found in _checked(spec):
-                other = known.setdefault(found.name, found)
-                if other is not found:
-                    raise RefusedError(f"has a section {found.name}, and so has {other.distribution}")
+            for construct in _checked(spec):
+                other = known.setdefault(construct.name, construct)
+                if other is not construct:
+                    raise RefusedError(f"has a section {construct.name}, and so has {other.distribution}")
         except RefusedError as error:
             refused.append(f"{spec.name} {error}")
     parts = sorted(f"{each.name} {each.value} {each.title} {each.sha256}" for each in known.values())
@@ -192,27 +192,27 @@ def constructs_of(root: pathlib.Path) -> Constructs:
 def _checked(spec: AllowedConstruct) -> Iterator[Construct]:
     """The sections of the distribution SPEC, which is what is listed."""
     try:
-        found = metadata.distribution(spec.name)
+        installed = metadata.distribution(spec.name)
     except metadata.PackageNotFoundError:
         raise RefusedError("isn't installed") from None
-    if found.version != spec.version:
-        raise RefusedError(f"is installed in version {found.version}, and {NAME} has {spec.version}")
-    sha256 = content(found)
+    if installed.version != spec.version:
+        raise RefusedError(f"is installed in version {installed.version}, and {NAME} has {spec.version}")
+    sha256 = content(installed)
     if sha256 != spec.sha256:
         raise RefusedError(f"has other files than {NAME} says: their sha256 is {sha256}")
-    for entry in found.entry_points.select(group=GROUP):
+    for entry in installed.entry_points.select(group=GROUP):
         if not NAMED.fullmatch(entry.name):
             raise RefusedError(f"has a section {entry.name!r}: a name is a small letter, then letters and digits")
         yield Construct(entry.name, entry.value, spec.name, spec.version, sha256)
 
 
-def content(found: metadata.Distribution) -> str:
-    """The sha256 of the distribution FOUND: of each of its files, with its path. Raises RefusedError for one of which
-    what is imported is not among its files.
+def content(installed: metadata.Distribution) -> str:
+    """The sha256 of the distribution INSTALLED: of each of its files, with its path. Raises RefusedError for one of
+    which what is imported is not among its files.
     """
     lines, packages = [], set()
-    for file in found.files or ():
-        path, place = file.as_posix(), pathlib.Path(str(found.locate_file(file)))
+    for file in installed.files or ():
+        path, place = file.as_posix(), pathlib.Path(str(installed.locate_file(file)))
         if path.startswith(("../", "/")) or path.endswith(".pyc"):
             continue  # scripts, which installers write for their machine, and what Python makes of the files
         if path.endswith(".pth"):
@@ -228,16 +228,16 @@ def content(found: metadata.Distribution) -> str:
     if not lines:
         raise RefusedError("has no list of its files")
     recorded = {line[66:].rstrip("\n") for line in lines}
-    for entry in found.entry_points.select(group=GROUP):
-        _refuse_strays(found, entry.value.partition(":")[0].partition(".")[0], recorded)
+    for entry in installed.entry_points.select(group=GROUP):
+        _refuse_strays(installed, entry.value.partition(":")[0].partition(".")[0], recorded)
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def _refuse_strays(found: metadata.Distribution, package: str, recorded: set[str]) -> None:
-    """Raise RefusedError where the PACKAGE that is imported isn't that of FOUND, or has code that isn't RECORDED."""
+def _refuse_strays(installed: metadata.Distribution, package: str, recorded: set[str]) -> None:
+    """Raise RefusedError where the imported PACKAGE isn't that of INSTALLED, or has code that isn't RECORDED."""
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     origin = pathlib.Path(spec.origin) if spec and spec.origin else None
-    top = pathlib.Path(str(found.locate_file(""))).resolve()
+    top = pathlib.Path(str(installed.locate_file(""))).resolve()
     if origin is None or not origin.is_file() or not origin.resolve().is_relative_to(top):
         raise RefusedError(f"doesn't have the package {package} that its entry point names")
     name = origin.resolve().relative_to(top).as_posix()
@@ -258,12 +258,12 @@ def normal(name: str) -> str:
 
 def to_add(distribution: str) -> str:
     """What a list says of DISTRIBUTION as it is installed, on a line."""
-    found = metadata.distribution(distribution)
+    installed = metadata.distribution(distribution)
     try:
-        sha256 = content(found)
+        sha256 = content(installed)
     except RefusedError as error:
         return f"nothing, as it {error}"
-    return f"{{name: {found.name}, version: {found.version}, sha256: {sha256}, why: ...}}"
+    return f"{{name: {installed.name}, version: {installed.version}, sha256: {sha256}, why: ...}}"
 
 
 def key(spec: AllowedConstruct) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
         operators = _operator_part(release, written.spec)
         below = [*own_ones, operators, *preset]
         above = [_derived_part(each) for each in empty_images(written.spec, operators.data)]
-    derived = [_derived_part(found) for rule in DERIVED for found in rule(written.spec)]
+    derived = [_derived_part(each) for rule in DERIVED for each in rule(written.spec)]
     try:
         beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
         return merge([*below, *beside, *derived, *user, *above]), findings
@@ -70,17 +70,17 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
 
 def own_parts(spec: dict[str, Any]) -> list[Part]:
     """gpustack's own defaults for SPEC, which layers and policy say, unvalidated."""
-    found = []
+    parts = []
     for rule in own.rules():
         section = spec.get(rule.name)
         if not rule.kind or (rule.kind == "where" and isinstance(section, dict)):
-            found.append(_own_part(rule.name))
+            parts.append(_own_part(rule.name))
         elif rule.kind == "each":
             names = [_dict(item).get("name") for item in _list(section)]
             if names and all(isinstance(name, str) for name in names):
                 items = [{"name": name, **rule.values} for name in names]
-                found.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
-    return found
+                parts.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
+    return parts
 
 
 def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
@@ -177,7 +177,7 @@ def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
             return kubernetes.minor(value)
         except InputError as error:
             where = _place(written, KUBERNETES)
-            findings += [dataclasses.replace(found, rule="GPU014", location=where) for found in error.findings]
+            findings += [dataclasses.replace(finding, rule="GPU014", location=where) for finding in error.findings]
     return None
 
 
@@ -238,8 +238,8 @@ def _unknown(written: Merged, path: Path, error: UnknownName, known: Sequence[st
 
 def _place(written: Merged, path: Path) -> Location:
     """Return where PATH stands, or would: the policy is the last part, and what is missing is best added there."""
-    found = written.writer(path)
-    part, own = found or (written.parts[-1], path)
+    writer = written.writer(path)
+    part, own = writer or (written.parts[-1], path)
     return part.locate(own)
 
 

@@ -119,8 +119,8 @@ def _mistake(details: ErrorDetails, merged: Merged) -> _Error:
             path = (*path, step)
     if missing is not None:
         path = (*path, missing)
-    found = merged.writer(path)
-    text = found[0].written(found[1]) if found and not isinstance(node, (dict, list)) else None
+    writer = merged.writer(path)
+    text = writer[0].written(writer[1]) if writer and not isinstance(node, (dict, list)) else None
     return _Error(details, path, key, text if text is not None else str(details["input"]))
 
 
@@ -140,16 +140,16 @@ def _distinct(mistakes: list[_Error]) -> list[_Error]:
 
 def _follows(mistake: _Error, merged: Merged) -> bool:
     """Whether MISTAKE is in a value that was derived from another."""
-    found = merged.nearest_writer(mistake.path)
-    return found is not None and found[0].kind == "derived"
+    writer = merged.nearest_writer(mistake.path)
+    return writer is not None and writer[0].kind == "derived"
 
 
 def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
     """Return the place to show, and who wrote the value if that was not the user."""
-    found = merged.nearest_writer(mistake.path)
-    if found is None:
+    writer = merged.nearest_writer(mistake.path)
+    if writer is None:
         return None, ""
-    part, own = found
+    part, own = writer
     if part.text is None:
         return merged.cause(part), f"the value is a default: {part.file}"
     # A section's own place is its key: its value starts with whatever comes first in it.

@@ -41,8 +41,8 @@ class Entries(Generic[E]):
 
         Raises InputError where it is no YAML, or no list.
         """
-        found = value(text, display)
-        items = found[1] if found is not None else []
+        parsed = value(text, display)
+        items = parsed[1] if parsed is not None else []
         if not isinstance(items, list):
             what = f"{display} is not a list of {self.many}"
             raise InputError(Finding(self.rule, "error", what, "", locate(text, display, ()), "", self.begins))

@@ -107,7 +107,7 @@ def _open(document: Document, kind: Kind) -> Envelope:
     if spec is None and kind == "PolicyLayer":
         spec = {}
     if not isinstance(spec, dict):
-        if not any(found.remedy == "did you mean spec?" for found in findings):
+        if not any(each.remedy == "did you mean spec?" for each in findings):
             findings.append(_no_spec(document, spec))
         raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)

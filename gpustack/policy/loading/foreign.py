@@ -45,28 +45,28 @@ _FILES = {
 def recognise(document: Document, kind: Kind) -> Finding:
     """Return what to say about DOCUMENT, which should be of KIND and is not."""
     data = document.data
-    api, found = data.get("apiVersion"), data.get("kind")
+    api, actual = data.get("apiVersion"), data.get("kind")
     if api == API_VERSION:
-        return _other_kind(document, found, kind)
+        return _other_kind(document, actual, kind)
     if isinstance(api, str) and api.partition("/")[0].lower() == "gpustack.dev":
         remedy = f"write `apiVersion: {API_VERSION}`"
         return finding(document, ("apiVersion",), "GPU012", f"there is no version {api}", remedy)
-    if api is None and found is None:
+    if api is None and actual is None:
         return _values(document, kind) if is_values(data) else _nothing(document, kind)
-    if (isinstance(found, str) and found.endswith("List")) or isinstance(data.get("items"), list):
+    if (isinstance(actual, str) and actual.endswith("List")) or isinstance(data.get("items"), list):
         return _list(document, kind)
     if isinstance(api, str) and api.startswith("nvidia.com/"):
-        return _operators(document, str(found), kind)
-    if api is None or found is None or found == kind:
+        return _operators(document, str(actual), kind)
+    if api is None or actual is None or actual == kind:
         return _half(document, kind)
-    remedy = _KINDS.get(str(found)) or f"{_FRAME.format(kind=kind)}, or name the file that holds the policy"
-    what = f"this is an object of kind {found} ({api}), not a {kind}"
+    remedy = _KINDS.get(str(actual)) or f"{_FRAME.format(kind=kind)}, or name the file that holds the policy"
+    what = f"this is an object of kind {actual} ({api}), not a {kind}"
     return finding(document, ("kind",), "GPU012", what, remedy, why=f"a policy has apiVersion {API_VERSION}")
 
 
-def _other_kind(document: Document, found: object, kind: Kind) -> Finding:
+def _other_kind(document: Document, actual: object, kind: Kind) -> Finding:
     path: Path = ("kind",)
-    if found == "PolicyLayer":
+    if actual == "PolicyLayer":
         return finding(
             document,
             path,
@@ -75,7 +75,7 @@ def _other_kind(document: Document, found: object, kind: Kind) -> Finding:
             "move it to layers/ beside the policies; to make it a cluster, write `kind: ClusterPolicy`",
             why="a layer holds what clusters share; it is rendered through the policies that name it under extends",
         )
-    if found == "ClusterPolicy":
+    if actual == "ClusterPolicy":
         return finding(
             document,
             path,
@@ -84,17 +84,17 @@ def _other_kind(document: Document, found: object, kind: Kind) -> Finding:
             "write `kind: PolicyLayer` and delete metadata.name, or take it off extends",
             why="extends names files of kind PolicyLayer",
         )
-    near = difflib.get_close_matches(str(found).lower(), ["clusterpolicy", "policylayer"], n=1)
-    what = f"there is no kind {found}" if found is not None else "the file has no kind"
+    near = difflib.get_close_matches(str(actual).lower(), ["clusterpolicy", "policylayer"], n=1)
+    what = f"there is no kind {actual}" if actual is not None else "the file has no kind"
     guess = {"clusterpolicy": "ClusterPolicy", "policylayer": "PolicyLayer"}[near[0]] if near else kind
     return finding(document, path, "GPU012", what, f"write `kind: {guess}`")
 
 
-def _operators(document: Document, found: str, kind: Kind) -> Finding:
+def _operators(document: Document, actual: str, kind: Kind) -> Finding:
     """An object of NVIDIA's operator."""
-    if found == "NVIDIADriver":
+    if actual == "NVIDIADriver":
         remedy = "put its spec into the list spec.drivers of a policy, with a name"
-    elif found == "GPUCluster":
+    elif actual == "GPUCluster":
         remedy = "put its spec below spec.gpuCluster of a policy"
     else:
         remedy = (
@@ -107,7 +107,7 @@ def _operators(document: Document, found: str, kind: Kind) -> Finding:
         document,
         ("apiVersion",),
         "GPU012",
-        f"this is a {found} of NVIDIA's GPU operator, not a {kind} of gpustack",
+        f"this is a {actual} of NVIDIA's GPU operator, not a {kind} of gpustack",
         remedy,
         why="gpustack's own says of which release and for which cluster the manifests are made",
     )

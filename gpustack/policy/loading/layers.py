@@ -58,14 +58,14 @@ class Part:
         """The data without nulls, and without REPLACE in objects. Raises InputError for a null in a list and for two
         items of one name in a list.
         """
-        found: dict[str, Any] = _cleaned(self.data, (), self, checked=True)
+        cleaned: dict[str, Any] = _cleaned(self.data, (), self, checked=True)
         if not self.replacing:
-            return found
+            return cleaned
         objects = [
             {key: value for key, value in item.items() if key != REPLACE} if index in self.replacing else item
-            for index, item in enumerate(found[OBJECTS[0]])
+            for index, item in enumerate(cleaned[OBJECTS[0]])
         ]
-        return {**found, OBJECTS[0]: objects}
+        return {**cleaned, OBJECTS[0]: objects}
 
     @functools.cached_property
     def replacing(self) -> frozenset[int]:
@@ -118,16 +118,16 @@ class Merged:
     @functools.cached_property
     def origins(self) -> dict[Path, Origin]:
         """The origin of every leaf of `spec`: scalars, and maps and lists that are empty."""
-        found: dict[Path, Origin] = {}
-        _trace([(part, part.clean, ()) for part in self.parts], (), found)
-        return found
+        origins: dict[Path, Origin] = {}
+        _trace([(part, part.clean, ()) for part in self.parts], (), origins)
+        return origins
 
     @functools.cached_property
     def own(self) -> dict[Path, Origin]:
         """Those of `origins` that the cluster's own file wrote, found without a look at what it doesn't mention."""
-        found: dict[Path, Origin] = {}
-        _trace([(part, part.clean, ()) for part in self.parts], (), found, only="policy")
-        return found
+        origins: dict[Path, Origin] = {}
+        _trace([(part, part.clean, ()) for part in self.parts], (), origins, only="policy")
+        return origins
 
     @functools.cached_property
     def key(self) -> str:
@@ -168,21 +168,21 @@ class Merged:
 
     def nearest_writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the writer of PATH or, where nobody wrote that, of its nearest parent that somebody wrote."""
-        found = self.writer(path)
-        while found is None and path:
+        writer = self.writer(path)
+        while writer is None and path:
             path = path[:-1]
-            found = self.writer(path)
-        return found
+            writer = self.writer(path)
+        return writer
 
     def cause(self, part: Part) -> Location:
         """Return the place that made PART count: `release: v26.7.0` for the defaults of that release."""
-        found = self.writer(part.because) if part.because is not None else None
-        return found[0].locate(found[1]) if found and found[0].text is not None else Location(part.file)
+        writer = self.writer(part.because) if part.because is not None else None
+        return writer[0].locate(writer[1]) if writer and writer[0].text is not None else Location(part.file)
 
     def origin(self, path: Path) -> Origin | None:
         """Return the Origin of the value at PATH, a leaf or not, or None where the spec has no such path."""
-        found = self.writer(path)
-        return found[0].origin(found[1]) if found else None
+        writer = self.writer(path)
+        return writer[0].origin(writer[1]) if writer else None
 
 
 def merge(parts: Sequence[Part]) -> Merged:
@@ -214,9 +214,9 @@ def _join(stack: list[_Entry], path: Path) -> Any:
     return stack[-1][1]
 
 
-def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin], only: OriginKind | None = None) -> None:
-    """Put the origins of all leaves of the value that STACK makes into FOUND; with ONLY, which must be the highest kind
-    of part, those of that kind.
+def _trace(stack: list[_Entry], path: Path, origins: dict[Path, Origin], only: OriginKind | None = None) -> None:
+    """Put the origins of all leaves of the value that STACK makes into ORIGINS; with ONLY, which must be the highest
+    kind of part, those of that kind.
     """
     if only is not None and stack and stack[-1][0].kind != only:
         return
@@ -224,13 +224,13 @@ def _trace(stack: list[_Entry], path: Path, found: dict[Path, Origin], only: Ori
     if not children:
         if stack:
             part, _, own = stack[-1]
-            found[path] = part.origin(own)
+            origins[path] = part.origin(own)
     elif isinstance(children, dict):
         for key, child in children.items():
-            _trace(child, (*path, key), found, only)
+            _trace(child, (*path, key), origins, only)
     else:
         for index, child in enumerate(children):
-            _trace(child, (*path, index), found, only)
+            _trace(child, (*path, index), origins, only)
 
 
 def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[list[_Entry]] | None:

@@ -24,8 +24,8 @@ def named(node: Any, path: Path) -> bool:
     """
     if not isinstance(node, list) or not node:
         return False
-    found = [identity(item, path) for item in node]
-    return None not in found and (not inside_object(path) or len(set(found)) == len(found))
+    names = [identity(item, path) for item in node]
+    return None not in names and (not inside_object(path) or len(set(names)) == len(names))
 
 
 def inside_object(path: Path) -> bool:

@@ -174,7 +174,7 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
         from gpustack.policy.loading.diagnose import diagnose
 
         known = {finding.path for finding in findings}
-        findings += [found for found in diagnose(error, merged) if found.path not in known]
+        findings += [each for each in diagnose(error, merged) if each.path not in known]
         return None
     memo.specs[key] = spec
     return spec
@@ -186,7 +186,7 @@ def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
     Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
     """
     folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
-    found: dict[pathlib.Path, None] = {}
+    files: dict[pathlib.Path, None] = {}
     waiting = [path]
     while waiting:
         try:
@@ -196,10 +196,10 @@ def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
         extends = spec.get("extends") if isinstance(spec, dict) else None
         for name in extends if isinstance(extends, list) else []:
             file = folder / f"{name}.yaml"
-            if isinstance(name, str) and is_layer_name(name) and file not in found:
-                found[file] = None
+            if isinstance(name, str) and is_layer_name(name) and file not in files:
+                files[file] = None
                 waiting.append(file)
-    return list(found)
+    return list(files)
 
 
 def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:

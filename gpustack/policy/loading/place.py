@@ -33,12 +33,12 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
     if path[:1] != ("spec",):
         return finding
     path = path[1:]
-    found = loaded.merged.writer(path)
-    exact = found is not None
-    found = found or loaded.merged.nearest_writer(path[:-1])
-    if found is None:
+    writer = loaded.merged.writer(path)
+    exact = writer is not None
+    writer = writer or loaded.merged.nearest_writer(path[:-1])
+    if writer is None:
         return finding
-    part, own = found
+    part, own = writer
     if part.text is None:
         why = finding.why
         if exact and node(loaded.merged.spec, path) not in ("", [], {}):
@@ -62,9 +62,9 @@ def settable(loaded: Loaded, path: Path) -> Location:
     """
     while path:
         path = path[:-1]
-        found = loaded.merged.writer(path)
-        if found is not None and found[0].text is not None:
-            return found[0].locate(found[1], key=True)
+        writer = loaded.merged.writer(path)
+        if writer is not None and writer[0].text is not None:
+            return writer[0].locate(writer[1], key=True)
     return Location(loaded.file)
 
 

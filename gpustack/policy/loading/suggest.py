@@ -110,22 +110,22 @@ def keys_at(model: Model, path: Path) -> Iterable[str]:
 @functools.cache
 def all_paths(model: Model) -> tuple[str, ...]:
     """Return all paths of MODEL, sections too, with [] for any item of a list: nodePools[].sharing.mig.layout."""
-    found: list[str] = []
-    _collect(model, "", (), found)
-    return tuple(dict.fromkeys(found))
+    paths: list[str] = []
+    _collect(model, "", (), paths)
+    return tuple(dict.fromkeys(paths))
 
 
-def _collect(annotation: typing.Any, prefix: str, open_models: tuple[Model, ...], found: list[str]) -> None:
+def _collect(annotation: typing.Any, prefix: str, open_models: tuple[Model, ...], paths: list[str]) -> None:
     for option in _options(annotation):
         if _is_model(option):
             if option in open_models:
                 continue
             for name, info in option.model_fields.items():
                 path = f"{prefix}.{name}" if prefix else name
-                found.append(path)
-                _collect(info.annotation, path, (*open_models, option), found)
+                paths.append(path)
+                _collect(info.annotation, path, (*open_models, option), paths)
         elif typing.get_origin(option) in (list, tuple, set, frozenset):
-            _collect(typing.get_args(option)[0], f"{prefix}[]", open_models, found)
+            _collect(typing.get_args(option)[0], f"{prefix}[]", open_models, paths)
 
 
 def _into(annotation: typing.Any, step: str | int) -> list[typing.Any]:
@@ -166,30 +166,30 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     paths = all_paths(model)
     here, wanted = dotted(section), _squeeze(key)
     inner = set(value) if isinstance(value, dict) else set()
-    found = [path for path in paths if wanted in (_squeeze(tail) for tail in _tails(path))]
-    if not found:
+    similar = [path for path in paths if wanted in (_squeeze(tail) for tail in _tails(path))]
+    if not similar:
         names = sorted({path.rpartition(".")[2] for path in paths})
         near = _close(key, names, 0.85) if len(key) > 5 else ""  # short names are all alike
-        found = [path for path in paths if near and path.rpartition(".")[2] == near]
+        similar = [path for path in paths if near and path.rpartition(".")[2] == near]
 
     def rank(path: str) -> tuple[int, int, int, int]:
         parent = path.rpartition(".")[0]
         children = {other[len(path) + 1 :] for other in paths if other.startswith(f"{path}.")}
         return -len(inner & children), -_shared(parent, here), path.count("[]"), path.count(".")
 
-    found = [path for path in found if _takes(model, path, value)]
-    ranks = {path: rank(path) for path in found}
-    best = [path for path in found if ranks[path] == min(ranks.values())]
+    similar = [path for path in similar if _takes(model, path, value)]
+    ranks = {path: rank(path) for path in similar}
+    best = [path for path in similar if ranks[path] == min(ranks.values())]
     return best if len(best) <= 2 else []
 
 
 def _takes(model: Model, path: str, value: object) -> bool:
     """Whether the field at PATH of MODEL may hold something like VALUE: a map, or a single value."""
-    found: list[typing.Any] = [model]
+    annotations: list[typing.Any] = [model]
     for step in path.replace("[]", ".[]").split("."):
-        found = [inner for outer in found for inner in _into(outer, 0 if step == "[]" else step)]
-    single = any(not _is_model(each) and typing.get_origin(each) in (None, typing.Literal) for each in found)
-    several = any(_is_model(each) or typing.get_origin(each) is not None for each in found)
+        annotations = [inner for outer in annotations for inner in _into(outer, 0 if step == "[]" else step)]
+    single = any(not _is_model(each) and typing.get_origin(each) in (None, typing.Literal) for each in annotations)
+    several = any(_is_model(each) or typing.get_origin(each) is not None for each in annotations)
     return several if isinstance(value, dict) else single or not isinstance(value, str | int | float)
 
 

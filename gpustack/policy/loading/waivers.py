@@ -84,8 +84,8 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
     path, name = folder / LAYERS / WAIVERS, f"{display.removesuffix(WAIVERS)}{LAYERS}/{WAIVERS}"
     if not path.is_file():
         return
-    found = value(decode(load_bytes(path, name), name), name)
-    if found is not None and isinstance(found[1], list):
+    parsed = value(decode(load_bytes(path, name), name), name)
+    if parsed is not None and isinstance(parsed[1], list):
         what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
         remedy = f"move it to {display}, and name the clusters there"
         raise InputError(Finding("GPU030", "error", what, location=Location(name), why=why, remedy=remedy))
