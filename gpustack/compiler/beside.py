@@ -24,12 +24,12 @@ def shown(path: str) -> str:
 
 def folders_of(out: Path, cluster: str) -> list[str]:
     """The folders below OUT that engines' objects for CLUSTER are in. A link doesn't count: it leads elsewhere."""
-    found = []
+    folders = []
     for engine in engines_in(out):
         path = out / FOLDER / engine / cluster
         if path.is_dir() and not path.is_symlink():
-            found.append(f"{FOLDER}/{engine}/{cluster}")
-    return found
+            folders.append(f"{FOLDER}/{engine}/{cluster}")
+    return folders
 
 
 def engines_in(out: Path) -> list[str]:

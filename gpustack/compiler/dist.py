@@ -64,11 +64,11 @@ class Rendering:
             text += f',\n "engine": {listing(self.engine)}'
         return f'{text},\n "files": {listing(self.files)}\n}}\n'.encode()
 
-    def indexed_as(self, found: bytes | None) -> bool:
-        """Whether the index FOUND says what is rendered here; which project wrote it doesn't matter, for that depends
+    def indexed_as(self, index: bytes | None) -> bool:
+        """Whether INDEX says what is rendered here; which project wrote it doesn't matter, for that depends
         on where folders lie.
         """
-        return found is not None and without_project(found) == without_project(self.index())
+        return index is not None and without_project(index) == without_project(self.index())
 
 
 def listing(files: Mapping[str, bytes]) -> str:
@@ -76,8 +76,8 @@ def listing(files: Mapping[str, bytes]) -> str:
     lines = (
         f'  {json.dumps(path)}: "{hashlib.sha256(content).hexdigest()}"' for path, content in sorted(files.items())
     )
-    found = ",\n".join(lines)
-    return f"{{\n{found}\n }}" if found else "{}"
+    listed = ",\n".join(lines)
+    return f"{{\n{listed}\n }}" if listed else "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,11 @@ def own_files(out: Path, cluster: str) -> set[str]:
     root = out / cluster
     listed = index_data(out, cluster).get("files")
     listed = listed if isinstance(listed, dict) else {}
-    found = set()
+    names = set()
     for name in walk(root):
         if name in listed or (name.endswith(".yaml") and begins_with_header(root / name)):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def own_beside(out: Path, cluster: str) -> set[str]:

@@ -45,14 +45,14 @@ def engine_findings(spec: ClusterPolicySpec, minor: str, plan: dict[str, Any] | 
     from ..gitops.plan import Plan, objects, roots
     from .validate import validate
 
-    found = Plan.model_validate(plan)
-    made = objects(found, SAMPLE)
+    parsed = Plan.model_validate(plan)
+    made = objects(parsed, SAMPLE)
     for body in made:
         for finding in validate(body, minor):
             yield caused(spec, "gitops", named(body, ""), finding)
-    root = [body for body in roots(found, SAMPLE) if body not in made]
+    root = [body for body in roots(parsed, SAMPLE) if body not in made]
     for rule in rules_over("engine"):
-        yield from rule.findings(EngineObjects(spec, (*made, *root), synced(found, made, root)))
+        yield from rule.findings(EngineObjects(spec, (*made, *root), synced(parsed, made, root)))
 
 
 def synced(plan: Plan, made: list[Body], root: list[Body]) -> dict[str, Synced]:
@@ -74,9 +74,9 @@ def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
         return {}
     from ..gitops.plan import Plan, file_of, objects
 
-    found = Plan.model_validate(plan)
-    where = found.folder(cluster)
-    return {f"{where}/{file_of(body)}": emit(body) for body in objects(found, cluster)}
+    parsed = Plan.model_validate(plan)
+    where = parsed.folder(cluster)
+    return {f"{where}/{file_of(body)}": emit(body) for body in objects(parsed, cluster)}
 
 
 class EngineTexts:

@@ -49,7 +49,7 @@ def regular_files(root: Path, *, executable: bool = True) -> set[str]:
     """
     if root.is_symlink() or not root.is_dir():
         return set()
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -58,8 +58,8 @@ def regular_files(root: Path, *, executable: bool = True) -> set[str]:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{below}{entry.name}/")
                 elif entry.is_file(follow_symlinks=False) and (executable or not runs(entry)):
-                    found.add(f"{below}{entry.name}")
-    return found
+                    names.add(f"{below}{entry.name}")
+    return names
 
 
 def runs(entry: os.DirEntry[str]) -> bool:

@@ -82,14 +82,14 @@ def look(root: Path, below: str = "", plain: Set[str] = frozenset()) -> dict[str
 
     Raises OSError for a folder that can't be read: what isn't seen can't be judged.
     """
-    found: dict[str, Thing] = {}
+    there: dict[str, Thing] = {}
     if below:
         try:
-            found[below] = thing(os.lstat(root / below))
+            there[below] = thing(os.lstat(root / below))
         except (FileNotFoundError, NotADirectoryError):
             return {}
-        if found[below].kind != "folder":
-            return found
+        if there[below].kind != "folder":
+            return there
     elif root.is_symlink() or not root.is_dir():
         return {}
     waiting = [below]
@@ -99,10 +99,10 @@ def look(root: Path, below: str = "", plain: Set[str] = frozenset()) -> dict[str
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 known = name in plain and entry.is_file(follow_symlinks=False)
-                found[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
-                if found[name] is A_FOLDER:
+                there[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
+                if there[name] is A_FOLDER:
                     waiting.append(name)
-    return found
+    return there
 
 
 A_FILE, A_PROGRAM, A_FOLDER, A_LINK = Thing("file"), Thing("file", executable=True), Thing("folder"), Thing("link")
@@ -123,33 +123,33 @@ def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[s
     made = made if isinstance(made, Mapping | set | frozenset) else set(made)
     ways = {*folders, *all_above(made)}
     odd = [
-        (path, found)
-        for path, found in there.items()
-        if not ((found is A_FILE and path in made) or (found is A_FOLDER and path in ways and path not in made))
+        (path, seen)
+        for path, seen in there.items()
+        if not ((seen is A_FILE and path in made) or (seen is A_FOLDER and path in ways and path not in made))
     ]
     alike = {folded(path) for path in (*made, *ways)} if odd else set()
-    for path, found in sorted(odd, key=lambda one: one[0]):
-        kind: Kind = found.kind
-        if found.kind in {"link", "special"}:
+    for path, seen in sorted(odd, key=lambda one: one[0]):
+        kind: Kind = seen.kind
+        if seen.kind in {"link", "special"}:
             pass
         elif path in made:
-            kind = "folder" if found.kind == "folder" else "mode"
+            kind = "folder" if seen.kind == "folder" else "mode"
         elif folded(path) in alike and path not in ways:
             kind = "case"
-        elif path.startswith(f"{INDEX}/") and found.kind == "file":
+        elif path.startswith(f"{INDEX}/") and seen.kind == "file":
             kind = "index"
         yield Foreign(path, kind, WHY[kind])
 
 
 def all_above(paths: Iterable[str]) -> set[str]:
     """The folders that PATHS are in."""
-    found: set[str] = set()
+    folders: set[str] = set()
     for path in paths:
         way = path.rpartition("/")[0]
-        while way and way not in found:
-            found.add(way)
+        while way and way not in folders:
+            folders.add(way)
             way = way.rpartition("/")[0]
-    return found
+    return folders
 
 
 def above(path: str) -> Iterator[str]:
@@ -174,11 +174,11 @@ def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
     for engine in {*names(), *beside.engines_in(out)}:
         there |= look(out, f"{FOLDER}/{engine}/{cluster}")
     there |= look(out, f"{INDEX}/{cluster}.json")
-    found = list(judge(there, made))
+    foreign = list(judge(there, made))
     claimed = index_data(out, cluster).get("project", "")
     if not rendering.owner and claimed:
-        found.append(Foreign(f"{INDEX}/{cluster}.json", "index", "it says that another project rendered the cluster"))
-    return found
+        foreign.append(Foreign(f"{INDEX}/{cluster}.json", "index", "it says that another project rendered the cluster"))
+    return foreign
 
 
 def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -> list[Foreign]:
@@ -188,15 +188,15 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
     known = {*clusters, *others}
     places = {f"{FOLDER}/{engine}" for engine in names()}
     there: dict[str, Thing] = {}
-    for path, found in shallow(out, "").items():
-        there[path] = found
-        if path in {INDEX, FOLDER} and found.kind == "folder":
+    for path, seen in shallow(out, "").items():
+        there[path] = seen
+        if path in {INDEX, FOLDER} and seen.kind == "folder":
             inner = shallow(out, path)
             there |= inner
             for engine in inner:
                 if path == FOLDER and inner[engine].kind == "folder":
                     there |= shallow(out, engine) if engine in places else look(out, engine)
-        elif path not in known and found.kind == "folder":
+        elif path not in known and seen.kind == "folder":
             there |= look(out, path)
     for path in list(there):
         parts = path.split("/")
@@ -221,13 +221,13 @@ def shallow(root: Path, folder: str) -> dict[str, Thing]:
         }
 
 
-def less(found: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> list[Foreign]:
-    """FOUND below OUT, with paths as people write them, less what is ALLOWED: digests by path. A folder that an allowed
-    file is in is allowed as well.
+def less(foreign: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> list[Foreign]:
+    """FOREIGN below OUT, with paths as people write them, less what is ALLOWED: digests by path. A folder that an
+    allowed file is in is allowed as well.
     """
     kept: list[Foreign] = []
     passed: set[str] = set()
-    for each in sorted(found):
+    for each in sorted(foreign):
         path = f"{out}/{each.path}"
         wanted = allowed.get(os.path.normpath(path))
         if wanted is None or each.kind != "file":
@@ -252,18 +252,18 @@ def gathered(
     folder; a dist/ that lies right in its project has one alone. Raises InputError for a list that can't be read.
     """
     shared = others if owner(root, out) else ()
-    found = [*inside, *(around(out, clusters, shared) if clusters is not None else ())]
-    if not found:
+    foreign = [*inside, *(around(out, clusters, shared) if clusters is not None else ())]
+    if not foreign:
         return []
     from ..policy.loading.allowed import allowed
 
-    return less(found, out, {path: spec.sha256 for path, spec in allowed(root).items()})
+    return less(foreign, out, {path: spec.sha256 for path, spec in allowed(root).items()})
 
 
-def untold(out: Path, found: Sequence[Foreign], changes: Iterable[Change]) -> tuple[Foreign, ...]:
-    """FOUND without what CHANGES tell as left over, and the folders of nothing else."""
+def untold(out: Path, foreign: Sequence[Foreign], changes: Iterable[Change]) -> tuple[Foreign, ...]:
+    """FOREIGN without what CHANGES tell as left over, and the folders of nothing else."""
     told = {os.path.normpath(out / change.cluster / name) for change in changes for name in change.removed}
-    rest = [each for each in found if os.path.normpath(each.path) not in told]
+    rest = [each for each in foreign if os.path.normpath(each.path) not in told]
     leaves = [each.path for each in rest if each.kind != "folder"]
     emptied = {way for path in told for way in above(path)}
     return tuple(

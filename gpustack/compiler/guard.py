@@ -75,12 +75,12 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
     def _next_message(self) -> Mapping[Any, Any]:
         line = self._line()
         try:
-            found = json.loads(line, object_hook=process.ohook)
+            message = json.loads(line, object_hook=process.ohook)
         except ValueError:
-            found = None
-        if not isinstance(found, dict) or not KEYS & found.keys():
+            message = None
+        if not isinstance(message, dict) or not KEYS & message.keys():
             raise self._failed(f"{shown(line)} is no answer" if line else "it closed its output", ended=not line)
-        return found
+        return message
 
     def _line(self) -> bytes:
         """What Node says next, or b"" when it says no more."""

@@ -47,8 +47,8 @@ def index_of(cluster: str) -> str:
 def index_data(out: Path, cluster: str) -> dict[str, Any]:
     """What the index of CLUSTER says, {} where there is none that can be read (a merge conflict in it, perhaps)."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        found = json.loads(read_index(out, cluster) or b"")
-        return found if isinstance(found, dict) else {}
+        data = json.loads(read_index(out, cluster) or b"")
+        return data if isinstance(data, dict) else {}
     return {}
 
 

@@ -94,18 +94,18 @@ class Decisions:
         from ..checks.rule import TENANTS, rules_over
 
         elsewhere = {rule.id for over in TENANTS for rule in rules_over(over)} if any(self._waivers.values()) else set()
-        found = []
+        findings = []
         for folder, listed in self._waivers.items():
             names = list(judged.get(folder, ()))
             for waiver in listed:
                 if self._expired(waiver):
                     if any(map(waiver.names, names)):
-                        found.append(expired(waiver))
+                        findings.append(expired(waiver))
                 elif id(waiver) in self._used or waiver.rule in elsewhere or folder not in partly:
                     continue
                 elif not any(map(waiver.names, partly[folder])):
-                    found.append(unused(waiver))
-        return found
+                    findings.append(unused(waiver))
+        return findings
 
     def _expired(self, waiver: Waiver) -> bool:
         return self.today is not None and waiver.expires < self.today

@@ -75,14 +75,14 @@ def find(explicit: Path | None = None) -> Path:
     Raises MissingToolError when there is none. An explicit one that can't be run is not replaced by another.
     """
     if explicit is not None:
-        found = shutil.which(explicit.absolute())
+        binary = shutil.which(explicit.absolute())
         places = str(explicit)
     else:
-        found = programs.find(NAME)
+        binary = programs.find(NAME)
         places = "the folders that the PATH names from / on"
-    if found is None:
+    if binary is None:
         raise _missing(f"looked at {places}")
-    return Path(found)
+    return Path(binary)
 
 
 def _missing(why: str) -> MissingToolError:
@@ -116,8 +116,8 @@ def second_opinion(
     workers = max(1, jobs // max(1, len(chunks)))
     with ThreadPoolExecutor(max(1, min(jobs, len(chunks)))) as pool, _copied(kinds) as own:
         answers = pool.map(lambda chunk: _ask(binary, chunk, workers, own), chunks)
-        for chunk, (found, good) in zip(chunks, answers, strict=True):
-            findings += found
+        for chunk, (refused, good) in zip(chunks, answers, strict=True):
+            findings += refused
             for group in chunk:
                 # A file that was replaced meanwhile is not what the verdict is about.
                 if verdicts is not None and group.name in good and _content(group.paths[0]) == group.content:
@@ -225,13 +225,13 @@ def _ask(binary: Path, chunk: Sequence[Group], workers: int, own: Path | None) -
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-300:]
         return [_failed(chunk, "GPU904", f"it ended with exit code {done.returncode} and said: {said}")], set()
     judged = {group.name: _judge(group, by_name.pop(group.name)) for group in chunk}
-    findings = [finding for found in judged.values() for finding in found]
+    findings = [finding for each in judged.values() for finding in each]
     # What it says about files that it wasn't given is about the run.
-    findings += [_failed(chunk, "GPU904", str(result.get("msg"))) for found in by_name.values() for result in found]
+    findings += [_failed(chunk, "GPU904", str(result.get("msg"))) for results in by_name.values() for result in results]
     if counted != told or (not findings and (done.returncode or valid != len(chunk))):
         why = f"{told} objects reported, {counted} counted, {valid} valid, exit code {done.returncode}"
         return [*findings, _failed(chunk, "GPU905", why)], set()
-    return findings, {name for name, found in judged.items() if not found}
+    return findings, {name for name, each in judged.items() if not each}
 
 
 def _judge(group: Group, results: Sequence[Result]) -> list[Finding]:

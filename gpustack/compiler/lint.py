@@ -31,13 +31,13 @@ class Lint:
 def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Progress = lambda *_: None) -> Lint:
     """Run all rules on PATHS. Equal findings of many clusters are one; errors come first, then warnings, then notes."""
     with Executor(project.jobs, len(paths)) as executor:
-        found, unusable = sources.read_sources(project, paths, executor, progress)
+        usable, unusable = sources.read_sources(project, paths, executor, progress)
         decisions, wrong = read_decisions(project, paths)
-        judgement = fleet.judge_sources(project, found, decisions, executor, progress, notes=True)
+        judgement = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)
     unusable += wrong
     findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings]
     return Lint(
-        tuple(dict.fromkeys(source.name for source in found)),
+        tuple(dict.fromkeys(source.name for source in usable)),
         in_order(findings),
         bool(unusable),
         judgement.stacks,

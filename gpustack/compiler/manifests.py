@@ -69,7 +69,7 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
             what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
             raise InputError(Finding("GPU034", "error", what, remedy=remedy))
         return [folder], []
-    found: list[Path] = []
+    paths: list[Path] = []
     unreadable: list[Finding] = []
 
     def tell(error: OSError) -> None:
@@ -80,8 +80,8 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
 
     for root, folders, names in os.walk(folder, onerror=tell):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(root) / name for name in names if name.endswith(ENDINGS) and not name.startswith(".")]
-    return sorted(found), unreadable
+        paths += [Path(root) / name for name in names if name.endswith(ENDINGS) and not name.startswith(".")]
+    return sorted(paths), unreadable
 
 
 def read(path: Path, display: str) -> list[Manifest]:
@@ -90,7 +90,7 @@ def read(path: Path, display: str) -> list[Manifest]:
     if path.suffix == ".json":
         text = _PAIR.sub(_joined, text)
     try:
-        return [found for node in compose(text, display) for found in _objects(node, text, display)]
+        return [manifest for node in compose(text, display) for manifest in _objects(node, text, display)]
     except InputError as error:
         if all(mark in text for mark in HELM):
             raise InputError(_template(text, display, error)) from None

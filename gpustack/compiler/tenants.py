@@ -56,26 +56,26 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
 
 def load_all(project: Project, paths: Iterable[Path]) -> tuple[list[tuple[Path, Loaded]], list[Finding]]:
     """The policies PATHS, and what is wrong with those that can't be used."""
-    found: list[tuple[Path, Loaded]] = []
+    policies: list[tuple[Path, Loaded]] = []
     unusable: list[Finding] = []
     for path in paths:
         try:
-            found.append((path, load_policy(path, project.root, project.store)))
+            policies.append((path, load_policy(path, project.root, project.store)))
         except GpustackError as error:
             unusable += [finding for finding in error.findings if finding not in unusable]
-    return found, unusable
+    return policies, unusable
 
 
 def read_all(folder: Path, root: Path) -> tuple[list[Manifest], list[Finding]]:
     """The objects in the files of FOLDER, and what is wrong with files that can't be read."""
-    found: list[Manifest] = []
+    objects: list[Manifest] = []
     paths, unusable = files(folder)
     for path in paths:
         try:
-            found += read(path, display(path, root) if path.is_absolute() else path.as_posix())
+            objects += read(path, display(path, root) if path.is_absolute() else path.as_posix())
         except InputError as error:
             unusable += error.findings
-    return found, unusable
+    return objects, unusable
 
 
 def about(manifests: Iterable[Manifest], loaded: Loaded) -> Iterator[Finding]:

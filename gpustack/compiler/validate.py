@@ -132,9 +132,9 @@ def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
 
     linear: Any = extend(Draft7Validator, {"pattern": _matches})  # type: ignore[no-untyped-call]  # jsonschema has no types
     errors = linear(schema).iter_errors(body)
-    found = filter(None, (best_match([error]) for error in errors))
+    best = filter(None, (best_match([error]) for error in errors))
     findings: dict[tuple[str, str], Finding] = {}
-    for error in sorted(found, key=lambda e: [f"{s:06}" if isinstance(s, int) else s for s in e.absolute_path]):
+    for error in sorted(best, key=lambda e: [f"{s:06}" if isinstance(s, int) else s for s in e.absolute_path]):
         for finding in _describe(error, body, whose):
             findings.setdefault((finding.what, finding.why), finding)
     if not findings:
@@ -290,4 +290,4 @@ def _nearest(name: str, known: Sequence[str], count: int = 1, cutoff: float = 0.
     from difflib import get_close_matches
 
     lower = {other.lower(): other for other in known}
-    return [lower[found] for found in get_close_matches(name.lower(), lower, n=count, cutoff=cutoff)]
+    return [lower[near] for near in get_close_matches(name.lower(), lower, n=count, cutoff=cutoff)]
