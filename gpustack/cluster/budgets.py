@@ -49,19 +49,19 @@ def budget(pool: Pool) -> Budget:
     it back, whoever else works on it (reconciler.md U6, D6).
     """
     spec, own = pool.spec, pool.said.upgrade
-    found, path = spec.driver.upgradePolicy, "spec.driver.upgradePolicy"
+    upgrade_policy, path = spec.driver.upgradePolicy, "spec.driver.upgradePolicy"
     if pool.cluster.listed:
         pools = [pool] if pool.index is not None else pool.cluster.pools
         number = next((driver.number for each in pools if (driver := each.driver)), None)
         if number is not None:
-            found, path = spec.drivers[number].upgradePolicy, f"spec.drivers[{number}].upgradePolicy"
+            upgrade_policy, path = spec.drivers[number].upgradePolicy, f"spec.drivers[{number}].upgradePolicy"
     shared = spec.reconciler.windows if spec.reconciler else []
     return Budget(
-        found,
+        upgrade_policy,
         path,
-        found.autoUpgrade and not pool.cluster.sandbox,
-        own.maxParallel if own and own.maxParallel is not None else found.maxParallelUpgrades,
-        own.maxUnavailable if own and own.maxUnavailable is not None else found.maxUnavailable,
+        upgrade_policy.autoUpgrade and not pool.cluster.sandbox,
+        own.maxParallel if own and own.maxParallel is not None else upgrade_policy.maxParallelUpgrades,
+        own.maxUnavailable if own and own.maxUnavailable is not None else upgrade_policy.maxUnavailable,
         own.zoneMaxUnavailable if own else None,
         (own.windows if own else ()) or shared,
     )

@@ -105,7 +105,7 @@ def capacity(pool: Pool) -> PoolCapacity:
 def totals(pools: Iterable[PoolCapacity]) -> dict[str, list[Total]]:
     """Every resource that nodes of POOLS advertise, by name: a sum for each thing that the name stands for."""
     pools = list(pools)
-    found: dict[str, list[Total]] = {}
+    by_name: dict[str, list[Total]] = {}
     for name in sorted({name for pool in pools for name in pool.per_node}):
         having = [pool for pool in pools if name in pool.per_node]
         for unit in sorted({pool.units[name] for pool in having}, key=str):
@@ -113,8 +113,8 @@ def totals(pools: Iterable[PoolCapacity]) -> dict[str, list[Total]]:
             known = [part for part in parts.values() if part is not None]
             both = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
             total = Total(unit, both, tuple(pool for pool, part in parts.items() if part is None))
-            found.setdefault(name, []).append(total)
-    return found
+            by_name.setdefault(name, []).append(total)
+    return by_name
 
 
 def _per_node(pool: Pool) -> tuple[Counts, dict[str, Unit]]:
@@ -141,11 +141,11 @@ def _profiles(pool: Pool, counts_by: str) -> dict[str, str]:
     """The MIG profiles behind each name of a resource where GPUs are cut, before sharing."""
     if counts_by == "none" or (pool.product is not None and not pool.product.mig_capable):
         return {}
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for profile in sorted({profile for group in pool.groups or () for profile in group.layout or ()}):
         name = GPU if counts_by == "single" else resource_name(profile, images.version(pool.spec.devicePlugin))
-        found.setdefault(name, []).append(profile)
-    return {name: " or ".join(profiles) for name, profiles in found.items()}
+        by_name.setdefault(name, []).append(profile)
+    return {name: " or ".join(profiles) for name, profiles in by_name.items()}
 
 
 def _unshared(pool: Pool, counts_by: str) -> Counts:
@@ -197,14 +197,14 @@ def _number(pool: NodePool, group: Group, made: list[Group]) -> int | None:
 
 def _instances(spec: ClusterPolicySpec, group: Group) -> dict[str, int]:
     """Resources of one GPU of GROUP, and how many of each, as the device plugin of SPEC names them."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for profile, count in (group.layout or {}).items():
         try:
             name = resource_name(profile, images.version(spec.devicePlugin))
         except IllegalProfile:
             raise _Unknown(f"the device plugin has no name for {profile}, a part of an instance") from None
-        found[name] = found.get(name, 0) + count
-    return found
+        counts[name] = counts.get(name, 0) + count
+    return counts
 
 
 def _fits(product: gpus.Product, group: Group) -> bool:

@@ -99,8 +99,8 @@ class NodeDriver:
     @cached_property
     def numbers(self) -> Version:
         """The version as numbers: (595, 91, 7), of a branch (595,); empty where it says nothing."""
-        found = re.match(r"\d{3,}(?:\.\d+)*", self.version)
-        return numbers(found[0]) if found and not self.digest else ()
+        match = re.match(r"\d{3,}(?:\.\d+)*", self.version)
+        return numbers(match[0]) if match and not self.digest else ()
 
     @cached_property
     def branch(self) -> drivers.Branch | None:
@@ -207,8 +207,8 @@ def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str |
     if values["image"] or values["driverType"] != "gpu":
         return {}
     known = releases.release(spec.release).image("driver")
-    found = {"repository": known.repository, "image": known.image, "version": known.version}
-    return {name: value for name, value in found.items() if not values[name]}
+    of_release = {"repository": known.repository, "image": known.image, "version": known.version}
+    return {name: value for name, value in of_release.items() if not values[name]}
 
 
 class Features(NamedTuple):

@@ -83,10 +83,10 @@ def product_of(pool: NodePool) -> gpus.Product | None:
 
 def text_of(spec: ClusterPolicySpec, config: NamedConfigs, section: str, key: str) -> Text | None:
     """The file KEY of CONFIG, which stands at SECTION of the spec; None where the policy doesn't hold the ConfigMap."""
-    found = _data(spec, config, section)
-    if found is None:
+    held = _data(spec, config, section)
+    if held is None:
         return None
-    path, data = found
+    path, data = held
     text = data.get(key)
     return Text(dotted((*path, key)), key, text) if isinstance(text, str) else Text(dotted(path), key, None)
 
@@ -112,10 +112,10 @@ def source(spec: ClusterPolicySpec) -> Source:
     """Where the names of SPEC's layouts come from."""
     release = releases.release(spec.release)
     config, static = spec.migManager.config, of_release(spec.release)
-    found = text_of(spec, config, "migManager.config", LAYOUTS_KEY)
-    if found is not None:
-        layouts = read_layouts(found.text or "") if found.text is not None else Layouts({})
-        return Source("custom", layouts.entries, text=found, layouts=layouts)
+    text = text_of(spec, config, "migManager.config", LAYOUTS_KEY)
+    if text is not None:
+        layouts = read_layouts(text.text or "") if text.text is not None else Layouts({})
+        return Source("custom", layouts.entries, text=text, layouts=layouts)
     if config.name and config.name != "default-mig-parted-config":
         return Source("unknown", {})
     own = any(pool.sharing.mig and not pool.sharing.mig.config for pool in spec.nodePools)
@@ -150,10 +150,10 @@ def named(path: str, name: str, names: Source, product: gpus.Product | None) -> 
 
 def broken(names: Source, name: str) -> bool:
     """Whether the text has a layout NAME that can't be read, or can't be read at all."""
-    found = names.layouts
-    if found is None or names.text is None:
+    layouts = names.layouts
+    if layouts is None or names.text is None:
         return False
-    return names.text.text is None or name in found.places or (bool(found.problems) and not found.places)
+    return names.text.text is None or name in layouts.places or (bool(layouts.problems) and not layouts.places)
 
 
 def perhaps_generated(names: Source, name: str, product: gpus.Product | None) -> bool:
@@ -165,14 +165,14 @@ def perhaps_generated(names: Source, name: str, product: gpus.Product | None) ->
 
 def profiles_in(name: str) -> list[str]:
     """The profile that a layout called NAME is of, if it is an all-PROFILE: there the plus of an attribute is a dot."""
-    found = []
+    profiles = []
     text = name.removeprefix("all-")
     for spelling in (text, text.replace("gb.", "gb+", 1)) if text != name else ():
         try:
-            found.append(str(mig.ProfileName.parse(spelling)))
+            profiles.append(str(mig.ProfileName.parse(spelling)))
         except IllegalProfile:
             continue
-    return found
+    return profiles
 
 
 @functools.cache
@@ -217,12 +217,12 @@ def groups(elements: Sequence[Element], pool: NodePool) -> list[Group] | None:
         for index in range(pool.gpusPerNode) if element.devices is None else element.devices:
             if index < pool.gpusPerNode:
                 states[index] = element.layout if element.enabled else None
-    found: list[Group] = []
+    distinct: list[Group] = []
     for state in states:
-        if all(group.layout != state for group in found):
+        if all(group.layout != state for group in distinct):
             indices = tuple(index for index, other in enumerate(states) if other == state)
-            found.append(Group(indices, state))
-    return found
+            distinct.append(Group(indices, state))
+    return distinct
 
 
 def sevenths(layout: Mapping[str, int]) -> int:
@@ -240,8 +240,8 @@ def _uncounted(elements: Sequence[Element]) -> list[Group]:
             everything, listed = made, {}
         else:
             listed |= dict.fromkeys(element.devices, made)
-    found: list[Group] = []
+    distinct: list[Group] = []
     for state in listed.values():
-        if all(group.layout != state for group in found):
-            found.append(Group(tuple(sorted(index for index, other in listed.items() if other == state)), state))
-    return [*found, Group(None, everything)]
+        if all(group.layout != state for group in distinct):
+            distinct.append(Group(tuple(sorted(index for index, other in listed.items() if other == state)), state))
+    return [*distinct, Group(None, everything)]

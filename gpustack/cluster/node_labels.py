@@ -24,12 +24,12 @@ VGPU_CONFIG = "nvidia.com/vgpu.config"
 
 def selection(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
     """The labels of the nodes of POOL."""
-    found = {**pool.nodeSelector, **os_selector(pool.os or "", spec.release)}
+    selector = {**pool.nodeSelector, **os_selector(pool.os or "", spec.release)}
     if pool.kernel:
-        found[KERNEL] = pool.kernel
+        selector[KERNEL] = pool.kernel
     if pool.ostreeVersion:
-        found[f"{OS_RELEASE}OSTREE_VERSION"] = pool.ostreeVersion
-    return found
+        selector[f"{OS_RELEASE}OSTREE_VERSION"] = pool.ostreeVersion
+    return selector
 
 
 def os_selector(os: str, release: str) -> dict[str, str]:
@@ -60,17 +60,17 @@ def labels(pool: Pool) -> dict[str, str]:
 
     The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due.
     """
-    found: dict[str, str] = {}
+    further: dict[str, str] = {}
     said, spec = pool.said, pool.spec
     if pool.index is not None and not pool.cluster.dra:
         if pool.cluster.sandbox:
-            found[WORKLOAD] = pool.workload
+            further[WORKLOAD] = pool.workload
         if pool.workload == "vm-vgpu" and said.vgpu.config:
-            found[VGPU_CONFIG] = said.vgpu.config
+            further[VGPU_CONFIG] = said.vgpu.config
         if spec.devicePlugin.enabled and (said.sharing.timeSlicing or said.sharing.mps):
-            found[PLUGIN_CONFIG] = pool.name
+            further[PLUGIN_CONFIG] = pool.name
     owner = pool.driver.owner if pool.driver else ""
-    return {**found, **({OWNER: owner} if owner else {})}
+    return {**further, **({OWNER: owner} if owner else {})}
 
 
 def all_labels(pool: Pool) -> dict[str, str]:

@@ -71,14 +71,14 @@ def pool_sharing(spec: ClusterPolicySpec, pool: NodePool) -> PoolSharing:
         sliced = pool.sharing.timeSlicing
         fails = bool(sliced.failRequestsGreaterThanOne)
         return PoolSharing("timeSlicing", bool(sliced.renameByDefault), fails, sliced.replicas)
-    found = configuration(spec, pool)
-    if found is None or not found.kind:
+    config = configuration(spec, pool)
+    if config is None or not config.kind:
         return PoolSharing()
-    shared = found.sharing[found.kind]
+    shared = config.sharing[config.kind]
     refuses = bool(shared.fails)
-    if found.kind == "mps" and (shared.fails is None or fails_always(spec)):
+    if config.kind == "mps" and (shared.fails is None or fails_always(spec)):
         refuses = bool(plugin_config.sharing()["mps_fail_requests_default"])
-    return PoolSharing(found.kind, shared.renamed, refuses, text=shared)
+    return PoolSharing(config.kind, shared.renamed, refuses, text=shared)
 
 
 def configuration(spec: ClusterPolicySpec, pool: NodePool) -> PluginConfig | None:
@@ -92,12 +92,12 @@ def configuration(spec: ClusterPolicySpec, pool: NodePool) -> PluginConfig | Non
     name = pool.nodeSelector.get(PLUGIN_LABEL) or config.default
     if not name:
         return None  # the config manager falls back to an empty configuration (operator.md 7.4)
-    found = _named(spec, config, name)
-    if found.refused or found.lacking or [path for path in found.wrong if environment(spec, path) is None]:
+    chosen = _named(spec, config, name)
+    if chosen.refused or chosen.lacking or [path for path in chosen.wrong if environment(spec, path) is None]:
         raise UnknownSharing(f"the device plugin refuses its configuration {name}, and exits")
-    if found.ambiguous:
+    if chosen.ambiguous:
         raise UnknownSharing(f"a key stands twice in the device plugin's configuration {name}")
-    return found
+    return chosen
 
 
 def strategy(spec: ClusterPolicySpec, config: PluginConfig | None) -> str:
@@ -136,7 +136,7 @@ class WrongSetting(NamedTuple):
 
 def wrong_settings(spec: ClusterPolicySpec) -> list[WrongSetting]:
     """What devicePlugin.env and devicePlugin.args say for flags that the device plugin refuses, and so exits."""
-    found = []
+    wrong = []
     for flag in plugin_config.flags().values():
         if flag.path.startswith("flags.gfd.") or flag.type not in {"bool", "enum", "list"}:
             continue
@@ -144,8 +144,8 @@ def wrong_settings(spec: ClusterPolicySpec) -> list[WrongSetting]:
         for path, value in _said(spec, flag.env):
             parts = value.split(",") if flag.type == "list" else [value]
             if any(part.strip() not in allowed for part in parts) and not (value == "" and flag.type == "bool"):
-                found.append(WrongSetting(path, flag.env, value, allowed))
-    return found
+                wrong.append(WrongSetting(path, flag.env, value, allowed))
+    return wrong
 
 
 def _said(spec: ClusterPolicySpec, name: str) -> Iterator[tuple[str, str]]:

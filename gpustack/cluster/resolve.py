@@ -189,14 +189,14 @@ class Cluster:
     @property
     def pausing(self) -> list[tuple[str, str]]:
         """What takes labels off nodes for a while and sets them again: its section, and what it is called."""
-        found = []
+        pausing = []
         if self.container_drivers or (self.listed and self.spec.drivers):
-            found.append(("drivers" if self.listed else "driver", "the driver manager"))
+            pausing.append(("drivers" if self.listed else "driver", "the driver manager"))
         if self.mig_manager and self.spec.migManager.enabled:
-            found.append(("migManager", "the MIG manager"))
+            pausing.append(("migManager", "the MIG manager"))
         if self.sandbox:
-            found.append(("sandboxWorkloads", "the managers of vfio-pci and vGPU"))
-        return found
+            pausing.append(("sandboxWorkloads", "the managers of vfio-pci and vGPU"))
+        return pausing
 
 
 _kept: OrderedDict[int, Cluster] = OrderedDict()
@@ -204,9 +204,9 @@ _kept: OrderedDict[int, Cluster] = OrderedDict()
 
 def resolve(spec: ClusterPolicySpec) -> Cluster:
     """What SPEC means: the same object for the same spec, as long as few others are asked about in between."""
-    found = _kept.get(id(spec))
-    if found is None:
-        found = _kept[id(spec)] = Cluster(spec)
+    cluster = _kept.get(id(spec))
+    if cluster is None:
+        cluster = _kept[id(spec)] = Cluster(spec)
         if len(_kept) > KEPT:
             _kept.popitem(last=False)
-    return found
+    return cluster

@@ -32,7 +32,7 @@ OF_DAEMONSETS = frozenset(
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Whether pods with TOLERATIONS may run where TAINT is. A preference keeps nobody away."""
-    return taint.effect == "PreferNoSchedule" or any(_matches(taint, found) for found in tolerations)
+    return taint.effect == "PreferNoSchedule" or any(_matches(taint, toleration) for toleration in tolerations)
 
 
 def _matches(taint: Taint, toleration: Toleration) -> bool:
@@ -73,8 +73,8 @@ def toleration_of(taint: Taint) -> str:
 
 def tolerations_of(pod: Mapping[str, Any]) -> list[Toleration]:
     """The tolerations of POD (a PodSpec), as far as they are any."""
-    found = pod.get("tolerations")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    tolerations = pod.get("tolerations")
+    return [one for one in tolerations if isinstance(one, Mapping)] if isinstance(tolerations, list) else []
 
 
 def excluded(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -88,8 +88,8 @@ def excluded(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 def expressions_of(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions on labels in TERM of an affinity."""
-    found = term.get("matchExpressions")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    expressions = term.get("matchExpressions")
+    return [one for one in expressions if isinstance(one, Mapping)] if isinstance(expressions, list) else []
 
 
 def required_terms(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -40,10 +40,10 @@ def permitted(cluster: Cluster) -> frozenset[str] | None:
     section = spec.kubevirt
     if section is None or (section.target == "hyperconverged" if section.target else on_openshift(spec.cluster)):
         return None
-    found = [device.resourceName for device in (*section.pciDevices, *section.mediatedDevices)]
+    resources = [device.resourceName for device in (*section.pciDevices, *section.mediatedDevices)]
     for pool in () if cluster.kata else cluster.pools:
         if pool.workload == "vm-passthrough" and pool.product is not None:
-            found += [resource for _, resource in pci_devices(pool.product)]
+            resources += [resource for _, resource in pci_devices(pool.product)]
         elif pool.workload == "vm-vgpu":
-            found += [resource for _, resource in mediated_devices(pool)]
-    return frozenset(found)
+            resources += [resource for _, resource in mediated_devices(pool)]
+    return frozenset(resources)
