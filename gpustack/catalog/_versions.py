@@ -27,10 +27,10 @@ def numbers(version: str | None) -> Key:
 
 def key(version: str) -> Key:
     """As `numbers`, for what has to be a version: v26.7.0 and 26.7.0-rc.1 are (26, 7, 0). ValueError else."""
-    found = numbers(version)
-    if not found:
+    parts = numbers(version)
+    if not parts:
         raise ValueError(f"not a version: {version!r}")
-    return found
+    return parts
 
 
 def satisfies(version: str, condition: str) -> bool:

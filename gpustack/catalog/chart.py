@@ -47,8 +47,8 @@ def older() -> list[str]:
 def image(release: str, section: str) -> str:
     """The whole name of the image that the chart of RELEASE writes into SECTION, "" where that isn't known."""
     if release in releases.names():
-        found = releases.release(release).images.get(section)
-        return found.reference if found and found.version else ""
+        default = releases.release(release).images.get(section)
+        return default.reference if default and default.version else ""
     known: dict[str, str | None] = _data.load("older-charts")["images"].get(section, {})
     before = [name for name in older()[: older().index(release) + 1] if name in known] if release in older() else []
     return (known[before[-1]] or "") if before else ""

@@ -68,11 +68,11 @@ def fields() -> Mapping[str, Field]:
 def field(name: str) -> Field:
     """The field called NAME, by old or new name. UnknownField names what was meant, or what looks like it."""
     known = fields()
-    found = known.get(name) or known.get(_aliases().get(name, ""))
-    if found is None:
+    entry = known.get(name) or known.get(_aliases().get(name, ""))
+    if entry is None:
         meant = _facts()["wrong_names"].get(name)
         raise UnknownField(name, nearest(name, [*known, *_aliases()]) if meant is None else meant)
-    return found
+    return entry
 
 
 def exported(tag: str = "") -> frozenset[str]:
@@ -89,7 +89,7 @@ def exported(tag: str = "") -> frozenset[str]:
 
 def new_names() -> Mapping[str, str]:
     """The name since DCGM 4.6 of each field that has one, by the old name."""
-    return {name: found.alias for name, found in fields().items() if found.alias}
+    return {name: each.alias for name, each in fields().items() if each.alias}
 
 
 def not_exported() -> frozenset[str]:
@@ -102,13 +102,13 @@ def meant_by(name: str, tag: str = "") -> tuple[str, ...]:
     meant = _facts()["wrong_names"].get(name)
     if meant is not None:
         return tuple(meant)
-    own = (found for found, field in fields().items() if field.id is None)
+    own = (known for known, field in fields().items() if field.id is None)
     return tuple(nearest(name.upper() if name.islower() else name, [*exported(tag), *own], 2))
 
 
 def default_counters() -> tuple[Field, ...]:
     """What the operator's exporter serves without configuration: the same set in all releases of the catalogue."""
-    return tuple(found for found in fields().values() if found.default)
+    return tuple(each for each in fields().values() if each.default)
 
 
 def topics() -> Mapping[str, tuple[str, ...]]:
@@ -118,14 +118,14 @@ def topics() -> Mapping[str, tuple[str, ...]]:
 
 def semantics(name: str) -> str | None:
     """How a field is read, where its name misleads."""
-    found: str | None = _facts()["semantics"].get(field(name).name)
-    return found
+    text: str | None = _facts()["semantics"].get(field(name).name)
+    return text
 
 
 def exporter() -> Mapping[str, Any]:
     """Ports, paths and file names of the exporter: read-only."""
-    found: Mapping[str, Any] = _facts()["exporter"]
-    return found
+    facts: Mapping[str, Any] = _facts()["exporter"]
+    return facts
 
 
 def pod_labels() -> tuple[str, ...]:
@@ -165,13 +165,13 @@ def csv_types() -> tuple[str, ...]:
 
 @functools.cache
 def _aliases() -> Mapping[str, str]:
-    return {found.alias: name for name, found in fields().items() if found.alias}
+    return {each.alias: name for name, each in fields().items() if each.alias}
 
 
 @functools.cache
 def _exported(version: str) -> frozenset[str]:
     groups = (text for since, text in _names()["names"].items() if _versions.key(since) <= _versions.key(version))
-    own = (name for name, found in fields().items() if found.id is None)
+    own = (name for name, each in fields().items() if each.id is None)
     return frozenset(name for text in groups for name in text.split()).union(own)
 
 

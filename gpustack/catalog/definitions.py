@@ -75,15 +75,15 @@ def from_definition(body: Mapping[str, Any]) -> list[Made]:
     served = [each for each in served if each.get("served") is not False]
     if not served:
         raise SchemaError("it serves no version")
-    found = []
+    versions = []
     for each in served:
         holder = _mapping(each, "schema", f"of {each.get('name')}")
         if "openAPIV3Schema" not in holder:
             raise SchemaError(f"its version {each.get('name')} has no schema")
         group, version, kind = (str(part) for part in (spec.get("group"), each.get("name"), names.get("kind")))
         heads = Heads(group, version, kind, str(scope), crd)
-        found.append(made(holder["openAPIV3Schema"], heads, prunes=spec.get("preserveUnknownFields") is not True))
-    return found
+        versions.append(made(holder["openAPIV3Schema"], heads, prunes=spec.get("preserveUnknownFields") is not True))
+    return versions
 
 
 @dataclass(frozen=True)
@@ -179,26 +179,26 @@ class _Closer:
 
     def closed(self, raw: Any, place: str) -> Schema:
         """RAW, which stands at PLACE of the object, as the API server's structural schema means it."""
-        found = self._reduced(raw, raw, place)
+        schema = self._reduced(raw, raw, place)
         if not isinstance(raw, Mapping):
-            return found
+            return schema
         self._rules += len(raw[RULES]) if isinstance(raw.get(RULES), list) else 0
         if raw.get(INT_OR_STRING) is True:
-            found["type"] = ["integer", "string"]
+            schema["type"] = ["integer", "string"]
             # The form by which older definitions say the same; beside a type it would be said twice.
-            found.pop("anyOf", None)
+            schema.pop("anyOf", None)
         if raw.get(LIST_TYPE) == "set":
-            found["uniqueItems"] = True
+            schema["uniqueItems"] = True
         if raw.get(LIST_TYPE) == "map" and raw.get(LIST_KEYS):
-            found[LIST_KEYS] = raw[LIST_KEYS]
+            schema[LIST_KEYS] = raw[LIST_KEYS]
         if raw.get(EMBEDDED) is True:
             known = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-            found["properties"] = {**known, **found.get("properties", {})}
-            found["required"] = sorted({*found.get("required", ()), "apiVersion", "kind"})
-        is_object = found.get("type") == "object" or "properties" in found
-        if is_object and self._prunes and raw.get(PRESERVE) is not True and "additionalProperties" not in found:
-            found["additionalProperties"] = False
-        return found
+            schema["properties"] = {**known, **schema.get("properties", {})}
+            schema["required"] = sorted({*schema.get("required", ()), "apiVersion", "kind"})
+        is_object = schema.get("type") == "object" or "properties" in schema
+        if is_object and self._prunes and raw.get(PRESERVE) is not True and "additionalProperties" not in schema:
+            schema["additionalProperties"] = False
+        return schema
 
     def _reduced(self, raw: Any, structure: Any, place: str) -> Schema:
         """RAW without prose. STRUCTURE is the structural schema of the same value, whose defaults count; where that is
@@ -328,10 +328,10 @@ def _without_defaults(names: Any, structure: Any) -> Any:
 
 
 def _mapping(body: Mapping[str, Any], key: str, whose: str = "") -> Mapping[str, Any]:
-    found = body.get(key)
-    if not isinstance(found, Mapping):
+    mapping = body.get(key)
+    if not isinstance(mapping, Mapping):
         raise SchemaError(f"its {key}{f' {whose}' if whose else ''} is missing, or no mapping")
-    return found
+    return mapping
 
 
 class _Inliner:
@@ -361,10 +361,10 @@ class _Inliner:
     def _target(self, reference: str) -> Any:
         if not reference.startswith("#"):
             raise SchemaError(f"it refers to {reference[:80]}, and nothing outside of the file is read")
-        found: Any = self._root
+        target: Any = self._root
         for step in filter(None, reference[1:].split("/")):
             name = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or name not in found:
+            if not isinstance(target, Mapping) or name not in target:
                 raise SchemaError(f"it refers to {reference[:80]}, which isn't in it")
-            found = found[name]
-        return found
+            target = target[name]
+        return target

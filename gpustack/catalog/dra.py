@@ -24,8 +24,8 @@ class Contradiction(NamedTuple):
 
 @functools.cache
 def _facts() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _data.load("dra")
-    return found
+    facts: Mapping[str, Any] = _data.load("dra")
+    return facts
 
 
 def least_kubernetes() -> tuple[int, int, int]:
@@ -61,13 +61,13 @@ def gates_of_kubernetes(kubernetes: str) -> dict[str, tuple[str, str]]:
     """The features that need a gate which KUBERNETES ("1.34") doesn't have on by default: the gate, and the first
     version that has, "" where none does yet.
     """
-    found = {}
+    gates = {}
     for name, facts in _facts()["feature_gates"]["gates"].items():
         need = facts.get("kubernetes")
         first = need.get("default_from", "") if need else ""
         if need and (not first or _versions.numbers(kubernetes)[:2] < _versions.numbers(first)):
-            found[name] = need["gate"], first
-    return found
+            gates[name] = need["gate"], first
+    return gates
 
 
 def needs_nvswitch(name: str) -> bool:

@@ -139,10 +139,10 @@ def minimum(product: str | Product) -> Minimum:
     """What a GPU product asks of its driver. UnknownProduct where the product is not known."""
     from gpustack.catalog import gpus  # most who name a driver image ask about its system only
 
-    found = gpus.product(product) if isinstance(product, str) else product
-    facts = dict(_facts()["minimum"]["by_family"][found.family])
-    facts |= _facts()["minimum"]["by_product"][found.driver] if found.driver else {}
-    last = next((known.name for known in branches() if found.family in known.last_for), None)
+    gpu = gpus.product(product) if isinstance(product, str) else product
+    facts = dict(_facts()["minimum"]["by_family"][gpu.family])
+    facts |= _facts()["minimum"]["by_product"][gpu.driver] if gpu.driver else {}
+    last = next((known.name for known in branches() if gpu.family in known.last_for), None)
     return Minimum(
         modules=facts["modules"],
         first_branch=facts.get("branch"),
@@ -160,8 +160,8 @@ def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
     """
     from gpustack.catalog import gpus
 
-    found = gpus.product(product) if isinstance(product, str) else product
-    limits = _facts()["capabilities"].get(found.compute_capability, {})
+    gpu = gpus.product(product) if isinstance(product, str) else product
+    limits = _facts()["capabilities"].get(gpu.compute_capability, {})
     return limits.get("from"), limits.get("before")
 
 
@@ -209,8 +209,8 @@ def recommended_version(release: str) -> str:
 def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
     """The branches of which RELEASE has precompiled images for KERNEL (5.15.0-105-generic) on OS; empty for none."""
     series = _versions.of_line(_facts()["precompiled"], releases.release(release).line).get(os, {})
-    found = series.get(".".join(kernel.split(".")[:2]), series.get("any", ()))
-    return tuple(found)
+    listed = series.get(".".join(kernel.split(".")[:2]), series.get("any", ()))
+    return tuple(listed)
 
 
 def kernel_flavors(os: str) -> tuple[str, ...]:

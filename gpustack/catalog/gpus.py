@@ -107,11 +107,11 @@ def nearest_products(name: str) -> list[str]:
     """
     wanted = [word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in VENDORS]
     meant = []
-    for position, found in enumerate(_products().values()):
-        words = re.findall(r"[a-z0-9]+", f"{found.name} {found.board}".lower())
+    for position, known in enumerate(_products().values()):
+        words = re.findall(r"[a-z0-9]+", f"{known.name} {known.board}".lower())
         if wanted and all(any(word in other for other in words) for word in wanted):
-            meant.append((sum(word not in words for word in wanted), found.rare, position, found.name))
-    return [found for *_, found in sorted(meant)[:MOST_NEAREST]] or nearest(name, products())
+            meant.append((sum(word not in words for word in wanted), known.rare, position, known.name))
+    return [each for *_, each in sorted(meant)[:MOST_NEAREST]] or nearest(name, products())
 
 
 def mig_profiles(product_name: str | Product) -> tuple[MigProfile, ...]:

@@ -81,8 +81,8 @@ class OwnKind:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """What an object may have against it that nobody tells before the API server does."""
-        found = self.schema.get(UNCHECKED, ())
-        return tuple(str(each) for each in found) if isinstance(found, list) else ()
+        listed = self.schema.get(UNCHECKED, ())
+        return tuple(str(each) for each in listed) if isinstance(listed, list) else ()
 
     def list_keys(self, path: Sequence[object]) -> tuple[str, ...] | None:
         """The fields by which the API server knows the items of the list at PATH; None where it doesn't say."""
@@ -124,15 +124,15 @@ class Kinds:
 
     def namespaced(self, api_version: str, kind: str) -> bool:
         """Whether objects of the kind have a namespace."""
-        found = self.of(api_version, kind)
-        return found.namespaced if found else kind not in kubernetes.CLUSTER_SCOPED
+        own = self.of(api_version, kind)
+        return own.namespaced if own else kind not in kubernetes.CLUSTER_SCOPED
 
     def all(self) -> Iterator[OwnKind]:
         """All kinds, those aside that gpustack has schemas of. Raises InputError as `of` does."""
         for name in sorted(self.files):
-            found = self._read(name)
-            if not kubernetes.having(found.api_version, found.kind):
-                yield found
+            own = self._read(name)
+            if not kubernetes.having(own.api_version, own.kind):
+                yield own
 
     def readable(self) -> Iterator[OwnKind]:
         """All kinds that can be read, those included that gpustack has schemas of: for whoever mends the folder."""
@@ -190,17 +190,17 @@ def kinds_of(root: Path) -> Kinds:
         why = f"{len(names)} files are in it, and {MOST_FILES} are read at most"
         remedy = "take out those of kinds that no policy brings along"
         raise InputError(Finding("GPU910", "error", f"{FOLDER} can't be used", why=why, remedy=remedy))
-    found = {name: _bytes(folder / name) for name in names}
+    contents = {name: _bytes(folder / name) for name in names}
     # A checkout of gpustack that holds policies has gpustack's own schemas there: those are counted elsewhere.
     ours = kubernetes.schema_root() / "crds"
-    found = {name: data for name, data in found.items() if SCOPE.encode() in data or not (ours / name).is_file()}
-    if not found:
+    contents = {name: data for name, data in contents.items() if SCOPE.encode() in data or not (ours / name).is_file()}
+    if not contents:
         return NONE
     sha = hashlib.sha256()
-    for name, data in found.items():
+    for name, data in contents.items():
         sha.update(f"{name}:{len(data)}:".encode("utf-8", "surrogateescape"))
         sha.update(data)
-    return _interned(folder, sha.hexdigest(), tuple(found.items()))
+    return _interned(folder, sha.hexdigest(), tuple(contents.items()))
 
 
 @lru_cache(maxsize=8)
@@ -230,11 +230,11 @@ def parsed(name: str, data: bytes) -> OwnKind:
         raise SchemaError(f"it can't be read as JSON: {str(error)[:80]}") from None
     if not isinstance(schema, dict):
         raise SchemaError("it holds no mapping")
-    found = _heads(schema)
-    if found.file != name:
-        raise SchemaError(f"the file of {found.api_version} {found.kind} is called {found.file}")
+    own = _heads(schema)
+    if own.file != name:
+        raise SchemaError(f"the file of {own.api_version} {own.kind} is called {own.file}")
     check(schema)
-    return found
+    return own
 
 
 def _no_constant(word: str) -> float:

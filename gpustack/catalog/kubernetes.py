@@ -52,14 +52,14 @@ def minor(version: str) -> str:
     if match is None:
         why = "a version reads 1.33 or v1.33.1-eks-113cf36"
         raise InputError(_refusal(f"{version!r} is not a Kubernetes version", why))
-    found = f"{int(match[1])}.{int(match[2])}"
-    if found in MINORS:
-        return found
+    short = f"{int(match[1])}.{int(match[2])}"
+    if short in MINORS:
+        return short
     why = f"gpustack has the API of Kubernetes {MINORS[0]} to {MINORS[-1]}"
-    if f"{found}0" in MINORS and match[0] == found:
-        why += f"; YAML reads {found}0 without quotes as the number {found}"
-        raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, f'put it in quotes: "{found}0"'))
-    raise InputError(_refusal(f"no schemas for Kubernetes {found}", why, _way_out(int(match[1]), int(match[2]))))
+    if f"{short}0" in MINORS and match[0] == short:
+        why += f"; YAML reads {short}0 without quotes as the number {short}"
+        raise InputError(_refusal(f"no schemas for Kubernetes {short}", why, f'put it in quotes: "{short}0"'))
+    raise InputError(_refusal(f"no schemas for Kubernetes {short}", why, _way_out(int(match[1]), int(match[2]))))
 
 
 def _way_out(major: int, minor: int) -> str:

@@ -43,4 +43,4 @@ def steps(name: str) -> list[str]:
     """The releases to go over from release NAME to the newest, which comes last: the newest of each line on the way."""
     known = lines()
     place = known.index(releases.release(name).line)
-    return [found for line in known[place:] if (found := of_line(line)[-1]) != name]
+    return [newest for line in known[place:] if (newest := of_line(line)[-1]) != name]

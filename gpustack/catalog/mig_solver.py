@@ -67,8 +67,8 @@ def completions(board: str, wanted: Wanted) -> tuple[MigLayout, ...]:
     start = _layout(wanted)
     older = any(find(board, name).alias == str(name.instance) for name, _ in start.counts)
     names = [(profile.alias or profile.name) if older else profile.name for profile in board_profiles(board)]
-    found = [layout for layout in _extensions(board, start, names) if _maximal(board, layout)]
-    return tuple(sorted(found, key=lambda layout: _merit(board, layout)))
+    layouts = [layout for layout in _extensions(board, start, names) if _maximal(board, layout)]
+    return tuple(sorted(layouts, key=lambda layout: _merit(board, layout)))
 
 
 def largest_part(board: str, layout: Wanted) -> MigLayout:
@@ -198,11 +198,11 @@ def _placements(board: str, layout: MigLayout) -> tuple[Placement, ...] | None:
     starts = _search(pieces)
     if starts is None:
         return None
-    found = [
+    placements = [
         Placement(name, start, profile.size or 0, profile.slices)
         for (name, profile), start in zip(pieces, starts, strict=True)
     ]
-    return tuple(sorted(found, key=lambda placement: placement.start))
+    return tuple(sorted(placements, key=lambda placement: placement.start))
 
 
 def _search(pieces: list[Piece]) -> tuple[int, ...] | None:
@@ -234,16 +234,16 @@ def _wanted(board: str, layout: MigLayout) -> list[tuple[str, MigProfile, int]]:
     Parts of one profile share instances: an instance holds parts until its compute slices are used up.
     """
     parts: dict[ProfileName, list[int]] = {}
-    found: list[tuple[str, MigProfile, int]] = []
+    instances: list[tuple[str, MigProfile, int]] = []
     for name, count in layout.counts:
         profile = find(board, name)
         if name.exposed:
-            found.append((str(name), profile, count))
+            instances.append((str(name), profile, count))
         else:
             parts.setdefault(name.instance, []).extend([name.compute] * min(count, 8 * name.slices))
     for instance, sizes in parts.items():
-        found.append((str(instance), find(board, instance), _bins(sizes, instance.slices)))
-    return found
+        instances.append((str(instance), find(board, instance), _bins(sizes, instance.slices)))
+    return instances
 
 
 def _bins(sizes: list[int], room: int) -> int:

@@ -25,8 +25,8 @@ def features() -> tuple[str, ...]:
 
 def attributes(feature: str) -> tuple[str, ...] | None:
     """The attributes of FEATURE, None where they depend on the node, or nobody knows the feature."""
-    found = _facts()["features"].get(feature)
-    return tuple(found) if found else None
+    names = _facts()["features"].get(feature)
+    return tuple(names) if names else None
 
 
 def values_of(operator: str) -> tuple[int, int | None] | None:

@@ -204,9 +204,9 @@ def defaults(name: str, release: str, kubernetes_minor: str) -> dict[str, Any]:
     A fresh spec tree, a layer between the release's defaults and the user's; {} where the platform changes nothing.
     """
     have = {"release": release, "kubernetes": kubernetes_minor}
-    found = platform(name)
-    tree: dict[str, Any] = {"cluster": {"namespace": found.namespace}} if found.namespace else {}
-    for preset in found.presets:
+    known = platform(name)
+    tree: dict[str, Any] = {"cluster": {"namespace": known.namespace}} if known.namespace else {}
+    for preset in known.presets:
         if all(_versions.satisfies(have[what], condition) for what, condition in preset.get("when", {}).items()):
             _data.merge(tree, preset["defaults"])
     return tree

@@ -86,8 +86,8 @@ def taken(flag: Flag) -> tuple[str, ...]:
 
 def set_in_environment() -> Mapping[str, str]:
     """What the stack's pods set in their environment, which wins over the file: value by the flag's path."""
-    found: Mapping[str, str] = _facts()["set_in_environment"]
-    return found
+    values: Mapping[str, str] = _facts()["set_in_environment"]
+    return values
 
 
 def top_level() -> tuple[str, ...]:
@@ -97,8 +97,8 @@ def top_level() -> tuple[str, ...]:
 
 def sharing() -> Mapping[str, Any]:
     """The keys and limits of `sharing`, as in data/plugin-config.yaml: read-only."""
-    found: Mapping[str, Any] = _facts()["sharing"]
-    return found
+    facts: Mapping[str, Any] = _facts()["sharing"]
+    return facts
 
 
 def min_replicas() -> int:

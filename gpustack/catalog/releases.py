@@ -148,17 +148,17 @@ def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     defaults (data/operator-defaults.yaml), and the release's image in each section that names none at all.
     """
     data = _data.load("operator-defaults")
-    found: dict[str, Any] = _data.copy(data["spec"])
+    spec: dict[str, Any] = _data.copy(data["spec"])
     for section, values in data["sections"].items():
         if _section(said, section) is not None:
-            _data.put(found, section, values)
+            _data.put(spec, section, values)
     for section, image in release(name).images.items():
         written = _section(said, section) or {}
         if not section.startswith("gpuCluster.") and not any(
             written.get(part) for part in ("repository", "image", "version")
         ):
-            _data.put(found, section, _fields(image))
-    return found
+            _data.put(spec, section, _fields(image))
+    return spec
 
 
 def _section(said: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
@@ -179,8 +179,8 @@ def _whole(name: str) -> dict[str, Any]:
 
 
 def _fields(image: Image) -> dict[str, str]:
-    found = {"repository": image.repository, "image": image.image, "version": image.version}
-    return {key: value for key, value in found.items() if value} | {"imagePullPolicy": PULL_POLICY}
+    fields = {"repository": image.repository, "image": image.image, "version": image.version}
+    return {key: value for key, value in fields.items() if value} | {"imagePullPolicy": PULL_POLICY}
 
 
 def _range(pair: list[str]) -> tuple[str, str]:
@@ -195,9 +195,9 @@ def _nearest(name: str) -> list[str]:
     numbers = written[0].split(".") if written else []
     for length in range(len(numbers), 0, -1):
         start = "v" + ".".join(numbers[:length])
-        found = [known for known in newest_first if known == start or known.startswith(f"{start}.")]
-        if found:
-            return found[:3]
+        near = [known for known in newest_first if known == start or known.startswith(f"{start}.")]
+        if near:
+            return near[:3]
     if not numbers:
         return nearest(name, newest_first) or newest_first[:1]
     wanted = model.numbers(written[0]) if written else ()

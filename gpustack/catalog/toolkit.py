@@ -12,8 +12,8 @@ _TAG = re.compile(r"(v?\d+\.\d+\.\d+)(?:-(?!rc)([A-Za-z][\w.]*))?")
 
 def suffix(tag: str) -> tuple[str, str] | None:
     """The version and the suffix of TAG: v1.17.8-ubuntu20.04 is ("v1.17.8", "ubuntu20.04"); None where it has none."""
-    found = _TAG.fullmatch(tag)
-    return (found[1], found[2]) if found and found[2] else None
+    match = _TAG.fullmatch(tag)
+    return (match[1], match[2]) if match and match[2] else None
 
 
 def has_tag(version: str, suffix: str) -> bool | None:
@@ -24,14 +24,14 @@ def has_tag(version: str, suffix: str) -> bool | None:
 
 def runs_on_ancient(tag: str) -> bool | None:
     """Whether the programs of TAG run with the C library of Amazon Linux 2 and EL 7; None where TAG has no version."""
-    found = _TAG.match(tag)
-    return _versions.satisfies(found[1], _facts()["ancient_systems"]) if found else None
+    match = _TAG.match(tag)
+    return _versions.satisfies(match[1], _facts()["ancient_systems"]) if match else None
 
 
 def writes_etc_nvidia(tag: str) -> bool:
     """Whether the toolkit of TAG writes into /etc/nvidia of containers with GPUs."""
-    found = _TAG.match(tag)
-    return found is not None and _versions.satisfies(found[1], _facts()["writes_etc_nvidia"])
+    match = _TAG.match(tag)
+    return match is not None and _versions.satisfies(match[1], _facts()["writes_etc_nvidia"])
 
 
 def _facts() -> dict[str, Any]:

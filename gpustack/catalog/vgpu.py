@@ -37,21 +37,21 @@ def default_config(release: str) -> Sets:
 
     A set is one line of the text, or a name and a line per element.
     """
-    found: dict[str, str] = {}
+    sets: dict[str, str] = {}
     name = ""
     for line in texts.vgpu_devices_config(release).partition("vgpu-configs:\n")[2].splitlines():
         if line.startswith("  - "):
-            found[name] += line[2:] + "\n"
+            sets[name] += line[2:] + "\n"
         elif not line.lstrip().startswith("#"):
             name, _, rest = line.strip().partition(":")
-            found[name] = rest.strip()
-    return Sets(found)
+            sets[name] = rest.strip()
+    return Sets(sets)
 
 
 def parsed(text: str) -> Mapping[str, Any]:
     """The sets of devices in TEXT by name; none where it is no such configuration."""
-    found = _load(text)
-    sets = found.get("vgpu-configs") if isinstance(found, dict) else None
+    content = _load(text)
+    sets = content.get("vgpu-configs") if isinstance(content, dict) else None
     return sets if isinstance(sets, dict) else {}
 
 
