@@ -28,10 +28,10 @@ def patching_the_operator(tenant: Tenant) -> Iterator[Hit]:
     for (key, index), container in tenant.containers if tenant.whole else ():
         for part in ("command", "args"):
             text = _text(container, part)
-            found = _KIND.search(text)
-            if found is None or not _WRITES.search(_text(container, "command", "args")):
+            match = _KIND.search(text)
+            if match is None or not _WRITES.search(_text(container, "command", "args")):
                 continue
-            kind = KINDS[found[1][0].lower()]
+            kind = KINDS[match[1][0].lower()]
             yield Hit(
                 tenant.at(key, index, part),
                 f"{tenant.who} changes a {kind}, which nobody reads here",

@@ -33,9 +33,9 @@ CLASS = ".deviceclass.resource.k8s.io/devices"
 def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
     """A quota, limit or queue over a resource that no node offers."""
     kind = (given.group, str(given.body["kind"]))
-    found = node(given.body, QUOTAS[kind]) if kind in QUOTAS else None
+    content = node(given.body, QUOTAS[kind]) if kind in QUOTAS else None
     told = set()
-    every = [*_named(found, QUOTAS.get(kind, ()))]
+    every = [*_named(content, QUOTAS.get(kind, ()))]
     for path, name, amount in every:
         if name in told or (amount is not None and amount_of(amount) == 0):
             continue

@@ -46,8 +46,8 @@ def selections(pod: Mapping[str, Any]) -> Iterator[tuple[Path, str, tuple[str, .
         yield ("nodeSelector", key), str(key), (str(value),)
     terms = required_terms(pod)
     for index, term in enumerate(terms if len(terms) == 1 else ()):
-        found = term.get("matchExpressions")
-        for position, one in enumerate(found if isinstance(found, list) else ()):
+        expressions = term.get("matchExpressions")
+        for position, one in enumerate(expressions if isinstance(expressions, list) else ()):
             if isinstance(one, dict) and one.get("operator") in ("In", "Exists"):
                 listed = one.get("values") if one["operator"] == "In" else ()
                 values = tuple(map(str, listed)) if isinstance(listed, list) else ()

@@ -105,8 +105,8 @@ def _no_containers(tenant: Tenant) -> Iterator[Hit]:
             continue
         wrong: list[tuple[Path, str]] = []
         if not isinstance(items, list) or (not items and key == "containers"):
-            found = "empty" if items == [] else sort_of(items)
-            wrong = [((key,), f"{key} is {found}, not a list of containers")]
+            sort = "empty" if items == [] else sort_of(items)
+            wrong = [((key,), f"{key} is {sort}, not a list of containers")]
         else:
             odd = [(index, item) for index, item in enumerate(items) if not isinstance(item, dict)]
             wrong = [
