@@ -15,7 +15,7 @@ _SCHEME = re.compile(rf"({_TOKEN})(?=[ \t]|,|$)")
 
 def challenges(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each scheme in HEADER, all names in small letters; of a scheme that comes twice the first."""
-    found: dict[str, dict[str, str]] = {}
+    by_scheme: dict[str, dict[str, str]] = {}
     said: dict[str, str] = {}
     position = 0
     while position < len(header):
@@ -26,9 +26,9 @@ def challenges(header: str) -> dict[str, dict[str, str]]:
             said.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if plain is None else plain)
         elif scheme:
             said = {}
-            found.setdefault(scheme[1].lower(), said)
+            by_scheme.setdefault(scheme[1].lower(), said)
         elif header[position] == '"':
             break  # a value without an end, or in a place where none can be
         match = parameter or scheme or _WORD.match(header, position)
         position = match.end() if match else position + 1
-    return found
+    return by_scheme

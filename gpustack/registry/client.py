@@ -249,8 +249,8 @@ class Client:
             answer = self._send(image, "GET", address, {"Authorization": login.basic} if login else {}, None)
         if answer.status in {400, 401, 403}:
             raise refused(image, login)
-        found = as_json(answer.content)
-        token = (found.get("token") or found.get("access_token")) if isinstance(found, dict) else None
+        reply = as_json(answer.content)
+        token = (reply.get("token") or reply.get("access_token")) if isinstance(reply, dict) else None
         if answer.status != 200 or not isinstance(token, str) or not re.fullmatch(r"[\x21-\x7e]+", token):
             raise unusable(image, f"its token service gives no token (status {answer.status})")
         return token
@@ -314,8 +314,8 @@ def as_json(content: bytes) -> Any:
 
 def said_by(answer: Answer) -> str:
     """The code of the error that ANSWER has in it."""
-    found = as_json(answer.content)
-    errors = found.get("errors") if isinstance(found, dict) else None
+    content = as_json(answer.content)
+    errors = content.get("errors") if isinstance(content, dict) else None
     listed = errors if isinstance(errors, list) else []
     codes = [str(each.get("code", ""))[:40] for each in listed if isinstance(each, dict)]
     return f" ({', '.join(filter(None, codes))})" if any(codes) else ""

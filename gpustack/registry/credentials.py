@@ -47,7 +47,7 @@ class Credentials:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._known: list[tuple[str, dict[str, Any]]] | None = None
-        self._found: dict[str, Login | InputError | None] = {}
+        self._logins: dict[str, Login | InputError | None] = {}
         self._helpers: dict[tuple[str, str], Login | InputError | None] = {}
         self._guard = threading.Lock()
 
@@ -58,20 +58,20 @@ class Credentials:
         """
         name = f"{image.host}/{image.repository}"
         with self._guard:
-            if name not in self._found:
+            if name not in self._logins:
                 try:
-                    self._found[name] = self._look_up(image)
+                    self._logins[name] = self._look_up(image)
                 except InputError as error:
-                    self._found[name] = error
-            found = self._found[name]
-        if isinstance(found, InputError):
-            raise InputError(*found.findings)
-        return found
+                    self._logins[name] = error
+            login = self._logins[name]
+        if isinstance(login, InputError):
+            raise InputError(*login.findings)
+        return login
 
     def _look_up(self, image: Reference) -> Login | None:
         for where, config in self._configs():
-            if found := self._in_config(config, image, where):
-                return found
+            if login := self._in_config(config, image, where):
+                return login
         return None
 
     def _configs(self) -> list[tuple[str, dict[str, Any]]]:
@@ -117,8 +117,8 @@ class Credentials:
         for key in keys:
             if isinstance(helpers, dict) and isinstance(helpers.get(key), str):
                 return self._helped(helpers[key], key, where)
-        if found := _in_auths(config.get("auths"), [f"{key}/{image.repository}" for key in keys], where):
-            return found
+        if login := _in_auths(config.get("auths"), [f"{key}/{image.repository}" for key in keys], where):
+            return login
         store = config.get("credsStore")
         if isinstance(store, str) and store:
             asked = "https://index.docker.io/v1/" if image.host == DOCKER_HUB else image.host
@@ -132,20 +132,20 @@ class Credentials:
             raise _unusable(f"{where} names the credential helper {name!r}, which can't be a program's name")
         if (program, registry) not in self._helpers:
             self._helpers[program, registry] = _asked(program, registry, where)
-        found = self._helpers[program, registry]
-        if isinstance(found, InputError):
-            raise InputError(*found.findings)
-        return found
+        login = self._helpers[program, registry]
+        if isinstance(login, InputError):
+            raise InputError(*login.findings)
+        return login
 
 
 def _parsed(text: str, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(text) if text.strip() else {}
+        config = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        config = None
+    if not isinstance(config, dict):
         raise _unusable(f"{where} is not a JSON document that `docker login` would write")
-    return found
+    return config
 
 
 def _in_auths(auths: Any, wanted: list[str], where: str) -> Login | None:
@@ -180,10 +180,10 @@ def _login(entry: Mapping[str, Any], where: str) -> Login | None:
 def _asked(program: str, registry: str, where: str) -> Login | InputError | None:
     """What the credential helper PROGRAM, which WHERE names, knows about REGISTRY, or why it can't be used."""
     try:
-        found = helper.ask(program, registry)
-        if found is None:
+        known = helper.ask(program, registry)
+        if known is None:
             return None
-        user, secret = found
+        user, secret = known
         return _checked(Login("", "", secret) if user == "<token>" else Login(user, secret), program)
     except OSError as error:
         return _unusable(f"{where} names {program}, which can't be started: {error.strerror}")

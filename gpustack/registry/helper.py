@@ -33,10 +33,10 @@ def ask(program: str, registry: str) -> tuple[str, str] | None:
     if code:
         raise HelperError(f"fails for {registry} (exit code {code})")
     try:
-        found = json.loads(said)
+        answer = json.loads(said)
     except (ValueError, RecursionError):
-        found = None
-    user, secret = (found.get(name) if isinstance(found, dict) else None for name in ("Username", "Secret"))
+        answer = None
+    user, secret = (answer.get(name) if isinstance(answer, dict) else None for name in ("Username", "Secret"))
     if not isinstance(user, str) or not isinstance(secret, str):
         raise HelperError("doesn't print what a credential helper prints")
     return user, secret
@@ -47,11 +47,11 @@ def _run(program: str, given: bytes) -> tuple[int, bytes]:
     not waited for either.
     """
     until = time.monotonic() + SECONDS
-    found = programs.find(program)
-    if found is None:
+    path = programs.find(program)
+    if path is None:
         raise FileNotFoundError(errno.ENOENT, "the PATH has no such program")
     with subprocess.Popen(
-        [found, "get"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        [path, "get"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
     ) as running:
         try:
             with contextlib.suppress(BrokenPipeError), running.stdin or contextlib.nullcontext() as stdin:

@@ -51,14 +51,14 @@ def parse(text: str) -> Reference | None:
     """TEXT as a reference, by the rules of container runtimes; None where it isn't one."""
     first, slash, _ = text.partition("/")
     explicit = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    found = _REFERENCE.fullmatch(text if explicit else f"docker.io/{text}")
-    if not found or not found["host"]:
+    match = _REFERENCE.fullmatch(text if explicit else f"docker.io/{text}")
+    if not match or not match["host"]:
         return None
-    host, repository = found["host"], found["repository"]
+    host, repository = match["host"], match["repository"]
     if host in _HUB_NAMES:
         host = DOCKER_HUB
         repository = repository if "/" in repository else f"library/{repository}"
-    return Reference(host, repository, found["tag"] or "", found["digest"] or "")
+    return Reference(host, repository, match["tag"] or "", match["digest"] or "")
 
 
 def is_loopback(host: str) -> bool:

@@ -30,14 +30,14 @@ def resolve(client: Client, image: Reference) -> Resolved:
         raise unusable(image, "it is not a manifest")
     kind = manifest.media_type if manifest.media_type in (*INDEXES, *MANIFESTS) else str(body.get("mediaType", ""))
     if kind in INDEXES:
-        found: dict[str, str] = {}
+        by_platform: dict[str, str] = {}
         for platform, digest in _entries(body):
-            found.setdefault(platform, digest)
+            by_platform.setdefault(platform, digest)
     elif kind in MANIFESTS:
-        found = {_platform(_config(client, image, manifest, body)): manifest.digest}
+        by_platform = {_platform(_config(client, image, manifest, body)): manifest.digest}
     else:
         raise unusable(image, f"it is of the kind {kind or manifest.media_type or 'unknown'}, which no runtime pulls")
-    there = {platform: found[platform] for platform in PLATFORMS if platform in found}
+    there = {platform: by_platform[platform] for platform in PLATFORMS if platform in by_platform}
     if not there:
         raise unusable(image, f"it has no image for {' or '.join(PLATFORMS)}")
     return Resolved(manifest.digest, there)
@@ -54,10 +54,10 @@ def _entries(index: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _config(client: Client, image: Reference, manifest: Manifest, body: dict[str, Any]) -> dict[str, Any]:
     described = body.get("config")
     digest = described.get("digest") if isinstance(described, dict) else None
-    found = as_json(client.blob(image, digest)) if isinstance(digest, str) else None
-    if not isinstance(found, dict):
+    config = as_json(client.blob(image, digest)) if isinstance(digest, str) else None
+    if not isinstance(config, dict):
         raise unusable(image, f"its manifest {manifest.digest} has no configuration")
-    return found
+    return config
 
 
 def _platform(described: Mapping[str, Any]) -> str:

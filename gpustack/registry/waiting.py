@@ -31,7 +31,7 @@ def started(call: Callable[[], Result]) -> Future[Result]:
 def each(call: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> list[Result]:
     """What CALL returns for each of ITEMS, in their order; AT_ONCE of them run at the same time."""
     waiting, guard = iter(enumerate(items)), threading.Lock()
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
 
     def work() -> None:
         while True:
@@ -39,8 +39,8 @@ def each(call: Callable[[Item], Result], items: Iterable[Item], at_once: int) ->
                 pair = next(waiting, None)
             if pair is None:
                 return
-            found[pair[0]] = call(pair[1])
+            results[pair[0]] = call(pair[1])
 
     for running in [started(work) for _ in range(at_once)]:
         running.result()
-    return [found[number] for number in sorted(found)]
+    return [results[number] for number in sorted(results)]
