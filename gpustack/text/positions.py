@@ -31,20 +31,20 @@ def locate(text: str, file: str, path: Path, *, key: bool = False) -> Location:
     Where there is no such path, the place is that of the nearest ancestor there is (of its key, if it has one), and the
     top of the file for a text that can't be read. An alias leads to its anchor, a key from `<<` to where it is written.
     """
-    found = _find(text, path)
-    if found is None:
+    entry = _find(text, path)
+    if entry is None:
         return place(text, file, 1, 1)
-    key_node, value, depth = found
+    key_node, value, depth = entry
     node = key_node if key_node is not None and (key or depth < len(path)) else value
     return place(text, file, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def written(text: str, path: Path) -> str | None:
     """Return the scalar at PATH as its author wrote it, quotes aside ("1.30", not 1.3), or None if there is none."""
-    found = _find(text, path)
-    if found is None or found[2] < len(path) or found[1].id != "scalar":
+    entry = _find(text, path)
+    if entry is None or entry[2] < len(path) or entry[1].id != "scalar":
         return None
-    return str(found[1].value)
+    return str(entry[1].value)
 
 
 def inside_scalar(text: str, file: str, path: Path, line: int, column: int = 1) -> Location:
@@ -52,8 +52,8 @@ def inside_scalar(text: str, file: str, path: Path, line: int, column: int = 1) 
 
     Where there is no such line, the place is that of the scalar.
     """
-    found = _find(text, path)
-    node = found[1] if found else None
+    entry = _find(text, path)
+    node = entry[1] if entry else None
     if node is None or node.id != "scalar":
         return locate(text, file, path)
     content = str(node.value).replace("\a", "").split("\n")  # ruamel.yaml marks where a folded text was folded
@@ -170,12 +170,12 @@ def _keys(node: Node, known: dict[int, _Keys]) -> _Keys:
     """Return key node and value node of each key of the mapping NODE, those from `<<` included."""
     if id(node) not in known:
         own: _Keys = {}
-        found: _Keys = {}
+        merged: _Keys = {}
         for key, value in node.value:
             if key.value == "<<" and (key.tag == PLAIN or str(key.tag).endswith(":merge")):
                 for inherited in reversed(value.value if value.id == "sequence" else [value]):
-                    found |= _keys(inherited, known) if inherited.id == "mapping" else {}
+                    merged |= _keys(inherited, known) if inherited.id == "mapping" else {}
             elif key.id == "scalar":
                 own[str(key.value)] = key, value
-        known[id(node)] = found | own
+        known[id(node)] = merged | own
     return known[id(node)]

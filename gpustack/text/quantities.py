@@ -77,10 +77,10 @@ def too_long(duration: str) -> str:
 def _read(quantity: int | str) -> tuple[Fraction, str, str]:
     """How much it is, its exponent and its unit, each "" where it has none."""
     text = str(quantity) if not isinstance(quantity, int) or abs(quantity) <= INT64 else ""
-    found = QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
-    if found is None:
+    match = QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
         raise ValueError(f"{str(text)[:LONGEST]!r} is not a quantity")
-    number, exponent, unit = found.groups()
+    number, exponent, unit = match.groups()
     if exponent and abs(int(exponent[1:])) > LONGEST:
         raise ValueError(f"{quantity!r} is not a quantity: its exponent is beyond any number of resources")
     value = Fraction(f"{number.rstrip('.')}{exponent or ''}") * UNITS[unit or ""]

@@ -40,8 +40,8 @@ def read(path: pathlib.Path, display: str) -> Document:
 
 def parse(text: str, file: str) -> dict[str, Any]:
     """Return the mapping that TEXT holds. Raises InputError, see `read`."""
-    found = value(text, file)
-    if found is None:
+    parsed = value(text, file)
+    if parsed is None:
         refuse(
             "GPU008",
             f"{file} is empty",
@@ -49,7 +49,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
             "it holds no value, at most comments",
             "write a policy into it, or delete it",
         )
-    root, data = found
+    root, data = parsed
     if not isinstance(data, dict):
         sort = "a list" if isinstance(data, list) else "a single value"
         refuse(

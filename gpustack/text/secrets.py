@@ -62,14 +62,14 @@ def _spans(text: str) -> tuple[Span, ...] | None:
             walk.take(event)
     except yaml.YAMLError:
         return None
-    return tuple(walk.found)
+    return tuple(walk.spans)
 
 
 class _Walk:
     """Follows the events of a text."""
 
     def __init__(self) -> None:
-        self.found: list[Span] = []
+        self.spans: list[Span] = []
         self.open: list[_Open] = []
         self.anchors: dict[str, Span] = {}
         self.names: list[str | None] = []
@@ -84,7 +84,7 @@ class _Walk:
         elif isinstance(event, yaml.CollectionEndEvent):
             ended = self.open.pop()  # at a bracket, which has a width, or where something else begins
             if ended.secret:
-                self.found += ended.values
+                self.spans += ended.values
             self.value(None, (ended.first, end if width > 0 else ended.last), self.names.pop())
         elif isinstance(event, yaml.ScalarEvent):
             self.value(event.value, (start, end), event.anchor)
@@ -109,5 +109,5 @@ class _Walk:
         elif around.key == "data":
             around.values.append(span)
         elif around.key in ("stringData", _APPLIED):
-            self.found.append(span)
+            self.spans.append(span)
         around.key = None
