@@ -18,18 +18,18 @@ SHORT = 19
 
 
 def applied(
-    found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
+    impact: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
 ) -> Impact:
-    """FOUND, with who accepts a finding at each that is accepted on the day TODAY. USED is what is merged already: it
+    """IMPACT, with who accepts a finding at each that is accepted on the day TODAY. USED is what is merged already: it
     was for the merge that brought it, and else whoever takes a change back could merge it again unseen.
     """
     fresh = [one for one in listed if one not in used]
     known = {(one.finding, one.before, one.after): one for one in fresh if one.last >= today}
     effects = []
-    for effect in found.effects:
+    for effect in impact.effects:
         one = known.get((effect.id, effect.before, effect.after)) if acceptable(effect) else None
         effects.append(replace(effect, accepted=one.words) if one else effect)
-    return replace(found, effects=tuple(effects))
+    return replace(impact, effects=tuple(effects))
 
 
 def acceptable(effect: Effect) -> bool:
@@ -38,10 +38,10 @@ def acceptable(effect: Effect) -> bool:
 
 
 def complaints(
-    found: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
+    impact: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
 ) -> Iterator[str]:
     """What is wrong with acceptances: used, expired, for another content, or of no finding."""
-    by_id = {effect.id: effect for effect in found.effects}
+    by_id = {effect.id: effect for effect in impact.effects}
     unused = 0
     for one in listed:
         effect = by_id.get(one.finding)
@@ -57,11 +57,11 @@ def complaints(
         yield f"{unused} acceptance{'' if unused == 1 else 's'} of no finding here: take out what is merged"
 
 
-def fails(found: Impact, limit: int) -> bool:
+def fails(impact: Impact, limit: int) -> bool:
     """Whether something of tier LIMIT or a lower number isn't accepted."""
-    told = min((effect.tier for effect in found.effects), default=None)
-    silent = found.tier is not None and found.tier <= limit and (told is None or found.tier < told)
-    return silent or any(effect.tier <= limit and not effect.accepted for effect in found.effects)
+    told = min((effect.tier for effect in impact.effects), default=None)
+    silent = impact.tier is not None and impact.tier <= limit and (told is None or impact.tier < told)
+    return silent or any(effect.tier <= limit and not effect.accepted for effect in impact.effects)
 
 
 def key(effect: Effect) -> str:

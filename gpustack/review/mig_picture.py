@@ -102,13 +102,13 @@ def _gpus(pool: NodePool, group: Group, made: Sequence[Group]) -> str:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """0, 1, 2, 5 as "0-2, 5"."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+            ranges.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 def _product(pool: NodePool) -> str:

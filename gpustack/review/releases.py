@@ -120,12 +120,12 @@ def descriptions() -> dict[str, str]:
     """What each trait says of itself: the text below its line in traits.py, without the place in the facts."""
     tree = ast.parse(Path(traits.__file__).read_text(encoding="utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Traits")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for line, text in itertools.pairwise(body):
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(text, ast.Expr):
             words = " ".join(str(ast.literal_eval(text.value)).split())
-            found[line.target.id] = re.sub(r" \((?:rows?|section) [^)]*\)", "", words)
-    return found
+            texts[line.target.id] = re.sub(r" \((?:rows?|section) [^)]*\)", "", words)
+    return texts
 
 
 def object_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, list[str]]:

@@ -180,5 +180,5 @@ def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
 
 
 def _mapping(text: bytes) -> Mapping[str, object]:
-    found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
-    return found if isinstance(found, dict) else {}
+    content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+    return content if isinstance(content, dict) else {}

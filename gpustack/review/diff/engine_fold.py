@@ -83,11 +83,11 @@ def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
         return False
     side: Side = "+" if one.op == "add" else "-"
     value = one.after if one.op == "add" else one.before
-    found = {str(one.path[2]): value} if len(one.path) == 3 else value
-    read = [_engine(key) for key in found] if isinstance(found, dict) else []
+    annotations = {str(one.path[2]): value} if len(one.path) == 3 else value
+    read = [_engine(key) for key in annotations] if isinstance(annotations, dict) else []
     if not read or None in read:
         return False
-    for key, text in found.items():
+    for key, text in annotations.items():
         fold.annotations.setdefault((side, key), Counter())[str(text)] += 1
     fold.engines[side] |= {engine for engine in read if engine}
     fold.reached.add(change.identity)

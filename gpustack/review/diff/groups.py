@@ -76,11 +76,11 @@ def common(clusters: Iterable[str], own: Mapping[str, Own]) -> Own:
 
 def ungroup(groups: Iterable[Group], own: Mapping[str, Own] | None = None) -> dict[str, list[ObjectChange]]:
     """The changes of each cluster again: what `group` was given, but for the order, and with names for marks."""
-    found: dict[str, list[ObjectChange]] = {}
+    by_cluster: dict[str, list[ObjectChange]] = {}
     for each in groups:
         for cluster in each.clusters:
-            found.setdefault(cluster, []).extend(literal(each.changes, (own or {}).get(cluster, NONE)))
-    return {cluster: list(_joined(changes)) for cluster, changes in found.items()}
+            by_cluster.setdefault(cluster, []).extend(literal(each.changes, (own or {}).get(cluster, NONE)))
+    return {cluster: list(_joined(changes)) for cluster, changes in by_cluster.items()}
 
 
 def _atoms(changes: Iterable[ObjectChange]) -> Iterator[ObjectChange]:
@@ -108,16 +108,16 @@ def _list_of(fields: Sequence[FieldChange], field: FieldChange) -> Path | None:
 
 def _joined(atoms: Sequence[ObjectChange]) -> Iterator[ObjectChange]:
     """The changes of an object as one again."""
-    found: dict[Identity, ObjectChange] = {}
+    joined: dict[Identity, ObjectChange] = {}
     for atom in atoms:
-        before = found.get(atom.identity)
+        before = joined.get(atom.identity)
         if before is None or atom.what != "changed" or before.what != "changed":
-            found[atom.identity] = atom
+            joined[atom.identity] = atom
         else:
-            found[atom.identity] = replace(
+            joined[atom.identity] = replace(
                 before, fields=(*before.fields, *atom.fields), moved=before.moved or atom.moved
             )
-    for change in found.values():
+    for change in joined.values():
         yield replace(change, fields=tuple(sorted(change.fields, key=_place)))
 
 

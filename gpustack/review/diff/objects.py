@@ -83,20 +83,19 @@ class ObjectChange:
 
 def compare(before: Objects, after: Objects, *, kinds: Kinds = NONE) -> list[ObjectChange]:
     """The changes between two renders of a cluster, by identity. KINDS are the user's."""
-    gone = {identity: found for identity, found in before.items() if identity not in after}
-    new = {identity: found for identity, found in after.items() if identity not in before}
+    gone = {identity: each for identity, each in before.items() if identity not in after}
+    new = {identity: each for identity, each in after.items() if identity not in before}
     made = []
     for old, fresh in _renames(gone, new):
-        lost, found = gone.pop(old).body, new.pop(fresh)
-        fields = changes(lost, found.body, _own(found.body, kinds))
-        made.append(ObjectChange("renamed", fresh, fields, found.body, old, file=found.file, old=lost, new=found.body))
+        lost, now = gone.pop(old).body, new.pop(fresh)
+        fields = changes(lost, now.body, _own(now.body, kinds))
+        made.append(ObjectChange("renamed", fresh, fields, now.body, old, file=now.file, old=lost, new=now.body))
     made += [
-        ObjectChange("removed", identity, body=found.body, file=found.file, old=found.body)
-        for identity, found in gone.items()
+        ObjectChange("removed", identity, body=each.body, file=each.file, old=each.body)
+        for identity, each in gone.items()
     ]
     made += [
-        ObjectChange("added", identity, body=found.body, file=found.file, new=found.body)
-        for identity, found in new.items()
+        ObjectChange("added", identity, body=each.body, file=each.file, new=each.body) for identity, each in new.items()
     ]
     for identity in before.keys() & after.keys():
         left, right = before[identity], after[identity]
@@ -118,8 +117,8 @@ def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]
     """Pairs of objects that differ in nothing but their names: the only two such of their kind and namespace."""
     nameless: dict[Any, tuple[list[Identity], list[Identity]]] = {}
     for side, objects in enumerate((gone, new)):
-        for identity, found in objects.items():
-            key = (identity.engine, identity[:3], _without_name(found.body))
+        for identity, each in objects.items():
+            key = (identity.engine, identity[:3], _without_name(each.body))
             nameless.setdefault(key, ([], []))[side].append(identity)
     for olds, news in nameless.values():
         if len(olds) == len(news) == 1:

@@ -60,20 +60,20 @@ def marked(body: Any, own: Own, *, engine: bool) -> Any:
             return [walk(item, "namespace" if key in _NAMESPACES else "") for item in value]
         return value
 
-    found = walk(body, "")
+    made = walk(body, "")
     if isinstance(body, dict) and body.get("kind") == "Namespace" and isinstance(body.get("metadata"), dict):
         meta = body["metadata"]
-        found["metadata"] |= {"name": NAMESPACE} if own.namespace and meta.get("name") == own.namespace else {}
-    return found
+        made["metadata"] |= {"name": NAMESPACE} if own.namespace and meta.get("name") == own.namespace else {}
+    return made
 
 
 def marked_file(file: str, own: Own, *, engine: bool) -> str:
     """The path FILE, marked as what is in it."""
     if engine and own.cluster:
-        found = file.replace(f"/{own.cluster}/", f"/{CLUSTER}/")
+        path = file.replace(f"/{own.cluster}/", f"/{CLUSTER}/")
         for end in (".yaml", "-"):
-            found = found.replace(f"-gpustack-{own.cluster}{end}", f"-gpustack-{CLUSTER}{end}")
-        return found
+            path = path.replace(f"-gpustack-{own.cluster}{end}", f"-gpustack-{CLUSTER}{end}")
+        return path
     if own.namespace and file.endswith(f"/namespace-{own.namespace}.yaml"):
         return f"{file.removesuffix(f'{own.namespace}.yaml')}{NAMESPACE}.yaml"
     return file

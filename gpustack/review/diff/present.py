@@ -52,14 +52,14 @@ class Block:
 def blocks(group: Group) -> list[Block]:
     """The changes of GROUP: an engine that comes or goes, then what several objects share, then the rest."""
     fold, changes = folded(group.changes)
-    found = [_fold(fold)] if fold else []
+    made = [_fold(fold)] if fold else []
     shared = _shared(changes)
-    found += [_together(rows) for rows in shared.values()]
+    made += [_together(rows) for rows in shared.values()]
     for change in sorted(changes, key=lambda one: LAST if one.tier is None else one.tier):
         own = [field for field in change.fields if (change.what != "changed" or _same(field) not in shared)]
         if own or change.what != "changed" or change.moved:
-            found.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
-    return found
+            made.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
+    return made
 
 
 def _fold(fold: Fold) -> Block:
@@ -88,15 +88,15 @@ def _same(field: FieldChange) -> str:
 
 
 def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, FieldChange]]]:
-    found: dict[str, list[tuple[Identity, FieldChange]]] = {}
+    by_change: dict[str, list[tuple[Identity, FieldChange]]] = {}
     for change in changes:
         if change.what == "changed" and change.identity.kind != "Secret":
             for field in change.fields:
                 if field.op in {"add", "remove"} or (
                     field.op == "replace" and not isinstance(field.after, (dict, list))
                 ):
-                    found.setdefault(_same(field), []).append((change.identity, field))
-    return {key: rows for key, rows in found.items() if len({identity for identity, _ in rows}) >= TOGETHER}
+                    by_change.setdefault(_same(field), []).append((change.identity, field))
+    return {key: rows for key, rows in by_change.items() if len({identity for identity, _ in rows}) >= TOGETHER}
 
 
 def _together(rows: Sequence[tuple[Identity, FieldChange]]) -> Block:
@@ -202,18 +202,18 @@ def _cut(lines: Sequence[Line], most: int = LONG) -> Iterator[Line]:
 def shown(value: Any, indent: str = "") -> list[str]:
     """VALUE as lines of YAML-like text; texts with several lines as they are."""
     if isinstance(value, dict) and value:
-        found = []
+        lines = []
         for key, item in value.items():
             inner = shown(item, f"{indent}  ")
             nested = isinstance(item, (dict, list)) and bool(item)
-            found += [f"{indent}{key}:", *inner] if nested else [f"{indent}{key}: {inner[0].strip()}", *inner[1:]]
-        return found
+            lines += [f"{indent}{key}:", *inner] if nested else [f"{indent}{key}: {inner[0].strip()}", *inner[1:]]
+        return lines
     if isinstance(value, list) and value:
-        found = []
+        lines = []
         for item in value:
             inner = shown(item, f"{indent}  ")
-            found += [f"{indent}- {inner[0].strip()}", *inner[1:]]
-        return found
+            lines += [f"{indent}- {inner[0].strip()}", *inner[1:]]
+        return lines
     if isinstance(value, str) and "\n" in value:
         return ["|", *(f"{indent}{line}" for line in value.splitlines())]
     return [f"{indent}{value if isinstance(value, str) and value else json.dumps(value)}"]

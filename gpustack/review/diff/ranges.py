@@ -12,19 +12,19 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 def fold(names: Iterable[str]) -> list[str]:
     """NAMES with runs of numbers as ranges, in order: a-1, a-2, a-3 is a-1..3. Two alone are not a range."""
     rows: dict[tuple[str, str, int], list[int]] = {}
-    found: list[str] = []
+    ranges: list[str] = []
     for name in sorted(set(names)):
         match = _NUMBERED.fullmatch(name)
         if match is None:
-            found.append(name)
+            ranges.append(name)
             continue
         stem, number, rest = match.groups()
         width = len(number) if number.startswith("0") and number != "0" else 0  # 08 and 8 are two names
         rows.setdefault((stem, rest, width), []).append(int(number))
     for (stem, rest, width), numbers in rows.items():
         for run in _runs(sorted(numbers)):
-            found += _written(stem, rest, width, run)
-    return sorted(found, key=_natural)
+            ranges += _written(stem, rest, width, run)
+    return sorted(ranges, key=_natural)
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:

@@ -89,12 +89,12 @@ def differences(before: Side, after: Side) -> Found:
     is no Kubernetes object.
     """
     look = _Look(before, after)
-    found, owns = {}, {}
+    changes, owns = {}, {}
     for cluster in sorted({*before.names(), *after.names()}):
         made, own = look.at(cluster)
         if made:
-            found[cluster], owns[cluster] = made, own
-    return Found(found, owns)
+            changes[cluster], owns[cluster] = made, own
+    return Found(changes, owns)
 
 
 class _Look:
@@ -170,7 +170,7 @@ class _Look:
         key = tuple(tuple(map(id, each)) for each in ones)
         if key not in self._compared:
             self._compared[key] = compare(
-                *(dict(one.found for one in each if one.found) for each in ones), kinds=self._sides[1].kinds
+                *(dict(one.item for one in each if one.item) for each in ones), kinds=self._sides[1].kinds
             )
         return self._compared[key]
 
@@ -179,16 +179,16 @@ class _Look:
         text, place = side.text(name), marked_file(file, own, engine=engine)
         key = (place, holed(text, own), NONE)
         mine = (place, name, own)
-        found = self._parsed.get(key) or self._parsed.get(mine)
-        if found is None:
+        one = self._parsed.get(key) or self._parsed.get(mine)
+        if one is None:
             shown = within(side.title, file if engine else f"{cluster}/{file}")
             body = _parse(text, shown)
             made = marked(body, own, engine=engine)
-            found = _One(
+            one = _One(
                 (Identity.of(made, file.split("/")[1] if engine else ""), Rendered(made, place)) if body else None
             )
-            self._parsed[mine if left_over(made, own) else key] = found
-        return found
+            self._parsed[mine if left_over(made, own) else key] = one
+        return one
 
 
 class _Pair(NamedTuple):
@@ -209,7 +209,7 @@ class _Pair(NamedTuple):
 class _One(NamedTuple):
     """An object by its identity; None for a file without one."""
 
-    found: tuple[Identity, Rendered] | None
+    item: tuple[Identity, Rendered] | None
 
 
 class _Shapes:

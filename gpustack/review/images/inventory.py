@@ -64,10 +64,10 @@ class Image:
     @property
     def objects(self) -> dict[str, tuple[str, ...]]:
         """The objects that use it, with the clusters where they do."""
-        found: dict[str, set[str]] = {}
+        by_object: dict[str, set[str]] = {}
         for use, names in self.uses.items():
-            found.setdefault(use.object, set()).update(names)
-        return {name: tuple(sorted(found[name])) for name in sorted(found)}
+            by_object.setdefault(use.object, set()).update(names)
+        return {name: tuple(sorted(by_object[name])) for name in sorted(by_object)}
 
 
 def of_cluster(bodies: Iterable[Body], spec: ClusterPolicySpec) -> list[Found]:
@@ -80,12 +80,12 @@ def of_cluster(bodies: Iterable[Body], spec: ClusterPolicySpec) -> list[Found]:
             if use.kind == "DaemonSet":
                 needed.setdefault(reference, set()).update(platforms(body, spec))
     known = list(dict.fromkeys(references(spec)))
-    found = []
+    all_images = []
     for reference in sorted(where):
         source = source_of(reference, spec.cluster.registryMap or {}, known)
         used, on = tuple(sorted(where[reference])), tuple(sorted(needed.get(reference, ())))
-        found.append(Found(reference, source, used, systems(source, spec, known), on))
-    return found
+        all_images.append(Found(reference, source, used, systems(source, spec, known), on))
+    return all_images
 
 
 def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
@@ -94,13 +94,13 @@ def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
     return {f"linux/{arch}" for arch in archs if arch}
 
 
-def of_fleet(clusters: Mapping[str, str], found: Callable[[str], Iterable[Found]]) -> list[Image]:
-    """The images of all CLUSTERS, given as name and key; FOUND has the images behind a key."""
+def of_fleet(clusters: Mapping[str, str], images_of: Callable[[str], Iterable[Found]]) -> list[Image]:
+    """The images of all CLUSTERS, given as name and key; IMAGES_OF has the images behind a key."""
     uses: dict[tuple[str, str], dict[Use, list[str]]] = {}
     built: dict[tuple[str, str], dict[System, list[str]]] = {}
     needed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for cluster in sorted(clusters):
-        for image in found(clusters[cluster]):
+        for image in images_of(clusters[cluster]):
             key = (image.source, image.reference)
             for use in image.uses:
                 uses.setdefault(key, {}).setdefault(use, []).append(cluster)
@@ -140,12 +140,12 @@ def systems(source: str, spec: ClusterPolicySpec, known: Iterable[str]) -> tuple
     """
     tagged = source.partition("@")[0]
     suffixes = {tagged[len(each) + 1 :] for each in known if tagged.startswith(f"{each}-")}
-    found = set[System]()
+    built = set[System]()
     for pool in spec.nodePools if suffixes else ():
         try:
             tag = os_tag(pool.os or "", spec.release)
         except UnknownOS:
             continue
-        found |= {System(pool.os or "", "")} if tag in suffixes else set()
-        found |= {System(pool.os or "", pool.kernel)} if pool.kernel and f"{pool.kernel}-{tag}" in suffixes else set()
-    return tuple(sorted(found))
+        built |= {System(pool.os or "", "")} if tag in suffixes else set()
+        built |= {System(pool.os or "", pool.kernel)} if pool.kernel and f"{pool.kernel}-{tag}" in suffixes else set()
+    return tuple(sorted(built))

@@ -104,10 +104,10 @@ class Lacking:
     clusters: tuple[str, ...]
 
 
-def lacking(locked: Mapping[str, Locked], found: Iterable[Image]) -> list[Lacking]:
-    """What the images FOUND don't have for the nodes that need them, by what LOCKED says of their platforms."""
+def lacking(locked: Mapping[str, Locked], used: Iterable[Image]) -> list[Lacking]:
+    """What the images USED don't have for the nodes that need them, by what LOCKED says of their platforms."""
     gone: dict[tuple[str, str], set[str]] = {}
-    for image in found:
+    for image in used:
         name = key_of(image.reference)
         for platform, clusters in image.platforms.items() if name in locked else ():
             if platform not in locked[name].platforms:
@@ -115,10 +115,10 @@ def lacking(locked: Mapping[str, Locked], found: Iterable[Image]) -> list[Lackin
     return [Lacking(*key, tuple(sorted(gone[key]))) for key in sorted(gone)]
 
 
-def by_tag_alone(found: Iterable[Image]) -> list[str]:
-    """The clusters of which no image of FOUND has a digest."""
+def by_tag_alone(used: Iterable[Image]) -> list[str]:
+    """The clusters of which no image of USED has a digest."""
     clusters: dict[str, bool] = {}
-    for image in found:
+    for image in used:
         for name in image.clusters:
             clusters[name] = clusters.get(name, False) or bool(images.digest_of(image.reference))
     return sorted(name for name, pinned in clusters.items() if not pinned)

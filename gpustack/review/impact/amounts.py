@@ -76,14 +76,14 @@ def _stepped(leaf: Leaf, default: float) -> bool:
 
 def evaluated(leaf: Leaf) -> bool:
     """Whether rules are evaluated often enough to alert, and not so often that they are a load."""
-    found = seconds(leaf.new)
-    return leaf.new is None or (found is not None and 5 <= found <= SLOWEST and _stepped(leaf, SCRAPED["interval"]))
+    every = seconds(leaf.new)
+    return leaf.new is None or (every is not None and 5 <= every <= SLOWEST and _stepped(leaf, SCRAPED["interval"]))
 
 
 def reconciled(leaf: Leaf) -> bool:
     """Whether an engine looks often enough for what is merged and for drift, from 10 seconds to an hour."""
-    found = seconds(leaf.new)
-    return leaf.new is None or (found is not None and 10 <= found <= 3600)
+    every = seconds(leaf.new)
+    return leaf.new is None or (every is not None and 10 <= every <= 3600)
 
 
 def synced(leaf: Leaf) -> bool:
@@ -154,8 +154,8 @@ def _probe(side: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> tuple[
     said = {name: side.get((*path, name)) for name in PROBE}
     if all(value is None for value in said.values()):
         return None
-    found = {name: value if type(value) is int else PROBE[name] for name, value in said.items()}
-    return found["initialDelaySeconds"] + found["periodSeconds"] * found["failureThreshold"], found["timeoutSeconds"]
+    times = {name: value if type(value) is int else PROBE[name] for name, value in said.items()}
+    return times["initialDelaySeconds"] + times["periodSeconds"] * times["failureThreshold"], times["timeoutSeconds"]
 
 
 def deadline(leaf: Leaf) -> bool:

@@ -61,12 +61,12 @@ def of_entries(kind: str, shared: Shared, *, single: bool) -> Apart:
     return Apart(kind, names, shared.renamed, single) if names else Apart()
 
 
-def of_config(found: PluginConfig) -> Apart:
+def of_config(config: PluginConfig) -> Apart:
     """What a whole text says."""
-    if found.refused or found.lacking or found.ambiguous:
+    if config.refused or config.lacking or config.ambiguous:
         return Apart(why="the device plugin refuses it")
-    if not found.kind:
+    if not config.kind:
         return Apart()
-    shared = found.sharing[found.kind]
-    built_in = found.kind == "mps" and bool(plugin_config.sharing()["mps_fail_requests_default"])
-    return of_entries(found.kind, shared, single=built_in if shared.fails is None else shared.fails)
+    shared = config.sharing[config.kind]
+    built_in = config.kind == "mps" and bool(plugin_config.sharing()["mps_fail_requests_default"])
+    return of_entries(config.kind, shared, single=built_in if shared.fails is None else shared.fails)

@@ -28,13 +28,13 @@ Judged = dict[int, list[str]]
 
 def judged(subject: Subject, change: ObjectChange) -> Judged:
     """What CHANGE, of a foreign object, does to its fields."""
-    found: Judged = defaultdict(list)
+    by_tier: Judged = defaultdict(list)
     if why := acts(subject, change):
-        found[POWER].append(why)
+        by_tier[POWER].append(why)
     old, new = leaves(change.old), leaves(change.new)
     gone = change.new is None
     if gone and not why and not _reads_nothing(change):
-        found[POWER if table.guard(change.identity.kind) else OUTAGE].append("")
+        by_tier[POWER if table.guard(change.identity.kind) else OUTAGE].append("")
     elif not why:
         entries = table.of_kind(change.identity.kind)
         for leaf in changed(old, new):
@@ -42,12 +42,12 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
                 taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
                 tier = POWER if taken or subject.fleet.chosen(leaf) else table.tier_of(entries, leaf)
                 picked = ("labels" in leaf.path[:-1] and subject.picks(leaf)) or subject.steers_engine(change, leaf)
-                found[min(tier, OUTAGE) if picked else tier].append(leaf.name)
+                by_tier[min(tier, OUTAGE) if picked else tier].append(leaf.name)
     if change.moved and change.what == "changed":
-        found[OUTAGE].append("")
-    if not found:
-        found[UNCLASSIFIED].append("")
-    return found
+        by_tier[OUTAGE].append("")
+    if not by_tier:
+        by_tier[UNCLASSIFIED].append("")
+    return by_tier
 
 
 def _taken(subject: Subject, change: ObjectChange, leaf: Leaf) -> bool:
@@ -126,15 +126,15 @@ def tier_of(subject: Subject, change: ObjectChange) -> int:
 
 
 def _told(names: list[str]) -> str:
-    found = list(dict.fromkeys(filter(None, names)))
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    distinct = list(dict.fromkeys(filter(None, names)))
+    return ", ".join(distinct[:SHOWN]) + (f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else "")
 
 
 def _hits(subject: Subject, wanted: int) -> Iterator[Hit]:
-    for change, found in foreign(subject):
-        if min(found) == wanted and (change.what != "removed" or wanted == UNCLASSIFIED):
+    for change, by_tier in foreign(subject):
+        if min(by_tier) == wanted and (change.what != "removed" or wanted == UNCLASSIFIED):
             step = {"added": "it is new", "removed": "it is removed"}.get(change.what, "it changes")
-            fields = _told(found[wanted])
+            fields = _told(by_tier[wanted])
             yield Hit(str(change.identity), f"{step}: {fields}" if fields else step)
 
 
@@ -147,9 +147,9 @@ def may_act(subject: Subject) -> Iterator[Hit]:
 @rule("IMP902", 2, 1)
 def own_object_goes(subject: Subject) -> Iterator[Hit]:
     """An object that no component makes is removed, or moves."""
-    for change, found in foreign(subject):
-        if change.what == "removed" and min(found) <= OUTAGE:
-            yield Hit(str(change.identity), "it is removed", tier=min(found))
+    for change, by_tier in foreign(subject):
+        if change.what == "removed" and min(by_tier) <= OUTAGE:
+            yield Hit(str(change.identity), "it is removed", tier=min(by_tier))
     yield from _hits(subject, OUTAGE)
 
 
@@ -193,7 +193,7 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
     for step in told(subject):
         if step.tier <= OUTAGE:
             leaf = step.leaf
-            why = f": {found}" if (found := table.why(leaf.path)) else ""
+            why = f": {reason}" if (reason := table.why(leaf.path)) else ""
             yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}", tier=step.tier)
 
 

@@ -71,8 +71,8 @@ def metrics(leaf: Leaf) -> bool:
         return True
     if not isinstance(leaf.new, str) or len(leaf.new) > LONG:
         return False
-    found = dcgm_csv.read_metrics(leaf.new)
-    return bool(found.rows) and not found.problems and all(_FIELD.fullmatch(row.name) for row in found.rows)
+    listed = dcgm_csv.read_metrics(leaf.new)
+    return bool(listed.rows) and not listed.problems and all(_FIELD.fullmatch(row.name) for row in listed.rows)
 
 
 def _only(leaf: Leaf, *allowed: Sequence[str]) -> bool:
@@ -92,10 +92,10 @@ def _read(text: Any) -> Leaves | None:
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             return None
-        found = yaml.safe_load(text)
+        content = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    return leaves(found) if isinstance(found, dict) else None if found is not None else {}
+    return leaves(content) if isinstance(content, dict) else None if content is not None else {}
 
 
 def alert_label(leaf: Leaf) -> bool:

@@ -227,12 +227,12 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
             if limit and more(field.before, field.after):
                 said = f"{steps[-1]}: {field.before} -> {field.after}"
                 grown.setdefault(said, []).append(".".join(steps[1:-1]))
-        found = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]
+        parts = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]
         old, new = (at(body, "spec", "upgrade", "windows") for body in (change.old, change.new))
         if old != new and not tighter(old, new):
-            found.append("its maintenance windows are different, or longer")
-        if found:
-            yield Hit(str(change.identity), "; ".join(found))
+            parts.append("its maintenance windows are different, or longer")
+        if parts:
+            yield Hit(str(change.identity), "; ".join(parts))
 
 
 def more(before: object, after: object) -> bool:

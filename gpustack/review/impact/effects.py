@@ -131,7 +131,7 @@ class _Seen:
 
 
 def impact(
-    found: Mapping[str, Sequence[ObjectChange]],
+    by_cluster: Mapping[str, Sequence[ObjectChange]],
     specs: Mapping[str, Specs],
     *,
     new: Set[str] = frozenset(),
@@ -139,7 +139,7 @@ def impact(
     own: Mapping[str, Own] | None = None,
     fleet: Callable[[], Fleet] = Fleet,
 ) -> Impact:
-    """What the changes FOUND in each cluster do. SPECS are the policies of both sides, where they are known; NEW and
+    """What the changes BY_CLUSTER do. SPECS are the policies of both sides, where they are known; NEW and
     GONE the clusters that one side doesn't have; OWN the names that are marked in the changes of each. FLEET tells what
     other clusters say, and is asked at most once, where that matters.
 
@@ -154,7 +154,7 @@ def impact(
         for one, two in specs.values()
     )
     others = fleet() if asks else Fleet()
-    for cluster, changes in found.items():
+    for cluster, changes in by_cluster.items():
         pair = specs.get(cluster, (None, None))
         kept.append(pair)  # an id means something as long as its object lives
         whole = "new" if cluster in new else "gone" if cluster in gone else ""
@@ -174,7 +174,7 @@ def impact(
         for at, (changes, tiers) in lists.items()
     }
     lowest = [effect.tier for effect in effects] + [tier for _, tiers in lists.values() for tier in tiers]
-    judged = {cluster: with_tiers[id(changes)] for cluster, changes in found.items()}
+    judged = {cluster: with_tiers[id(changes)] for cluster, changes in by_cluster.items()}
     return Impact(tuple(sorted(effects, key=_order)), min(lowest, default=None), (), judged)
 
 

@@ -178,11 +178,11 @@ def may_be_one(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
 def _form(host: str) -> tuple[str, str]:
     """What kind of an address HOST is, and the one spelling of it; a number may be any address of IPv4."""
     try:
-        found = ip_address(host.partition("%")[0])
+        address = ip_address(host.partition("%")[0])
     except ValueError:
         return "number" if re.fullmatch(r"(?:.*\.)?(?:0x[0-9a-f]+|[0-9]+)", host) else "name", host
-    found = getattr(found, "ipv4_mapped", None) or found
-    return f"IPv{found.version}", str(found)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return f"IPv{address.version}", str(address)
 
 
 @rule("IMP807", 1)

@@ -26,9 +26,9 @@ def about(subject: Subject, hit: Hit) -> Pair:
     """The digests of what HIT is about, before and after."""
     changes = (*subject.changes, *subject.engine)
     wanted = {*hit.about} or {hit.where}
-    found = [change for change in changes if wanted & {str(change.identity), str(change.was)}]
-    if found:
-        return digest([body(change.old) for change in found]), digest([body(change.new) for change in found])
+    meant = [change for change in changes if wanted & {str(change.identity), str(change.was)}]
+    if meant:
+        return digest([body(change.old) for change in meant]), digest([body(change.new) for change in meant])
     steps = [step.leaf for step in subject.steps if hit.where == f"spec.{step.leaf.name}"]
     if steps:
         return digest([leaf.old for leaf in steps]), digest([leaf.new for leaf in steps])
@@ -38,13 +38,13 @@ def about(subject: Subject, hit: Hit) -> Pair:
     return digest(before), digest(after)
 
 
-def body(found: Any) -> Any:
+def body(content: Any) -> Any:
     """An object, or its absence."""
-    return found if found is not None else "absent"
+    return content if content is not None else "absent"
 
 
-def _named(change: ObjectChange, found: Any) -> Any:
-    return [str(change.identity), change.file, body(found)]
+def _named(change: ObjectChange, content: Any) -> Any:
+    return [str(change.identity), change.file, body(content)]
 
 
 def together(pairs: list[Pair]) -> Pair:

@@ -117,15 +117,15 @@ def more_allocatable(subject: Subject) -> Iterator[Hit]:
 @rule("IMP304", 2, 1)
 def sharing_changes(subject: Subject) -> Iterator[Hit]:
     """GPUs are shared in another way."""
-    found: dict[str, tuple[int, str, Range | None]] = {}
+    by_pool: dict[str, tuple[int, str, Range | None]] = {}
     for pair in same_nodes(subject):
         was, now = effective(pair.before), effective(pair.after)
         if was == now:
             continue
         tier = POWER if now.closer_than(was) else OUTAGE
         told = (tier, f"sharing: {was.words} -> {now.words}", spread(pair.after))
-        found[pair.after.name] = min(found.get(pair.after.name, told), told, key=lambda each: each[0])
-    for name, (tier, what, number) in found.items():
+        by_pool[pair.after.name] = min(by_pool.get(pair.after.name, told), told, key=lambda each: each[0])
+    for name, (tier, what, number) in by_pool.items():
         yield Hit(f"pool {name}", what, number, tier=tier)
 
 
@@ -148,12 +148,12 @@ def effective(pool: Pool) -> Apart:
     if pool.cluster.dra:
         return Apart()
     try:
-        found = pool.sharing
+        sharing = pool.sharing
     except UnknownSharing as error:
         return Apart(why=str(error))
-    if found.text is not None:
-        return of_entries(found.kind, found.text, single=found.refuses_more)
-    return Apart(found.kind, None, found.renamed, found.refuses_more) if found.kind else Apart()
+    if sharing.text is not None:
+        return of_entries(sharing.kind, sharing.text, single=sharing.refuses_more)
+    return Apart(sharing.kind, None, sharing.renamed, sharing.refuses_more) if sharing.kind else Apart()
 
 
 @rule("IMP305", 2)
@@ -199,7 +199,7 @@ def pool_grows(subject: Subject) -> Iterator[Hit]:
 
 
 def _number(pool: Pool) -> str:
-    found = spread(pool)
-    if found is None:
+    number = spread(pool)
+    if number is None:
         return "not said"
-    return str(found[0]) if found[0] == found[1] else f"{found[0]} to {found[1]}"
+    return str(number[0]) if number[0] == number[1] else f"{number[0]} to {number[1]}"

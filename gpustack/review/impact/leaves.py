@@ -65,7 +65,7 @@ def _named(path: Path, items: Any) -> dict[str, Any] | None:
     """ITEMS by their names, None where they have none that tell them apart."""
     if not items or (path and path[-1] in NOT_BY_NAME):
         return None
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for item in items:
         key = next((key for key in NAMES if isinstance(item, Mapping) and isinstance(item.get(key), (str, int))), None)
         if key is None:
@@ -73,12 +73,12 @@ def _named(path: Path, items: Any) -> dict[str, Any] | None:
         name = str(item[key])
         if key in REPEATED and isinstance(item.get("labels"), Mapping) and "severity" in item["labels"]:
             name = f"{name} {item['labels']['severity']}"
-        if name in found and key in REPEATED:
-            name = next(f"{name} {number}" for number in range(2, len(items) + 2) if f"{name} {number}" not in found)
-        if name in found:
+        if name in by_name and key in REPEATED:
+            name = next(f"{name} {number}" for number in range(2, len(items) + 2) if f"{name} {number}" not in by_name)
+        if name in by_name:
             return None
-        found[name] = item
-    return found
+        by_name[name] = item
+    return by_name
 
 
 def changed(before: Leaves, after: Leaves) -> Iterator[Leaf]:

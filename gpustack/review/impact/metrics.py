@@ -44,10 +44,10 @@ def listed(text: str, tag: str = "") -> Listed:
 
 def default() -> Listed:
     """What the exporter serves without a list of its own."""
-    found = dcgm.default_counters()
+    counters = dcgm.default_counters()
     return Listed(
-        frozenset(one.name for one in found if one.type != "label"),
-        frozenset(one.name for one in found if one.type == "label"),
+        frozenset(one.name for one in counters if one.type != "label"),
+        frozenset(one.name for one in counters if one.type == "label"),
     )
 
 
@@ -84,9 +84,9 @@ def _mounts(change: ObjectChange) -> tuple[bool, bool]:
     return one, two
 
 
-def names(found: frozenset[str]) -> str:
+def names(metrics: frozenset[str]) -> str:
     """Metrics in a line."""
-    shown = sorted(found)
+    shown = sorted(metrics)
     return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
 
 
@@ -136,12 +136,12 @@ def labels_grow(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.identity), f"labels of pods that become labels of series: {before} -> {after}")
 
 
-def labels(spec: ClusterPolicySpec | None, found: Listed) -> int:
-    """How many labels a series of a GPU has, of an exporter that serves FOUND and is scraped as SPEC says; a MIG
+def labels(spec: ClusterPolicySpec | None, metrics: Listed) -> int:
+    """How many labels a series of a GPU has, of an exporter that serves METRICS and is scraped as SPEC says; a MIG
     instance has two more.
     """
     honored = bool(spec and spec.dcgmExporter.serviceMonitor.honorLabels)
-    return len(dcgm.series_labels(honored=honored) | found.labels)
+    return len(dcgm.series_labels(honored=honored) | metrics.labels)
 
 
 @rule("IMP604", 2)

@@ -91,9 +91,9 @@ def waiting_nodes(subject: Subject) -> Iterator[Hit]:
     its_own = any(each.what == "added" or any(names_item(one, MANAGER) for one in each.fields) for each in restarts)
     had = {pool.name: layout(pool) for pool in resolve(before).pools}
     for pool in resolve(after).pools:
-        found, mig = layout(pool), pool.said.sharing.mig
+        now, mig = layout(pool), pool.said.sharing.mig
         own = (mig is not None and not mig.config) or pool.cluster.layouts.kind != "release"
-        if own and found and (one := had.get(pool.name)) and one[:2] == found[:2]:
+        if own and now and (one := had.get(pool.name)) and one[:2] == now[:2]:
             windows = reconciler.runs(after) and bool(pool.budget.windows)
             until = "wait for their window" if windows else "aren't cut as the policy says"
             what = f"the pods of {MANAGER} restart: nodes that still {until} may be cut at once, without a drain"
@@ -108,7 +108,7 @@ def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
         if subject.before is None or subject.after is None:
             return
         one, two = layout(pair.before), layout(pair.after)
-        pooled |= {found.name for found in (one, two) if found}
+        pooled |= {each.name for each in (one, two) if each}
         if one != two and (one is None or two is None or one[:2] != two[:2]):
             yield _change(subject.after, pair, one, two, restarts)
     for name in _others(subject):
@@ -177,8 +177,8 @@ def _others(subject: Subject) -> list[str]:
 def _manager_restarts(subject: Subject) -> list[ObjectChange]:
     """The changes with which pods of the MIG manager start: each then asserts what its label names."""
     new = (change for change in subject.of("DaemonSet") if change.what == "added")
-    found = [change for change in (*templates(subject, "DaemonSet"), *new) if change.identity.name == MANAGER]
-    return [change for change in found if change.what == "added" or strategy(change.new) != "OnDelete"]
+    starting = [change for change in (*templates(subject, "DaemonSet"), *new) if change.identity.name == MANAGER]
+    return [change for change in starting if change.what == "added" or strategy(change.new) != "OnDelete"]
 
 
 def _by_discovery(subject: Subject) -> Iterator[Hit]:
@@ -201,12 +201,12 @@ def _labelled(body: Body | None) -> dict[str, str]:
     return {name: str(value) for name, value in given.items() if value}
 
 
-def said(pool: NodePool, found: Layout | None) -> str:
+def said(pool: NodePool, chosen: Layout | None) -> str:
     """The layout of POOL in words."""
     section = pool.sharing.mig
     if section is not None:
         return cut(section.model_dump(exclude_none=True, exclude_defaults=True))
-    return f"layout {found.name}" if found else "not said"
+    return f"layout {chosen.name}" if chosen else "not said"
 
 
 def cut(mig: Any) -> str:

@@ -123,10 +123,12 @@ def by_hand(spec: ClusterPolicySpec | None) -> str:
 
 
 def _pace(pool: Pool) -> str:
-    found = pool.budget
-    most = f"at most {found.parallel} at once" if found.parallel else "as many at once as are free"
-    parts = [f"{most}, {found.unavailable} of them unavailable at most"]
-    parts.append("pods that use GPUs are evicted" + (", then the node is drained" if found.policy.drain.enable else ""))
-    if found.windows:
+    budget = pool.budget
+    most = f"at most {budget.parallel} at once" if budget.parallel else "as many at once as are free"
+    parts = [f"{most}, {budget.unavailable} of them unavailable at most"]
+    parts.append(
+        "pods that use GPUs are evicted" + (", then the node is drained" if budget.policy.drain.enable else "")
+    )
+    if budget.windows:
         parts.append("in maintenance windows only")
     return ", ".join(parts)

@@ -71,8 +71,8 @@ TOLD = {*ADMISSION, *HEAVY} - {"PodDisruptionBudget"}
 @rule("IMP504", 3)
 def pruned(subject: Subject) -> Iterator[Hit]:
     """Objects are removed."""
-    found = ((change.was or change.identity).kind for change in gone(subject))
-    kinds = Counter(kind for kind in found if kind not in TOLD)
+    removed = ((change.was or change.identity).kind for change in gone(subject))
+    kinds = Counter(kind for kind in removed if kind not in TOLD)
     if kinds:
         yield Hit("", ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())) + " removed")
 
@@ -92,8 +92,8 @@ def schema_fields(schema: Any, path: str = "") -> Iterator[str]:
 
 def versions(body: Body | None) -> dict[str, Any]:
     """The versions of a CRD that are served, by name."""
-    found = (mapping(each) for each in items(at(body, "spec", "versions")))
-    return {str(each.get("name")): each for each in found if each.get("served") is not False}
+    listed = (mapping(each) for each in items(at(body, "spec", "versions")))
+    return {str(each.get("name")): each for each in listed if each.get("served") is not False}
 
 
 @rule("IMP505", 2)
@@ -137,8 +137,8 @@ def fixed_fields(subject: Subject) -> Iterator[Hit]:
         frozen = FIXED.get(change.identity.kind, [])
         if change.identity.kind in {"ConfigMap", "Secret"} and mapping(change.old).get("immutable") is True:
             frozen = [("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen]
-        found = {field.path[: len(path)] for field in change.fields for path in frozen if _in(path, field.path)}
-        for path in sorted(found, key=str):
+        changed = {field.path[: len(path)] for field in change.fields for path in frozen if _in(path, field.path)}
+        for path in sorted(changed, key=str):
             yield Hit(str(change.identity), f"{'.'.join(map(str, path))} can't be changed in place")
 
 

@@ -194,13 +194,13 @@ def spelled(spec: ClusterPolicySpec | None) -> tuple[tuple[str, ...], str]:
 
 def said(spec: ClusterPolicySpec) -> Leaves:
     """All values of SPEC, but for the objects that it brings along: those are judged themselves."""
-    found = spec.model_dump(mode="json", exclude_none=True)
-    found.pop("extraObjects", None)
+    values = spec.model_dump(mode="json", exclude_none=True)
+    values.pop("extraObjects", None)
     places: dict[Path, Any] = {("carried", each.name): each for each in spec.carried}
     places |= {("nfd", name): getattr(spec.nfd, name) for name in ("master", "worker", "gc")}
     places |= {("reconciler",): spec.reconciler} if spec.reconciler else {}
     emptied: Leaves = {(*path, "tolerations"): [] for path, each in places.items() if each.tolerations == []}
-    return {**leaves(found), **emptied}  # an empty list takes the place of what is there without one
+    return {**leaves(values), **emptied}  # an empty list takes the place of what is there without one
 
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
@@ -211,13 +211,13 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
     news = said(after)
     like = fleet.like(after) if new else None
     olds = {**default_values(after), **_guards(like, news)} if before is None else said(before)
-    found = [Step(leaf, _tier(leaf, fleet, like, new=new)) for leaf in changed(*_filled(olds, news))]
+    all_steps = [Step(leaf, _tier(leaf, fleet, like, new=new)) for leaf in changed(*_filled(olds, news))]
     if gone := _gone(olds, news):
-        found = [_of_a_pool_that_goes(step, gone) for step in found]
+        all_steps = [_of_a_pool_that_goes(step, gone) for step in all_steps]
     if before is None or before.release == after.release:
-        return found
+        return all_steps
     defaults = default_values(before), default_values(after)
-    return [_explained(step, *defaults) for step in found]
+    return [_explained(step, *defaults) for step in all_steps]
 
 
 def _guards(like: Like | None, news: Leaves) -> Leaves:
@@ -326,16 +326,16 @@ def facts(spec: ClusterPolicySpec, values: Leaves) -> set[Fact]:
 def naming(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Fact]:
     """What of SPEC names BODY, one of its objects: values, whether their component is on, and other objects."""
     name, values = str(body["metadata"]["name"]), said(spec)
-    found = {path for path, value in values.items() if name in path or name in texts(value, QUOTED)}
-    sections = {path[0] for path in found}
-    found |= {path for path in values if path[0] in sections and path[-1] == "enabled"}
+    paths = {path for path, value in values.items() if name in path or name in texts(value, QUOTED)}
+    sections = {path[0] for path in paths}
+    paths |= {path for path in values if path[0] in sections and path[-1] == "enabled"}
     others = [
         each
         for each in spec.extraObjects
         if each is not body
         and name in texts([value for path, value in leaves(each).items() if path != OWN_NAME], QUOTED)
     ]
-    return {(path, text(values[path])) for path in found} | {((), placed(each, spec)) for each in others}
+    return {(path, text(values[path])) for path in paths} | {((), placed(each, spec)) for each in others}
 
 
 def brought(spec: ClusterPolicySpec | None) -> set[Name]:
@@ -357,11 +357,11 @@ def words(spec: ClusterPolicySpec | None) -> set[str]:
     """
     if spec is None:
         return set()
-    found = texts(list(said(spec).values()))
+    collected = texts(list(said(spec).values()))
     for body in spec.extraObjects:
         parts = WORDS if body["kind"] in CONTENT else QUOTED
-        found |= texts([value for path, value in leaves(body).items() if path != OWN_NAME], parts)
-    return found
+        collected |= texts([value for path, value in leaves(body).items() if path != OWN_NAME], parts)
+    return collected
 
 
 def texts(value: Any, parts: re.Pattern[str] = WORDS) -> set[str]:

@@ -71,18 +71,18 @@ def powers(body: Body | None) -> set[str]:
     spec = pod(body)
     mounts = (mapping(mount) for one in containers(body) for mount in items(one.get("volumeMounts")))
     writes = {mount.get("name") for mount in mounts if mount.get("readOnly") is not True}
-    found = {name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True}
+    words = {name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name) is True}
     for volume in items(spec.get("volumes")):
         path = at(volume, "hostPath", "path")
-        found |= {f"hostPath {path}{'' if at(volume, 'name') in writes else ', to read'}"} if path else set()
+        words |= {f"hostPath {path}{'' if at(volume, 'name') in writes else ', to read'}"} if path else set()
     for container in containers(body):
         name, security = container.get("name"), mapping(container.get("securityContext"))
         if security.get("privileged") is True:
-            found.add(f"privileged container {name}")
-        found |= {f"capability {each} in {name}" for each in items(at(security, "capabilities", "add"))}
+            words.add(f"privileged container {name}")
+        words |= {f"capability {each} in {name}" for each in items(at(security, "capabilities", "add"))}
         if security.get("allowPrivilegeEscalation") is True:
-            found.add(f"privilege escalation in {name}")
-    return found
+            words.add(f"privilege escalation in {name}")
+    return words
 
 
 @rule("IMP203", 1, 3)
@@ -115,12 +115,12 @@ def image_changes(subject: Subject) -> Iterator[tuple[ObjectChange, str, str]]:
 @rule("IMP204", 3, 1)
 def image_versions(subject: Subject) -> Iterator[Hit]:
     """An image gets another version."""
-    found: dict[tuple[str, str, str, bool], set[str]] = defaultdict(set)
+    by_version: dict[tuple[str, str, str, bool], set[str]] = defaultdict(set)
     for change, before, after in image_changes(subject):
         (old, was), (new, now) = split(before), split(after)
         if old == new:
-            found[old, was, now, swapped(before, after)].add(str(change.identity))
-    for (image, was, now, odd), objects in sorted(found.items()):
+            by_version[old, was, now, swapped(before, after)].add(str(change.identity))
+    for (image, was, now, odd), objects in sorted(by_version.items()):
         number = f" in {len(objects)} objects" if len(objects) > 1 else f" in {next(iter(objects))}"
         yield Hit(image, f"{was or 'no tag'} -> {now or 'no tag'}{number}", tier=POWER if odd else PLANNED)
 
@@ -134,12 +134,12 @@ def swapped(before: str, after: str) -> bool:
 @rule("IMP205", 1, 3)
 def image_source(subject: Subject) -> Iterator[Hit]:
     """An image comes from somewhere else."""
-    found: dict[tuple[str, str, int], set[str]] = defaultdict(set)
+    by_source: dict[tuple[str, str, int], set[str]] = defaultdict(set)
     for change, before, after in image_changes(subject):
         (old, _), (new, _) = split(before), split(after)
         if old != new:
-            found[old, new, subject.power(change)].add(str(change.identity))
-    for (old, new, tier), objects in sorted(found.items()):
+            by_source[old, new, subject.power(change)].add(str(change.identity))
+    for (old, new, tier), objects in sorted(by_source.items()):
         yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}", tier=tier)
 
 

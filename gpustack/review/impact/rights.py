@@ -37,19 +37,19 @@ PATHS = "(path)"
 
 def rights(body: Body | None) -> set[Right]:
     """What a Role or ClusterRole grants, right by right."""
-    found: set[Right] = set()
+    granted: set[Right] = set()
     for each in items(mapping(body).get("rules")):
         entry = mapping(each)
         verbs = [str(verb) for verb in items(entry.get("verbs"))]
         names = [str(name) for name in items(entry.get("resourceNames"))] or ["*"]
         for group in items(entry.get("apiGroups")) or [""]:
             for resource in items(entry.get("resources")):
-                found |= {Right(verb, str(group), str(resource), name) for verb in verbs for name in names}
+                granted |= {Right(verb, str(group), str(resource), name) for verb in verbs for name in names}
         for path in items(entry.get("nonResourceURLs")):
-            found |= {Right(verb, PATHS, str(path), "*") for verb in verbs}
+            granted |= {Right(verb, PATHS, str(path), "*") for verb in verbs}
     for selector in items(at(body, "aggregationRule", "clusterRoleSelectors")):
-        found.add(Right("aggregates", "", str(selector), "*"))
-    return found
+        granted.add(Right("aggregates", "", str(selector), "*"))
+    return granted
 
 
 def grown(subject: Subject) -> Iterator[tuple[ObjectChange, list[Right]]]:
@@ -77,10 +77,10 @@ def mighty(right: Right) -> bool:
     }
 
 
-def listed(found: list[Right]) -> str:
+def listed(granted: list[Right]) -> str:
     """Rights in a line: verbs on the same resource together."""
     together: dict[tuple[str, str, str], list[str]] = {}
-    for right in found:
+    for right in granted:
         together.setdefault(right[1:], []).append(right.verb)
     words = [str(Right(",".join(verbs), *rest)) for rest, verbs in together.items()]
     return "; ".join(words[:SHOWN]) + (f"; and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
@@ -99,19 +99,19 @@ def role_grows(subject: Subject) -> Iterator[Hit]:
 def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
     """A role grants what leads to more rights."""
     for change, new in grown(subject):
-        found = [right for right in new if mighty(right)]
-        if found:
-            yield Hit(str(change.identity), f"new: {listed(found)}", tier=subject.gained(change))
+        leading = [right for right in new if mighty(right)]
+        if leading:
+            yield Hit(str(change.identity), f"new: {listed(leading)}", tier=subject.gained(change))
 
 
 def subjects(body: Body | None) -> set[str]:
     """Whom a binding gives its role to, in words."""
-    found = set()
+    names = set()
     for each in items(mapping(body).get("subjects")):
         entry = mapping(each)
         space = f"{entry['namespace']}/" if entry.get("namespace") else ""
-        found.add(f"{entry.get('kind')} {space}{entry.get('name')}")
-    return found
+        names.add(f"{entry.get('kind')} {space}{entry.get('name')}")
+    return names
 
 
 @rule("IMP403", 1, 3)

@@ -61,7 +61,7 @@ def _bare(key: Any) -> str:
     return next((text.removeprefix(each) for each in PREFIXES if text.startswith(each)), text)
 
 
-def picks_differently(found: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
-    """Whether one of the requirements FOUND answers differently once the label KEY is NEW instead of OLD."""
-    mine = [each for each in found if each.key == key]
+def picks_differently(wanted: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
+    """Whether one of the requirements WANTED answers differently once the label KEY is NEW instead of OLD."""
+    mine = [each for each in wanted if each.key == key]
     return any(each.holds(old) != each.holds(new) or each.holds(new) is None for each in mine)

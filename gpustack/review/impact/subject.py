@@ -78,8 +78,8 @@ class Subject:
             return OUTAGE
         if leaf.path[-1] != "imagePullPolicy" or leaf.new == "IfNotPresent" or self.whole == "new":
             return ROUTINE
-        found = {moving for change in self.of(*WORKLOADS) for moving in pulled_anew(change)}
-        return POWER if True in found or (leaf.new == "Always" and not found) else ROUTINE
+        pulls = {moving for change in self.of(*WORKLOADS) for moving in pulled_anew(change)}
+        return POWER if True in pulls or (leaf.new == "Always" and not pulls) else ROUTINE
 
     def steers_engine(self, change: ObjectChange, leaf: Leaf) -> bool:
         """Whether LEAF of an object is an annotation of an engine that the policy writes itself: all others are
@@ -128,8 +128,8 @@ class Subject:
         if not self.steps or any(at(body, "metadata", "annotations", CONSTRUCT) for body in (change.old, change.new)):
             return True
         both = (change.identity, change.was) if change.was else (change.identity,)
-        found = {self._name(each) for each in both}
-        return not self._brought.isdisjoint(found) and not (self.whole == "new" and found <= self._anothers)
+        its_names = {self._name(each) for each in both}
+        return not self._brought.isdisjoint(its_names) and not (self.whole == "new" and its_names <= self._anothers)
 
     def _name(self, it: Identity) -> Name:
         return it.group, it.kind, self.literal(it.namespace), self.literal(it.name)
@@ -147,15 +147,15 @@ class Subject:
         along.
         """
         own = (self.literal(change.identity.namespace), self.literal(change.identity.name))
-        found = set()
+        others = set()
         for spec in filter(None, (self.before, self.after)):
             for body in spec.extraObjects:
                 meta = body["metadata"]
                 where = (str(meta.get("namespace") or spec.cluster.namespace), str(meta["name"]))
                 if body["kind"] == "PrometheusRule" and where != own:
                     rules = [rule for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules"))]
-                    found |= {str(at(rule, key)) for rule in rules if at(rule, key)}
-        return found
+                    others |= {str(at(rule, key)) for rule in rules if at(rule, key)}
+        return others
 
     def read_elsewhere(self, series: str, change: ObjectChange) -> bool:
         """Whether another object than that of CHANGE, that a policy of either side brings along, reads SERIES; those

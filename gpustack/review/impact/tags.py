@@ -65,8 +65,8 @@ def build(tag: str) -> tuple[int, str]:
 
 def known_builds(name: str) -> set[tuple[int, str]]:
     """The builds that releases have of the image, or for the section, of NAME."""
-    found = (each for release in releases.names() for each in releases.release(release).images.items())
-    return {build(image.version) for section, image in found if image.version and name in (section, image.image)}
+    images = (each for release in releases.names() for each in releases.release(release).images.items())
+    return {build(image.version) for section, image in images if image.version and name in (section, image.image)}
 
 
 def older(old: str, new: str) -> bool:
@@ -79,18 +79,18 @@ def older(old: str, new: str) -> bool:
 
 def _early(version: str) -> tuple[str, int]:
     """How far VERSION is on its way to be out: rc2 is behind rc1, and nothing at all behind both."""
-    found = next((found for part in version.split("-") if (found := _EARLY.fullmatch(part))), None)
-    return (found[1], int(found[2] or 0)) if found else ("~", 0)
+    match = next((match for part in version.split("-") if (match := _EARLY.fullmatch(part))), None)
+    return (match[1], int(match[2] or 0)) if match else ("~", 0)
 
 
 def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
     """The numbers of VERSION: ((4, 6, 0), (4, 8, 3)) of v4.6.0-4.8.3-distroless."""
-    found = []
+    parts = []
     for part in version.removeprefix("v").split("-"):
         if not (known := numbers(part)):
             break
-        found.append(known)
-    return tuple(found)
+        parts.append(known)
+    return tuple(parts)
 
 
 def pulled(leaf: Leaf) -> bool:

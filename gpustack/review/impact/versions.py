@@ -46,16 +46,16 @@ def other_release(subject: Subject) -> Iterator[Hit]:
     step = release_step(subject)
     if step is None:
         return
-    found = releases.compare(*step)
+    difference = releases.compare(*step)
     charts = subject.after is not None and subject.after.defaults != "operator"
-    flips = [f"{each.path} {each.before} -> {each.after}" for each in found.defaults if each.flips and charts]
+    flips = [f"{each.path} {each.before} -> {each.after}" for each in difference.defaults if each.flips and charts]
     one, two = (_branches(side) for side in (subject.before, subject.after))
     branch = f", driver branch {one} -> {two}" if one and two and one != two else ""
     yield Hit("", f"release {step[0]} -> {step[1]}{branch}")
     if flips:
         more = f" and {len(flips) - SHOWN} more" if len(flips) > SHOWN else ""
         yield Hit("", f"defaults that flip with release {step[1]}: {'; '.join(flips[:SHOWN])}{more}")
-    for words in found.behaviour[:SHOWN]:
+    for words in difference.behaviour[:SHOWN]:
         yield Hit("", f"release {step[1]}: {words}")
 
 
@@ -105,11 +105,11 @@ def driver_branch(subject: Subject) -> Iterator[Hit]:
 def _branch(version: str) -> str:
     """A branch in words."""
     try:
-        found = drivers.branch(version)
+        branch = drivers.branch(version)
     except drivers.UnknownBranch:
         return f"{version.partition('.')[0]}, which the catalogue doesn't know"
-    until = f", supported until {found.end_of_life}" if found.end_of_life else ""
-    return f"{found.name} ({found.type}{until})"
+    until = f", supported until {branch.end_of_life}" if branch.end_of_life else ""
+    return f"{branch.name} ({branch.type}{until})"
 
 
 @rule("IMP706", 2, 3)

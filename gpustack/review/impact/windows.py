@@ -31,7 +31,7 @@ def tighter(old: Any, new: Any) -> bool:
 
 def _minutes(windows: Sequence[Any]) -> dict[str, bytearray] | None:
     """The minutes of the week that WINDOWS have, by time zone; None where one can't be read."""
-    found: dict[str, bytearray] = defaultdict(lambda: bytearray(WEEK))
+    by_zone: dict[str, bytearray] = defaultdict(lambda: bytearray(WEEK))
     for window in windows:
         start = _START.fullmatch(str(window.get("start"))) if isinstance(window, Mapping) else None
         hours = window.get("hours") if start else None
@@ -40,9 +40,9 @@ def _minutes(windows: Sequence[Any]) -> dict[str, bytearray] | None:
             return None
         if not set(days) <= set(DAYS):
             return None
-        week = found[str(window.get("timeZone") or "UTC")]
+        week = by_zone[str(window.get("timeZone") or "UTC")]
         for day in days:
             first = DAYS.index(day) * DAY + int(start[1]) * 60 + int(start[2])
             for minute in range(first, first + min(hours * 60, WEEK)):
                 week[minute % WEEK] = 1
-    return found
+    return by_zone

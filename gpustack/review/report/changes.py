@@ -14,9 +14,9 @@ OPEN = 3
 TAGS = {"+": "ins", "-": "del"}
 
 
-def section(found: Difference) -> Section:
-    """The section of FOUND."""
-    made = [block(group, found.total, unfolded=at < OPEN) for at, group in enumerate(found.groups)]
+def section(difference: Difference) -> Section:
+    """The section of DIFFERENCE."""
+    made = [block(group, difference.total, unfolded=at < OPEN) for at, group in enumerate(difference.groups)]
     return Section("changes", "Changes", "".join(made))
 
 

@@ -12,10 +12,10 @@ from ..impact.tiers import RED, named
 from .frame import Section, prose, rule_link, text
 
 
-def section(found: Impact, total: int) -> Section:
-    """The section of FOUND in TOTAL clusters."""
+def section(impact: Impact, total: int) -> Section:
+    """The section of IMPACT in TOTAL clusters."""
     made = [
-        block(list(same), total) for _, same in groupby(found.effects, key=lambda effect: (effect.tier, effect.rule))
+        block(list(same), total) for _, same in groupby(impact.effects, key=lambda effect: (effect.tier, effect.rule))
     ]
     return Section("impact", "What it does to nodes and workloads", "".join(made))
 

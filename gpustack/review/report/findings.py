@@ -9,8 +9,8 @@ from ..diff.ranges import summary
 from .frame import Section, prose, rule_link, table, text
 
 
-def section(found: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Section:
-    """The section of FOUND, each finding with the clusters that it is about."""
+def section(findings: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Section:
+    """The section of FINDINGS, each finding with the clusters that it is about."""
     rows = [
         [
             rule_link(one.rule),
@@ -20,7 +20,7 @@ def section(found: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Sec
             f'<span class="prose">{prose(one.remedy)}</span>',
             text(summary(clusters, total)) if clusters else "",
         ]
-        for one, clusters in found
+        for one, clusters in findings
     ]
     columns = ["Rule", "Severity", "Where", "What", "What to do", "Clusters"]
     return Section("findings", "Findings", table(f"{len(rows)} findings", columns, rows) if rows else "")

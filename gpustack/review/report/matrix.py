@@ -44,13 +44,13 @@ class Cluster:
 
 def versions(texts: Sequence[str]) -> dict[str, str]:
     """The versions that the manifests TEXTS run, by column; several of one component side by side."""
-    found: dict[str, dict[str, None]] = {}
+    by_column: dict[str, dict[str, None]] = {}
     for reference in dict.fromkeys(image for each in texts for image in _IMAGE.findall(each)):
         repository, tag = split(reference)
         column = COLUMNS.get(repository.rpartition("/")[2])
         if column:
-            found.setdefault(column, {})[tag] = None
-    return {column: ", ".join(sorted(tags)) for column, tags in found.items()}
+            by_column.setdefault(column, {})[tag] = None
+    return {column: ", ".join(sorted(tags)) for column, tags in by_column.items()}
 
 
 def section(clusters: Mapping[str, Cluster]) -> Section:
