@@ -59,15 +59,15 @@ def run(options: argparse.Namespace) -> int:
     answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
-    if not context.installation.found:
+    if not context.installation.told:
         raise InputError(nothing(names, context.installation))
     own = {name: value for name, value in answers.items() if name not in context.reader.used}
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
     with common.store(options) as store:
-        found = adopt.adopt(context.installation, named(options), own, store, keep=options.keep_release, head=head)
+        adopted = adopt.adopt(context.installation, named(options), own, store, keep=options.keep_release, head=head)
     if out is not None:
-        save(out, found.text, "the policy", "name another file with --out")
-    return tell(found, options)
+        save(out, adopted.text, "the policy", "name another file with --out")
+    return tell(adopted, options)
 
 
 def looked_at(options: argparse.Namespace) -> list[Item]:
@@ -87,30 +87,30 @@ def named(options: argparse.Namespace) -> str:
     return plain(Path(options.out or [*options.inputs, options.context or "cluster"][0]).stem, 0, {})
 
 
-def tell(found: Adopted, options: argparse.Namespace) -> int:
+def tell(adopted: Adopted, options: argparse.Namespace) -> int:
     """Print the report, and the policy where it goes to no file; 2 where it doesn't render yet."""
     from ..moving.adopt import report
     from .text import document, plain, print_findings, printable, say
 
-    code = 2 if found.findings or any(note.sort == "open" for note in found.notes) else 0
+    code = 2 if adopted.findings or any(note.sort == "open" for note in adopted.notes) else 0
     if options.format == "json":
-        print(document(code, [plain(each) for each in found.findings], **report.data(found)))
+        print(document(code, [plain(each) for each in adopted.findings], **report.data(adopted)))
         return code
     if not options.out:
-        sys.stdout.write(found.text)
+        sys.stdout.write(adopted.text)
     stream = sys.stdout if options.out else sys.stderr
-    for line in report.lines(found):
+    for line in report.lines(adopted):
         say(printable(line), stream)
-    if found.findings:
+    if adopted.findings:
         say("The policy doesn't render yet:", stream)
-        print_findings(found.findings, sys.stderr)
+        print_findings(adopted.findings, sys.stderr)
     return code
 
 
-def nothing(inputs: list[str], found: Installation) -> Finding:
+def nothing(inputs: list[str], installation: Installation) -> Finding:
     """The finding for INPUTS that tell nothing of an installation."""
-    told = [f"{note.path}: {note.why}" for note in found.notes]
-    told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in found.objects]
+    told = [f"{note.path}: {note.why}" for note in installation.notes]
+    told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in installation.objects]
     what = f"nothing in {', '.join(inputs[:3])} tells how the operator is set up"
     remedy = (
         "name with it values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"

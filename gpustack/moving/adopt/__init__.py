@@ -59,10 +59,10 @@ class Adopted:
 
 
 def adopt(
-    found: Installation, name: str, answers: Mapping[str, str], store: Store, *, keep: bool, head: str
+    installation: Installation, name: str, answers: Mapping[str, str], store: Store, *, keep: bool, head: str
 ) -> Adopted:
-    """The policy NAME of the installation FOUND."""
-    made = draft(found, answers, keep=keep)
+    """The policy NAME of INSTALLATION."""
+    made = draft(installation, answers, keep=keep)
     if "cluster.platform" in answers:
         fit(made)
     bring(made)
@@ -71,13 +71,13 @@ def adopt(
     wanted = dict(made.leaves)
     dropped = shorten(made)
     rolls: dict[str, list[str]] = {}
-    live = [body for body in found.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
+    live = [body for body in installation.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
     if live and bodies:
         sets = {str(body["metadata"]["name"]): body for body in bodies if body["kind"] == "DaemonSet"}
         with understood("a DaemonSet"):
-            made.carried, rolls = carried(live, sets, found.of_kind("ControllerRevision"))
+            made.carried, rolls = carried(live, sets, installation.of_kind("ControllerRevision"))
     findings, _ = render(made, store)
-    gone = [f"{note.path} {note.why}" for note in found.notes if note.why.startswith("had no effect")]
+    gone = [f"{note.path} {note.why}" for note in installation.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
     return Adopted(name, text_of(name, made, [head, *gone]), made, wanted, dropped, findings, rolls)
 

@@ -93,7 +93,7 @@ def taken(live: Body, rendered: Body, origin: str) -> Body | None:
     pod, ours = live["spec"]["template"]["spec"], copy.deepcopy(rendered["spec"]["template"])
     own = {each["name"] for each in ours["spec"].get("initContainers", [])}
     have = texts(ours["spec"])
-    found: Body = {"name": rendered["metadata"]["name"], "origin": origin}
+    entry: Body = {"name": rendered["metadata"]["name"], "origin": origin}
     without = sorted(own - {each["name"] for each in pod.get("initContainers", [])})
     changed = {at: _text(at, text) for at, text in texts(pod).items() if at in have and have[at] != text}
     more = {
@@ -101,14 +101,14 @@ def taken(live: Body, rendered: Body, origin: str) -> Body | None:
         "texts": changed,
         **_beside(pod, ours["spec"]),
     }
-    found |= {key: value for key, value in more.items() if value}
+    entry |= {key: value for key, value in more.items() if value}
     if live["metadata"]["name"] != rendered["metadata"]["name"]:
-        found["called"] = live["metadata"]["name"]
-        rename(ours, rendered["metadata"]["name"], found["called"])
-    if set(found) == {"name", "origin"}:
+        entry["called"] = live["metadata"]["name"]
+        rename(ours, rendered["metadata"]["name"], entry["called"])
+    if set(entry) == {"name", "origin"}:
         return None
-    fill(Carried.model_validate(found), ours["spec"])
-    return {**found, "template": template_hash(ours)}
+    fill(Carried.model_validate(entry), ours["spec"])
+    return {**entry, "template": template_hash(ours)}
 
 
 def _text(at: str, text: str) -> Body:
@@ -119,14 +119,14 @@ def _text(at: str, text: str) -> Body:
 
 def _beside(pod: Body, ours: Body) -> Body:
     """What a pod may carry besides texts: its driver's digest, and the order of its volumes."""
-    found: Body = {}
+    extras: Body = {}
     live, own = ([each.get("value") for each in digests(each_pod)] for each_pod in (pod, ours))
     if live and own and live[0] != own[0]:
-        found["digest"] = live[0]
+        extras["digest"] = live[0]
     names, mine = ([each["name"] for each in each_pod.get("volumes", [])] for each_pod in (pod, ours))
     if names != mine and sorted(names) == sorted(mine):
-        found["volumes"] = names
-    return found
+        extras["volumes"] = names
+    return extras
 
 
 def left(live: Body, rendered: Body, entry: Body | None) -> list[str]:
@@ -159,10 +159,10 @@ def texts(pod: Body) -> dict[str, str]:
 def differences(live: Any, ours: Any, path: str = "") -> list[str]:
     """Where OURS isn't LIVE, but for what the API server writes where nothing is said."""
     if isinstance(live, dict) and isinstance(ours, dict):
-        return [found for key in sorted({*live, *ours}) for found in _of_key(live, ours, key, f"{path}.{key}")]
+        return [each for key in sorted({*live, *ours}) for each in _of_key(live, ours, key, f"{path}.{key}")]
     if isinstance(live, list) and isinstance(ours, list) and len(live) == len(ours):
         pairs = enumerate(zip(live, ours, strict=True))
-        return [found for index, (a, b) in pairs for found in differences(a, b, f"{path}[{index}]")]
+        return [each for index, (a, b) in pairs for each in differences(a, b, f"{path}[{index}]")]
     return [] if live == ours else [f"{path}: {live!r} -> {ours!r}"]
 
 

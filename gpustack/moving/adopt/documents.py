@@ -49,8 +49,8 @@ class Item:
 
     def text_at(self, *path: str | int) -> str:
         """The text at PATH, "" where nothing stands there."""
-        found = self.get(*path)
-        return found if isinstance(found, str) else ""
+        text = self.get(*path)
+        return text if isinstance(text, str) else ""
 
     def part(self, *path: str | int) -> Item:
         """What stands at PATH, with its places."""
@@ -60,48 +60,48 @@ class Item:
         """The place of the value at PATH in the file."""
         if not self.text:
             return Location(self.file)
-        found = locate(self.text, self.file, (*self.at, *path))
-        if self.outer and found.line:
+        place = locate(self.text, self.file, (*self.at, *path))
+        if self.outer and place.line:
             item, inside = self.outer
-            found = inside_scalar(item.text, self.file, (*item.at, *inside), found.line, found.column or 1)
-        return Location(self.file, found.line, found.column)
+            place = inside_scalar(item.text, self.file, (*item.at, *inside), place.line, place.column or 1)
+        return Location(self.file, place.line, place.column)
 
     def said(self, *path: str | int) -> Said | None:
         """The value at PATH with its place, None where nothing stands there."""
-        found = self.get(*path)
-        return None if found is None else Said(found, self.where(*path))
+        data = self.get(*path)
+        return None if data is None else Said(data, self.where(*path))
 
     def leaves(self, *path: str | int) -> Leaves:
         """The leaves below PATH."""
-        found = self.get(*path)
-        if not isinstance(found, dict):
+        data = self.get(*path)
+        if not isinstance(data, dict):
             return {}
-        return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves_of(found) if leaf}
+        return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves_of(data) if leaf}
 
     def embedded(self, *path: str | int) -> Item | None:
         """The YAML in the text at PATH; None where nothing stands there. Raises InputError for what isn't YAML."""
         text = self.text_at(*path)
         try:
-            found = value(text, self.file) if text else None
+            parsed = value(text, self.file) if text else None
         except InputError as error:
             where = self.where(*path)
             raise InputError(
                 Finding("GPU003", "error", f"the text here is not valid YAML: {error}", location=where)
             ) from None
-        return Item(self.file, text, found[1], (), (self, path)) if found else None
+        return Item(self.file, text, parsed[1], (), (self, path)) if parsed else None
 
 
 def variables(text: str) -> list[str]:
     """The variables in TEXT that nobody filled in."""
-    return [found["name"] or found["go"] for found in _VARIABLE.finditer(text) if found["default"] is None]
+    return [match["name"] or match["go"] for match in _VARIABLE.finditer(text) if match["default"] is None]
 
 
 def filled(text: str, answers: Mapping[str, str]) -> str:
     """TEXT with its variables as ANSWERS say, else as their own defaults say."""
 
-    def one(found: re.Match[str]) -> str:
-        name = (found["name"] or found["go"]).removeprefix(".")
-        return answers.get(name, found["default"] if found["default"] is not None else found[0])
+    def one(match: re.Match[str]) -> str:
+        name = (match["name"] or match["go"]).removeprefix(".")
+        return answers.get(name, match["default"] if match["default"] is not None else match[0])
 
     return _VARIABLE.sub(one, text)
 
@@ -158,19 +158,19 @@ def documents(text: str, file: str) -> Iterator[Item]:
 
 def _document(text: str, file: str) -> Iterator[Item]:
     try:
-        found = value(text, file)
+        parsed = value(text, file)
     except InputError:
         if "{{" not in text:
             raise
         plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in text.split("\n"))
-        found, text = value(plain, file), plain
-    if found is not None and found[1] is not None:
-        yield Item(file, text, found[1])
+        parsed, text = value(plain, file), plain
+    if parsed is not None and parsed[1] is not None:
+        yield Item(file, text, parsed[1])
 
 
-def _marked(found: re.Match[str]) -> str:
+def _marked(match: re.Match[str]) -> str:
     """An action of a Go template as a variable: YAML takes braces for a map."""
-    return f"${{{re.sub(r'[^A-Za-z0-9_.]', '_', found['go']).lstrip('.')}}}" if found["go"] else found[0]
+    return f"${{{re.sub(r'[^A-Za-z0-9_.]', '_', match['go']).lstrip('.')}}}" if match["go"] else match[0]
 
 
 def files(named: str) -> list[File]:
@@ -178,8 +178,8 @@ def files(named: str) -> list[File]:
     path = File(named)
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS and each.is_file())
-    plain = [each for each in found if plainly(each, path)]
+    there = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS and each.is_file())
+    plain = [each for each in there if plainly(each, path)]
     if not plain or len(plain) > MOST:
         what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"
         raise InputError(Finding("GPU001", "error", what, location=Location(named), remedy="name the files themselves"))

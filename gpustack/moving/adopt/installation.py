@@ -63,7 +63,7 @@ class Installation:
     notes: list[Note] = field(default_factory=list)
 
     @property
-    def found(self) -> bool:
+    def told(self) -> bool:
         """Whether the inputs told anything of an installation."""
         return bool(self.values or self.spec or self.version)
 

@@ -22,41 +22,41 @@ PULL = ("driver", "imagePullPolicy")
 OPERATORS = "it is about the operator's own pod, and gpustack renders no operator"
 
 
-def to_spec(found: Installation, release: str) -> Leaves:
-    """The chart's values of FOUND by the names of a policy of RELEASE; what is left out is noted."""
+def to_spec(installation: Installation, release: str) -> Leaves:
+    """The chart's values of INSTALLATION by the names of a policy of RELEASE; what is left out is noted."""
     spec: Leaves = {}
     rest: Leaves = {}
-    for path, said in found.values.items():
-        if unfilled(path, said, found):
+    for path, said in installation.values.items():
+        if unfilled(path, said, installation):
             continue
         if path[0] == NFD:
-            lay(spec, nfd(path[1:], said, found))
+            lay(spec, nfd(path[1:], said, installation))
         elif path == ("platform", "openshift"):
-            found.openshift = found.openshift or said.value in (True, "true")
+            installation.openshift = installation.openshift or said.value in (True, "true")
         elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
-            found.note("dropped", dotted(path), "gpustack's objects have the operator's names", where=said.where)
+            installation.note("dropped", dotted(path), "gpustack's objects have the operator's names", where=said.where)
         elif (why := left_out(path)) is not None:
-            found.note("dropped", dotted(path), why, where=said.where)
+            installation.note("dropped", dotted(path), why, where=said.where)
         else:
             rest[path] = said
     switches = {("driver", "nvidiaDriverCRD", "enabled"), ("gpuCluster", "deployCR"), ("clusterPolicy", "deployCR")}
-    on = {path for path, said in found.values.items() if path in switches and said.value in (True, "true")}
+    on = {path for path, said in installation.values.items() if path in switches and said.value in (True, "true")}
     lay(spec, {renamed(path): said for path, said in rest.items() if path not in switches or path[0] == "driver"})
     claims = ("gpuCluster", "deployCR") in on
     if claims or ("driver", "nvidiaDriverCRD", "enabled") in on:
-        lay(spec, driver_object(found, spec, release, found.values[min(on)].where))
+        lay(spec, driver_object(installation, spec, release, installation.values[min(on)].where))
     if claims:
         spec.pop(("driver", "useNvidiaDriverCRD"), None)
-        spec = {("gpuCluster",): Said({}, found.values["gpuCluster", "deployCR"].where), **spec}
+        spec = {("gpuCluster",): Said({}, installation.values["gpuCluster", "deployCR"].where), **spec}
     return spec
 
 
-def unfilled(path: Path, said: Said, found: Installation) -> bool:
+def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
     names = variables(said.value) if isinstance(said.value, str) and "data" not in path else []
     for name in names[:1]:
         why = f"{said.value!s:.80} depends on a variable"
-        found.note("open", dotted(path), why, f"--set {name.removeprefix('.')}=VALUE", said.where)
+        installation.note("open", dotted(path), why, f"--set {name.removeprefix('.')}=VALUE", said.where)
     return bool(names)
 
 
@@ -86,11 +86,11 @@ def renamed(path: Path) -> Path:
     return path
 
 
-def driver_object(found: Installation, spec: Leaves, release: str, where: Location) -> Leaves:
+def driver_object(installation: Installation, spec: Leaves, release: str, where: Location) -> Leaves:
     """The NVIDIADriver that the chart of RELEASE writes of the section `driver`, which leaves SPEC: `drivers` of a
     policy has no defaults for it (measured: case 53).
     """
-    values, kept = found.values, {"enabled", "useNvidiaDriverCRD"}
+    values, kept = installation.values, {"enabled", "useNvidiaDriverCRD"}
     deploy = values.get(("driver", "nvidiaDriverCRD", "deployDefaultCR"))
     if deploy is not None and deploy.value in (False, "false"):
         return {}
@@ -120,7 +120,7 @@ def driver_object(found: Installation, spec: Leaves, release: str, where: Locati
     return made
 
 
-def nfd(path: Path, said: Said, found: Installation) -> Leaves:
+def nfd(path: Path, said: Said, installation: Installation) -> Leaves:
     """A value of node feature discovery's own chart: what gpustack's installation has, and a note for the rest."""
     name = dotted((NFD, *path))
     if path[:1] and path[0] in NFD_PARTS and len(path) > 1 and path[1] in NFD_FIELDS:
@@ -138,10 +138,10 @@ def nfd(path: Path, said: Said, found: Installation) -> Leaves:
         return {("nfd", "labelNamespaces"): Said(more, said.where)} if more else {}
     if path[:5] == ("worker", "config", "sources", "custom"):
         remedy = "write it as a NodeFeatureRule into spec.extraObjects"
-        found.note("open", name, "rules in the worker's configuration are not read", remedy, said.where)
+        installation.note("open", name, "rules in the worker's configuration are not read", remedy, said.where)
     elif path and path[0] in {"fullnameOverride", "nameOverride"}:
         remedy = "its objects are new ones beside those of this name; remove the old ones after the sync"
-        found.note("open", name, "node feature discovery's names can't be changed", remedy, said.where)
+        installation.note("open", name, "node feature discovery's names can't be changed", remedy, said.where)
     else:
-        found.note("dropped", name, "gpustack's node feature discovery has no such setting", where=said.where)
+        installation.note("dropped", name, "gpustack's node feature discovery has no such setting", where=said.where)
     return {}

@@ -12,35 +12,37 @@ TOOLKIT = "openshift.driver-toolkit.rhcos"
 """The label of a driver's DaemonSet that names the RHCOS version whose toolkit it builds with (operator.md 8.1)."""
 
 
-def told(found: Installation, leaves: Leaves) -> bool:
-    """Whether FOUND is on OpenShift: an input says so, or there is what no other platform has."""
+def told(installation: Installation, leaves: Leaves) -> bool:
+    """Whether INSTALLATION is on OpenShift: an input says so, or there is what no other platform has."""
     driver_toolkit = leaves.get(("operator", "use_ocp_driver_toolkit"))
-    systems = {labels_of(node).get(f"{OS_RELEASE}ID") for node in found.of_kind("Node")}
-    marks = (found.openshift, driver_toolkit is not None and driver_toolkit.value is True, "rhcos" in systems)
-    return any(marks) or any(True for _ in found.of_kind(*KINDS))
+    systems = {labels_of(node).get(f"{OS_RELEASE}ID") for node in installation.of_kind("Node")}
+    marks = (installation.openshift, driver_toolkit is not None and driver_toolkit.value is True, "rhcos" in systems)
+    return any(marks) or any(True for _ in installation.of_kind(*KINDS))
 
 
-def facts(found: Installation) -> Leaves:
+def facts(installation: Installation) -> Leaves:
     """The section `cluster` of an OpenShift cluster; what nothing tells is asked for."""
     at = ("cluster", "openshift")
     made: Leaves = {("cluster", "platform"): Said("openshift", Location(""))}
-    versions = [body.get("status", {}).get("desired", {}).get("version") for body in found.of_kind("ClusterVersion")]
-    versions += [labels_of(node).get(f"{OS_RELEASE}VERSION_ID") for node in found.of_kind("Node")]
+    versions = [
+        body.get("status", {}).get("desired", {}).get("version") for body in installation.of_kind("ClusterVersion")
+    ]
+    versions += [labels_of(node).get(f"{OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
     version = next((str(each) for each in versions if each), "")
     images: dict[str, str] = {}
-    for body in found.of_kind("DaemonSet"):
+    for body in installation.of_kind("DaemonSet"):
         labels = body["metadata"].get("labels") or {}
         containers = body.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
         if TOOLKIT in labels and f"{TOOLKIT}-image-missing" not in labels:
             images.update((labels[TOOLKIT], each["image"]) for each in containers if "driver-toolkit" in each["name"])
-    for body in found.of_kind("ImageStream"):
+    for body in installation.of_kind("ImageStream"):
         for tag in body.get("spec", {}).get("tags", []) if body["metadata"]["name"] == "driver-toolkit" else []:
             images[tag["name"]] = str(tag.get("from", {}).get("name", ""))
     if version:
         made[*at, "version"] = Said(version, Location(""))
     else:
         why = "no input says which OpenShift it is, and the driver's image and toolkit depend on it"
-        found.note("open", "spec.cluster.openshift.version", why, "--set cluster.openshift.version=4.x.y")
+        installation.note("open", "spec.cluster.openshift.version", why, "--set cluster.openshift.version=4.x.y")
     if images:
         made[*at, "driverToolkitImages"] = Said(images, Location(""))
     return made

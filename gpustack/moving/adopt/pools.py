@@ -24,11 +24,11 @@ LIKELY = ("pool", "nodegroup", "node-group", "instance-type", "flavor")
 """What the keys of labels have in their names by which people tell nodes apart."""
 
 
-def pools(found: Installation, leaves: Leaves) -> Leaves:
-    """The pools that the nodes of FOUND are, else those that its drivers name; none where neither tells."""
-    nodes = [node for node in found.of_kind("Node") if has_gpu(node)]
+def pools(installation: Installation, leaves: Leaves) -> Leaves:
+    """The pools that the nodes of INSTALLATION are, else those that its drivers name; none where neither tells."""
+    nodes = [node for node in installation.of_kind("Node") if has_gpu(node)]
     if not nodes:
-        return of_drivers(found, leaves)
+        return of_drivers(installation, leaves)
     precompiled = any(path[-1] == "usePrecompiled" and said.value is True for path, said in leaves.items())
     groups: dict[tuple[Any, ...], list[Body]] = defaultdict(list)
     for node in nodes:
@@ -48,7 +48,7 @@ def pools(found: Installation, leaves: Leaves) -> Leaves:
         if len(groups) > 1 and not selector:
             why = f"no label tells the nodes of pool {pool['name']} from the others, so they get what those get"
             remedy = "label them and write nodeSelector, where they are to get anything else"
-            found.note("assumed", f"spec.nodePools[{index}].nodeSelector", why, remedy)
+            installation.note("assumed", f"spec.nodePools[{index}].nodeSelector", why, remedy)
     return made
 
 
@@ -63,8 +63,8 @@ def has_gpu(node: Body) -> bool:
 
 def labels_of(node: Body) -> dict[str, str]:
     """The labels of NODE."""
-    found: dict[str, str] = node["metadata"].get("labels") or {}
-    return found
+    labels: dict[str, str] = node["metadata"].get("labels") or {}
+    return labels
 
 
 def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def label_of(members: list[Body], nodes: list[Body]) -> dict[str, str]:
     return dict(ranked[:1])
 
 
-def of_drivers(found: Installation, leaves: Leaves) -> Leaves:
+def of_drivers(installation: Installation, leaves: Leaves) -> Leaves:
     """A pool for the nodes of each of `drivers`, whose operating system is to be said."""
     count = len({path[1] for path in leaves if path[0] == "drivers"})
     made: Leaves = {}

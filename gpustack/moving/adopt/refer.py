@@ -17,11 +17,11 @@ from .spec import NOWHERE, Draft
 
 def bring(made: Draft) -> None:
     """Put the ConfigMaps of the inputs that MADE names into `extraObjects`. The operator's own are rendered anyway."""
-    found = made.installation
+    installation = made.installation
     names = {said.value for said in made.leaves.values() if isinstance(said.value, str)}
     objects = list(made.spec.get("extraObjects", []))
     taken = {(body["kind"], body["metadata"]["name"]) for body in objects}
-    for body, where in found.objects:
+    for body, where in installation.objects:
         meta = body["metadata"]
         if body["kind"] != "ConfigMap" or meta["name"] not in names or meta.get("ownerReferences"):
             continue

@@ -52,10 +52,10 @@ def drop(made: Draft, paths: Sequence[Path], wanted: dict[str, Any]) -> None:
 def meaning(made: Draft) -> dict[str, Any]:
     """The effective spec of MADE; {} where it has none."""
     try:
-        found: dict[str, Any] = load_values(made.spec).model_dump()
+        values: dict[str, Any] = load_values(made.spec).model_dump()
     except InputError:
         return {}
-    return found
+    return values
 
 
 def fit(made: Draft) -> None:

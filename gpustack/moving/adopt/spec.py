@@ -45,8 +45,8 @@ class Draft:
     @property
     def spec(self) -> dict[str, Any]:
         """The leaves as a spec."""
-        found = nested(self.leaves)
-        return {**found, **({"carried": self.carried} if self.carried else {})}
+        spec = nested(self.leaves)
+        return {**spec, **({"carried": self.carried} if self.carried else {})}
 
 
 def effective(spec: Mapping[str, Any]) -> Merged:
@@ -54,27 +54,27 @@ def effective(spec: Mapping[str, Any]) -> Merged:
     return assemble([Part("policy", "the policy", dict(spec))])[0]
 
 
-def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Draft:
-    """The spec that FOUND and ANSWERS make; KEEP: of the release that runs, or the nearest there is."""
-    told = said(found.spec, "release")
-    source = told or running(found)
+def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool) -> Draft:
+    """The spec that INSTALLATION and ANSWERS make; KEEP: of the release that runs, or the nearest there is."""
+    told = said(installation.spec, "release")
+    source = told or running(installation)
     target = told or (nearest(source) if keep and source else releases.latest())
     if keep and source != target:
         why = f"{source} is not in the catalogue" if source else "nothing tells which release runs"
-        found.note("open", "release", f"{why}, so {target} is taken")
-    leaves = to_spec(found, target)
-    lay(leaves, found.spec)
+        installation.note("open", "release", f"{why}, so {target} is taken")
+    leaves = to_spec(installation, target)
+    lay(leaves, installation.spec)
     for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each
         items = leaves.pop(path)
         for index, item in enumerate(items.value):
             leaves |= {each: Said(value, items.where) for each, value in leaves_of(item, (*path, index))}
-    made = Draft(found, leaves, target, source)
+    made = Draft(installation, leaves, target, source)
     if ("nodePools", 0, "name") not in leaves:
         with understood("a node"):
-            leaves |= pools(found, leaves)
-    if found.spec and all(path[0] == "drivers" for path in found.spec):
+            leaves |= pools(installation, leaves)
+    if installation.spec and all(path[0] == "drivers" for path in installation.spec):
         why = "an NVIDIADriver has an effect only beside a ClusterPolicy that says so, and none is among the inputs"
-        found.note("assumed", "spec.driver.useNvidiaDriverCRD", why, "name the ClusterPolicy, too")
+        installation.note("assumed", "spec.driver.useNvidiaDriverCRD", why, "name the ClusterPolicy, too")
         leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
     with understood("an object of the cluster"):
         about_the_cluster(made)
@@ -82,15 +82,15 @@ def draft(found: Installation, answers: Mapping[str, str], *, keep: bool) -> Dra
     for name, text in answers.items():
         answer(made, name, text)
     answered = {name.removeprefix("spec.") for name in answers}
-    found.notes = [note for note in found.notes if note.path.removeprefix("spec.") not in answered]
+    installation.notes = [note for note in installation.notes if note.path.removeprefix("spec.") not in answered]
     settle(made)
     return made
 
 
-def running(found: Installation) -> str:
+def running(installation: Installation) -> str:
     """The release that runs, "" where nothing tells: what chart or operator say, else the validator's image."""
-    validator = {**found.values, **found.spec}.get(("validator", "version"))
-    text = str((found.version or validator or Said("", NOWHERE)).value)
+    validator = {**installation.values, **installation.spec}.get(("validator", "version"))
+    text = str((installation.version or validator or Said("", NOWHERE)).value)
     match = re.search(r"v?(\d+\.\d+)(?:\.(\d+))?", text)
     if match is None:
         return ""
@@ -101,8 +101,8 @@ def running(found: Installation) -> str:
     near = [each for each in every if age(each) <= age(name)] or every[:1]
     line = [each for each in every if each.startswith(f"v{match[1]}.")]
     chosen = (line or near)[-1]
-    where = found.version.where if found.version else None
-    found.note(
+    where = installation.version.where if installation.version else None
+    installation.note(
         "assumed", "release", f"{text} is not a release that is known, so the nearest counts: {chosen}", where=where
     )
     return chosen
@@ -115,12 +115,12 @@ def nearest(source: str) -> str:
 
 def about_the_cluster(made: Draft) -> None:
     """Fill in `release`, `defaults` and `cluster`, as far as the inputs tell; what is only likely is noted."""
-    found, leaves = made.installation, made.leaves
+    installation, leaves = made.installation, made.leaves
     known = {path for path in leaves if path[0] == "cluster"}
-    leaves["release",] = Said(made.release, found.version.where if found.version else NOWHERE)
-    if found.defaults == "operator" and found.spec and ("defaults",) not in leaves:
+    leaves["release",] = Said(made.release, installation.version.where if installation.version else NOWHERE)
+    if installation.defaults == "operator" and installation.spec and ("defaults",) not in leaves:
         leaves["defaults",] = Said("operator", NOWHERE)
-    nodes = list(found.of_kind("Node"))
+    nodes = list(installation.of_kind("Node"))
     info = [node.get("status", {}).get("nodeInfo", {}) for node in nodes]
     if ("cluster", "kubernetesVersion") not in known:
         told = sorted({str(each["kubeletVersion"]) for each in info if each.get("kubeletVersion")})
@@ -129,39 +129,39 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "kubernetesVersion"] = Said(version, NOWHERE)
         if not told:
             why = f"no input says it; {made.release} is for {low} to {high}"
-            found.note("assumed", "cluster.kubernetesVersion", why, '--set cluster.kubernetesVersion="1.xx"')
+            installation.note("assumed", "cluster.kubernetesVersion", why, '--set cluster.kubernetesVersion="1.xx"')
     runtimes = sorted({str(each["containerRuntimeVersion"]) for each in info if each.get("containerRuntimeVersion")})
     if len(runtimes) == 1 and ("cluster", "containerRuntime") not in known:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
-    if found.namespace and ("cluster", "namespace") not in known:
-        leaves["cluster", "namespace"] = Said(found.namespace, NOWHERE)
-    if not any(path[1] in {"platform", "openshift"} for path in known) and openshift.told(found, leaves):
-        leaves |= openshift.facts(found)
+    if installation.namespace and ("cluster", "namespace") not in known:
+        leaves["cluster", "namespace"] = Said(installation.namespace, NOWHERE)
+    if not any(path[1] in {"platform", "openshift"} for path in known) and openshift.told(installation, leaves):
+        leaves |= openshift.facts(installation)
     monitored = (
-        any(found.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
+        any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
     )
     if monitored and ("cluster", "monitoring") not in known:
         leaves["cluster", "monitoring"] = Said(True, NOWHERE)
-    chosen = found.spec or ("gpuCluster",) in leaves
-    if found.version and not chosen and made.source == made.release:  # the chart gives these to every pod
+    chosen = installation.spec or ("gpuCluster",) in leaves
+    if installation.version and not chosen and made.source == made.release:  # the chart gives these to every pod
         labels = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
         leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in labels.items()}
-    runtime = found.values.get(("operator", "defaultRuntime"))
+    runtime = installation.values.get(("operator", "defaultRuntime"))
     if runtime is not None and runtime.value in ("crio", "cri-o") and not runtimes:
         leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)
-    if found.helm_release and ("nfd", "helmRelease") not in leaves:
-        leaves["nfd", "helmRelease"] = Said(found.helm_release, NOWHERE)
+    if installation.helm_release and ("nfd", "helmRelease") not in leaves:
+        leaves["nfd", "helmRelease"] = Said(installation.helm_release, NOWHERE)
 
 
 def said(leaves: Leaves, *path: str) -> Any:
     """What LEAVES say at PATH, None for nothing."""
-    found = leaves.get(path)
-    return found.value if found else None
+    leaf = leaves.get(path)
+    return leaf.value if leaf else None
 
 
 def follow_the_release(made: Draft) -> None:
     """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs."""
-    found, leaves = made.installation, made.leaves
+    installation, leaves = made.installation, made.leaves
     every = [made.source] if made.source else [*chart.older(), *releases.names()]
     labels = ("daemonsets", "labels")
     for path in [each for each in leaves if each[:2] == labels and each[-1] == "helm.sh/chart"]:
@@ -183,12 +183,14 @@ def follow_the_release(made: Draft) -> None:
                 if section[:1] == ("drivers",):
                     parts = zip(("repository", "image", "version"), split(new), strict=True)
                     leaves |= {(*section, part): Said(text, where) for part, text in parts}
-                found.note("changed", shown(section), f"the image {old} becomes {new}", where=where)
+                installation.note("changed", shown(section), f"the image {old} becomes {new}", where=where)
                 break
     pinned = [name for path, each in leaves.items() if pins(made.release, name := dotted(path[:-1]), path, each.value)]
     if len(pinned) > 3:
         why = f"versions of {', '.join(sorted(pinned))} that no chart since {chart.older()[0]} wrote beside each other"
-        found.note("open", "images", why, "delete them in the policy where an old copy of all values put them there")
+        installation.note(
+            "open", "images", why, "delete them in the policy where an old copy of all values put them there"
+        )
     changed_defaults(made)
 
 
@@ -236,8 +238,8 @@ def answer(made: Draft, name: str, text: str) -> None:
     from gpustack.text.read import value
 
     path = tuple(parse(name))
-    found = value(text, f"--set {name}")
-    plain = found[1] if found else ""
+    parsed = value(text, f"--set {name}")
+    plain = parsed[1] if parsed else ""
     if path and path[-1] in {"kubernetesVersion", "version", "kernel", "ostreeVersion"}:
         plain = text.strip("\"'")
     if path[:1] == ("nodePools",) and len(path) > 1 and ("nodePools", path[1], "name") not in made.leaves:

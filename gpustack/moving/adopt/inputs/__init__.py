@@ -60,8 +60,8 @@ def not_known(item: Item, context: Context) -> None:
     """Say what a document is that tells nothing of an installation."""
     try:
         data = item.data if isinstance(item.data, dict) else {}
-        found = recognise(Document(item.file, item.text, data, ""), "ClusterPolicy")
+        finding = recognise(Document(item.file, item.text, data, ""), "ClusterPolicy")
     except InputError:
         return
-    what = found.what.removesuffix(", not a ClusterPolicy")
-    context.installation.note("dropped", item.file, what, found.remedy, found.location)
+    what = finding.what.removesuffix(", not a ClusterPolicy")
+    context.installation.note("dropped", item.file, what, finding.remedy, finding.location)

@@ -20,19 +20,19 @@ def application_set(item: Item, context: Context) -> None:
 
 def read(spec: Item, context: Context, name: str) -> None:
     """Read SPEC of the Application NAME."""
-    found = context.installation
+    installation = context.installation
     several = [spec.part("sources", index) for index in range(len(spec.get("sources") or []))]
     sources = several or [spec.part("source")]
     ours = [
         each for each in sources if CHART in (each.text_at("chart") or each.text_at("path") or each.text_at("repoURL"))
     ]
     if not ours:
-        found.note("dropped", name, "it installs something else than the operator's chart", where=spec.where())
+        installation.note("dropped", name, "it installs something else than the operator's chart", where=spec.where())
     for source in ours:
         if source.get("chart"):
             context.version(source, "targetRevision")
-        found.namespace = spec.text_at("destination", "namespace") or found.namespace
-        found.helm_release = source.text_at("helm", "releaseName") or found.helm_release or name
+        installation.namespace = spec.text_at("destination", "namespace") or installation.namespace
+        installation.helm_release = source.text_at("helm", "releaseName") or installation.helm_release or name
         for index, file in enumerate(source.get("helm", "valueFiles") or []):
             _file(source, str(file), index, context)
         values(source, context, "helm", "values")

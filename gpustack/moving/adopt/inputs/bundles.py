@@ -15,15 +15,15 @@ def is_fleet(item: Item) -> bool:
 
 def fleet(item: Item, context: Context) -> None:
     """Read a fleet.yaml. What it says for some clusters alone is listed."""
-    found = context.installation
+    installation = context.installation
     helm = item.part("helm")
     if CHART not in f"{helm.text_at('chart')} {helm.text_at('releaseName')} {helm.text_at('repo')}":
-        found.note(
+        installation.note(
             "dropped", item.file, "it installs something else than the operator's chart", where=item.where("helm")
         )
         return
-    found.namespace = item.text_at("namespace") or item.text_at("defaultNamespace") or found.namespace
-    found.helm_release = helm.text_at("releaseName") or found.helm_release
+    installation.namespace = item.text_at("namespace") or item.text_at("defaultNamespace") or installation.namespace
+    installation.helm_release = helm.text_at("releaseName") or installation.helm_release
     context.version(helm, "version")
     for name in helm.get("valuesFiles") or []:
         context.take(context.file(item, str(name)))
@@ -31,7 +31,9 @@ def fleet(item: Item, context: Context) -> None:
     for index, target in enumerate(item.get("targetCustomizations") or []):
         why = f"values for the clusters of {target.get('name', index)} alone" if isinstance(target, dict) else "unknown"
         remedy = "adopt those clusters by themselves, with these values over the others"
-        found.note("open", f"targetCustomizations[{index}]", why, remedy, item.where("targetCustomizations", index))
+        installation.note(
+            "open", f"targetCustomizations[{index}]", why, remedy, item.where("targetCustomizations", index)
+        )
 
 
 def is_helmfile(item: Item) -> bool:
@@ -41,13 +43,13 @@ def is_helmfile(item: Item) -> bool:
 
 def helmfile(item: Item, context: Context) -> None:
     """Read the release of the operator's chart in a helmfile."""
-    found = context.installation
+    installation = context.installation
     for index in range(len(item.get("releases") or [])):
         release = item.part("releases", index)
         if CHART not in release.text_at("chart"):
             continue
-        found.namespace = release.text_at("namespace") or found.namespace
-        found.helm_release = release.text_at("name") or found.helm_release
+        installation.namespace = release.text_at("namespace") or installation.namespace
+        installation.helm_release = release.text_at("name") or installation.helm_release
         context.version(release, "version")
         for position, entry in enumerate(release.get("values") or []):
             if isinstance(entry, str):

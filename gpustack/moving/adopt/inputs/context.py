@@ -25,17 +25,17 @@ class Context:
 
     def find(self, kind: str, name: str) -> Item | None:
         """The object NAME of KIND among the inputs."""
-        found = (each for each in self.items if each.text_at("kind") == kind)
-        return next((each for each in found if each.text_at("metadata", "name") == name), None)
+        of_kind = (each for each in self.items if each.text_at("kind") == kind)
+        return next((each for each in of_kind if each.text_at("metadata", "name") == name), None)
 
     def file(self, item: Item, name: str) -> Leaves:
         """The values in the file that ITEM calls NAME; what is missing is asked for."""
-        found = list(self.reader.beside(item, name, self.known))
-        if not found:
+        files = list(self.reader.beside(item, name, self.known))
+        if not files:
             remedy = f"name it as an input as well, or keep it beside {item.file}: {name}"
             self.installation.note("open", name, "the values file is not among the inputs", remedy, item.where())
         leaves: Leaves = {}
-        for each in found:
+        for each in files:
             self.read.add(each.file)
             lay(leaves, each.leaves())
         return leaves
@@ -46,9 +46,9 @@ class Context:
 
     def version(self, item: Item, *path: str | int) -> None:
         """Take the chart's version, if there is one at PATH of ITEM."""
-        found = item.said(*path)
-        if found is not None and self.installation.version is None:
-            self.installation.version = found
+        said = item.said(*path)
+        if said is not None and self.installation.version is None:
+            self.installation.version = said
 
 
 def expanded(item: Item) -> Iterator[Item]:

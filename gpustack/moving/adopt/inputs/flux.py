@@ -14,20 +14,22 @@ from .context import CHART, Context
 
 def helm_release(item: Item, context: Context) -> None:
     """Read a HelmRelease of the operator's chart."""
-    found = context.installation
+    installation = context.installation
     chart = item.text_at("spec", "chart", "spec", "chart") or item.text_at("spec", "chartRef", "name")
     if CHART not in chart:
         name = item.text_at("metadata", "name")
-        found.note(
+        installation.note(
             "dropped", name, f"it is a release of another chart ({chart or 'unnamed'})", where=item.where("spec")
         )
         return
-    found.namespace = (
-        item.text_at("spec", "targetNamespace") or found.namespace or item.text_at("metadata", "namespace")
+    installation.namespace = (
+        item.text_at("spec", "targetNamespace") or installation.namespace or item.text_at("metadata", "namespace")
     )
-    found.helm_release = item.text_at("spec", "releaseName") or item.text_at("metadata", "name")
+    installation.helm_release = item.text_at("spec", "releaseName") or item.text_at("metadata", "name")
     context.version(item, "spec", "chart", "spec", "version")
-    if found.version is None and (source := context.find("OCIRepository", item.text_at("spec", "chartRef", "name"))):
+    if installation.version is None and (
+        source := context.find("OCIRepository", item.text_at("spec", "chartRef", "name"))
+    ):
         context.version(source, "spec", "ref", "tag")
     for index in range(len(item.get("spec", "valuesFrom") or [])):
         context.take(values_from(item.part("spec", "valuesFrom", index), context))
@@ -35,7 +37,7 @@ def helm_release(item: Item, context: Context) -> None:
     if item.get("spec", "postRenderers"):
         why = "patches of what Helm renders are not read; gpustack renders no operator"
         remedy = "look at what they change in operands, and say that in the policy"
-        found.note("open", "spec.postRenderers", why, remedy, item.where("spec", "postRenderers"))
+        installation.note("open", "spec.postRenderers", why, remedy, item.where("spec", "postRenderers"))
 
 
 def values(item: Item, context: Context, *path: str | int) -> None:
@@ -78,11 +80,11 @@ def values_from(entry: Item, context: Context) -> Leaves:
 
 
 def _text(source: Item, key: str) -> str | None:
-    found = source.get("stringData", key) or source.get("data", key)
+    data = source.get("stringData", key) or source.get("data", key)
     if source.text_at("kind") != "Secret" or source.get("stringData", key) is not None:
-        return found if isinstance(found, str) else None
+        return data if isinstance(data, str) else None
     try:
-        return base64.b64decode(str(found or ""), validate=True).decode("utf-8")
+        return base64.b64decode(str(data or ""), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return None
 
@@ -95,13 +97,13 @@ def helm_chart(item: Item, context: Context) -> None:
     """Read a HelmChart of the helm controller of K3s and RKE2."""
     if CHART not in item.text_at("spec", "chart"):
         return
-    found = context.installation
-    found.namespace = item.text_at("spec", "targetNamespace") or found.namespace
-    found.helm_release = item.text_at("metadata", "name")
+    installation = context.installation
+    installation.namespace = item.text_at("spec", "targetNamespace") or installation.namespace
+    installation.helm_release = item.text_at("metadata", "name")
     context.version(item, "spec", "version")
     values(item, context, "spec", "valuesContent")
     for key, said in item.leaves("spec", "set").items():
-        lay(found.values, {tuple(".".join(map(str, key)).split(".")): said})
+        lay(installation.values, {tuple(".".join(map(str, key)).split(".")): said})
 
 
 KINDS = {"HelmRelease": helm_release, "HelmChart": helm_chart}

@@ -33,11 +33,11 @@ HELM = "owner=helm"
 
 async def look(cluster: Cluster, namespace: str, default: str) -> list[Item]:
     """The objects of CLUSTER; NAMESPACE is the operator's, "" to take what its objects say, else DEFAULT."""
-    found = [item for kind in OF_THE_CLUSTER for item in await listed(cluster, kind, "")]
-    told = (each.text_at("status", "namespace") for each in found)
-    helm = (each.text_at("metadata", "annotations", "meta.helm.sh/release-namespace") for each in found)
+    items = [item for kind in OF_THE_CLUSTER for item in await listed(cluster, kind, "")]
+    told = (each.text_at("status", "namespace") for each in items)
+    helm = (each.text_at("metadata", "annotations", "meta.helm.sh/release-namespace") for each in items)
     where = namespace or next((each for each in (*told, *helm) if each), default)
-    return found + [item for kind in OF_THE_NAMESPACE for item in await listed(cluster, kind, where)]
+    return items + [item for kind in OF_THE_NAMESPACE for item in await listed(cluster, kind, where)]
 
 
 async def listed(cluster: Cluster, kind: Sequence[str], namespace: str) -> list[Item]:

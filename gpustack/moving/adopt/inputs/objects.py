@@ -22,30 +22,30 @@ OPERATOR = {"gpu-operator", "gpu-operator-certified"}
 
 def cluster_policy(item: Item, context: Context) -> None:
     """Read the operator's ClusterPolicy."""
-    found = context.installation
+    installation = context.installation
     _custom_resource(item, context)
     labels = item.get("metadata", "labels") or {}
     by_helm = labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in labels
-    found.defaults = "chart" if by_helm else "operator"
-    found.namespace = found.namespace or item.text_at("status", "namespace")
-    lay(found.spec, item.leaves("spec"))
+    installation.defaults = "chart" if by_helm else "operator"
+    installation.namespace = installation.namespace or item.text_at("status", "namespace")
+    lay(installation.spec, item.leaves("spec"))
     for field in ("operator", "daemonsets", "driver", "toolkit", "devicePlugin", "dcgmExporter"):
         if item.get("spec") and item.get("spec", field) is None and not by_helm:
             why = f"the API requires spec.{field}, so this is a part of a ClusterPolicy: a patch, perhaps"
-            found.note("open", item.file, why, "name the whole object too, before this one", item.where("spec"))
+            installation.note("open", item.file, why, "name the whole object too, before this one", item.where("spec"))
             break
 
 
 def driver(item: Item, context: Context) -> None:
     """Read an NVIDIADriver."""
-    found = context.installation
+    installation = context.installation
     _custom_resource(item, context)
-    position = len({path[1] for path in found.spec if path[0] == "drivers"})
+    position = len({path[1] for path in installation.spec if path[0] == "drivers"})
     at: Path = ("drivers", position)
     name = item.said("metadata", "name")
     if name is not None:
-        found.spec[(*at, "name")] = name
-    found.spec |= {(*at, *path): said for path, said in item.leaves("spec").items()}
+        installation.spec[(*at, "name")] = name
+    installation.spec |= {(*at, *path): said for path, said in item.leaves("spec").items()}
 
 
 def gpu_cluster(item: Item, context: Context) -> None:
@@ -55,16 +55,16 @@ def gpu_cluster(item: Item, context: Context) -> None:
 
 
 def _custom_resource(item: Item, context: Context) -> None:
-    found = context.installation
+    installation = context.installation
     labels, annotations = (item.get("metadata", each) or {} for each in ("labels", "annotations"))
-    found.helm_release = found.helm_release or str(annotations.get("meta.helm.sh/release-name", ""))
-    found.namespace = found.namespace or str(annotations.get("meta.helm.sh/release-namespace", ""))
+    installation.helm_release = installation.helm_release or str(annotations.get("meta.helm.sh/release-name", ""))
+    installation.namespace = installation.namespace or str(annotations.get("meta.helm.sh/release-namespace", ""))
     version = labels.get("app.kubernetes.io/version") or str(labels.get("helm.sh/chart", "")).removeprefix(f"{CHART}-")
-    if version and found.version is None:
-        found.version = Said(version, item.where("metadata", "labels"))
+    if version and installation.version is None:
+        installation.version = Said(version, item.where("metadata", "labels"))
     if item.get("metadata", "namespace"):
         why = "the object is of the whole cluster and has no namespace: the API server ignores or refuses it"
-        found.note("dropped", "metadata.namespace", why, where=item.where("metadata", "namespace"))
+        installation.note("dropped", "metadata.namespace", why, where=item.where("metadata", "namespace"))
 
 
 def other(item: Item, context: Context) -> None:
@@ -105,11 +105,11 @@ def _release(item: Item, context: Context) -> None:
         return
     if chart.get("name") != CHART:
         return
-    found, made = context.installation, Item(item.file, item.text, {"values": release.get("config") or {}})
+    installation, made = context.installation, Item(item.file, item.text, {"values": release.get("config") or {}})
     where = item.where("data", "release")
-    found.version = found.version or Said(str(chart.get("appVersion") or chart.get("version")), where)
-    found.helm_release = found.helm_release or str(release.get("name", ""))
-    found.namespace = found.namespace or str(release.get("namespace", ""))
+    installation.version = installation.version or Said(str(chart.get("appVersion") or chart.get("version")), where)
+    installation.helm_release = installation.helm_release or str(release.get("name", ""))
+    installation.namespace = installation.namespace or str(release.get("namespace", ""))
     leaves: Leaves = {path: Said(each.value, where) for path, each in made.leaves("values").items()}
     context.take(leaves)
 
@@ -118,12 +118,12 @@ def subscription(item: Item, context: Context) -> None:
     """Read OLM's Subscription: a release by the name of its CSV, or a line by its channel."""
     if item.text_at("spec", "name") not in OPERATOR:
         return
-    found = context.installation
-    found.openshift, found.defaults = True, "operator"
-    found.namespace = found.namespace or item.text_at("metadata", "namespace")
+    installation = context.installation
+    installation.openshift, installation.defaults = True, "operator"
+    installation.namespace = installation.namespace or item.text_at("metadata", "namespace")
     path = ("spec", "startingCSV") if item.get("spec", "startingCSV") else ("spec", "channel")
-    if (said := item.said(*path)) and found.version is None and re.search(r"\d", str(said.value)):
-        found.version = Said(str(said.value).partition(".v")[2] or said.value, said.where)
+    if (said := item.said(*path)) and installation.version is None and re.search(r"\d", str(said.value)):
+        installation.version = Said(str(said.value).partition(".v")[2] or said.value, said.where)
 
 
 def service_version(item: Item, context: Context) -> None:

@@ -15,13 +15,13 @@ def cluster_policy(item: Item, context: Context) -> None:
     if item.get("apiVersion") != API_VERSION:
         objects.cluster_policy(item, context)
         return
-    found = context.installation
+    installation = context.installation
     if item.get("spec", "extends"):
         remedy = "name the layers' values in one policy, or keep the policy as it is: it needs no adoption"
-        found.note(
+        installation.note(
             "open", "spec.extends", "the policy builds on layers, which are not read", remedy, item.where("spec")
         )
-    lay(found.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
+    lay(installation.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
 
 
 KINDS = {"ClusterPolicy": cluster_policy}

@@ -45,21 +45,21 @@ def tree(item: Item) -> dict[str, Any]:
 
     options = hcl2.SerializationOptions(with_comments=False, with_meta=True, preserve_heredocs=False)
     try:
-        found: dict[str, Any] = hcl2.loads(item.text, serialization_options=options)
+        data: dict[str, Any] = hcl2.loads(item.text, serialization_options=options)
     except Exception as error:  # noqa: BLE001 - the library has no error of its own
         line = getattr(error, "line", None)
         what = f"{item.file} can't be read as HCL"
         raise InputError(
             Finding("GPU003", "error", what, location=Location(item.file, line), why=str(error)[:200])
         ) from None
-    return found
+    return data
 
 
 def blocks(data: dict[str, Any], kind: str, label: str = "") -> Iterator[dict[str, Any]]:
     """The blocks of KIND in DATA, of a resource those with LABEL."""
     for each in data.get(kind, []):
-        found = each.get(f'"{label}"', {}) if label else each
-        yield from (body for body in found.values() if isinstance(body, dict)) if label else [found]
+        named = each.get(f'"{label}"', {}) if label else each
+        yield from (body for body in named.values() if isinstance(body, dict)) if label else [named]
 
 
 class Terraform:
@@ -78,12 +78,12 @@ class Terraform:
 
     def release(self, block: dict[str, Any]) -> None:
         """Take what BLOCK, a helm_release, says."""
-        found, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
-        found.namespace = str(self.of(block.get("namespace")) or found.namespace)
-        found.helm_release = str(self.of(block.get("name")) or found.helm_release)
+        installation, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
+        installation.namespace = str(self.of(block.get("namespace")) or installation.namespace)
+        installation.helm_release = str(self.of(block.get("name")) or installation.helm_release)
         version = self.of(block.get("version"))
         if isinstance(version, str) and "${" not in version:
-            found.version = found.version or Said(version, where)
+            installation.version = installation.version or Said(version, where)
         for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
             self.values(self.of(entry), where)
         for kind in ("set", "set_sensitive", "set_list"):
@@ -120,7 +120,7 @@ class Terraform:
                 text = str(json.loads(data, strict=False))
             except ValueError:
                 text = data.strip('"')
-            return _INSIDE.sub(lambda found: self.text(found[1], found[0]), text)
+            return _INSIDE.sub(lambda match: self.text(match[1], match[0]), text)
         inner = data.removeprefix("${").removesuffix("}").strip()
         if call := _CALL.fullmatch(inner):
             return self.call(call[1], call[2], data)
@@ -128,8 +128,8 @@ class Terraform:
 
     def text(self, name: str, written: str) -> str:
         """The variable NAME inside a text, WRITTEN there so."""
-        found = self.name(name, written)
-        return json.dumps(found) if isinstance(found, bool | dict | list) else str(found)
+        data = self.name(name, written)
+        return json.dumps(data) if isinstance(data, bool | dict | list) else str(data)
 
     def name(self, name: str, written: str) -> Any:
         """What the variable or local NAME is; WRITTEN where nobody says."""
