@@ -202,12 +202,12 @@ class Parser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         self._mixing = True
         try:
-            found, rest = self.parse_known_intermixed_args(args, namespace)
+            parsed, rest = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._mixing = False
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return found, rest
+        return parsed, rest
 
     def error(self, message: str) -> NoReturn:
         raise InputError(Finding("GPU026", "error", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))

@@ -51,11 +51,11 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(past(options.until))
     path = Path(options.acceptances)
     acceptances(path, options.acceptances)  # what can't be read isn't written to
-    with compare(options) as found:
-        chosen = select(options.findings, found.impact)
+    with compare(options) as compared:
+        chosen = select(options.findings, compared.impact)
     old = decode(load_bytes(path, options.acceptances), options.acceptances) if path.exists() else ""
     contradicted(chosen, old, options)
-    repeated(chosen, found.used, options)
+    repeated(chosen, compared.used, options)
     text = appended(
         old, [entry(effect, options.by, options.until, options.why) for effect in chosen if not effect.accepted]
     )
@@ -67,11 +67,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def select(names: Sequence[str], found: Impact) -> list[Effect]:
+def select(names: Sequence[str], impact: Impact) -> list[Effect]:
     """The findings called NAMES. Raises InputError for a name that no finding has, or that can't be accepted."""
     from ..review.accepted import acceptable
 
-    known = {effect.id: effect for effect in found.effects}
+    known = {effect.id: effect for effect in impact.effects}
     wrong = []
     for name in dict.fromkeys(names):
         if name not in known:

@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     refuse_quoted(options.files)
-    found = sorted(affected(options.files, Path(options.out)))
+    clusters = sorted(affected(options.files, Path(options.out)))
     if options.format == "json":
-        print(document(0, [], clusters=found))
+        print(document(0, [], clusters=clusters))
         return 0
-    for name in found:
+    for name in clusters:
         print(printable(name))
     return 0
 
@@ -81,16 +81,16 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
 
     files = Files.of(changed)
     fleet = {path: common.name_of(path) or path.stem for path in common.select([])}
-    found = set[str]()
+    clusters = set[str]()
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)}
         if any(concerned(files, each) for each in own) or below(files, out, cluster):
-            found.add(cluster)
+            clusters.add(cluster)
     for cluster in clusters_in(out):
         gone = index_source(out, cluster)
         if (gone and not os.path.lexists(gone) and concerned(files, gone)) or below(files, out, cluster):
-            found.add(cluster)
-    return found
+            clusters.add(cluster)
+    return clusters
 
 
 def concerned(files: Files, path: str | Path) -> bool:

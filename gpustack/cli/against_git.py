@@ -93,7 +93,7 @@ def named(after: New, how: str) -> dict[str, Made]:
     what has the same name need not be read.
     """
     encoded: dict[str, bytes] = {}
-    found = {}
+    by_path = {}
     both = [(f"{cluster}/", cluster, files) for cluster, files in after.side.clusters.items()]
     both += [("", cluster, files) for cluster, files in after.side.engine.items()]
     for where, cluster, files in both:
@@ -101,8 +101,8 @@ def named(after: New, how: str) -> dict[str, Made]:
         for name, text in files.items():
             if text not in encoded:
                 encoded[text] = after.side.text(text).encode()
-            found[where + name] = Made(blob_name(how, head + encoded[text]), text)
-    return found
+            by_path[where + name] = Made(blob_name(how, head + encoded[text]), text)
+    return by_path
 
 
 def merged_files(
@@ -111,21 +111,21 @@ def merged_files(
     """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
     engine; and whether any of it isn't MADE so now.
     """
-    found: tuple[Shown, Shown] = ({}, {})
+    merged: tuple[Shown, Shown] = ({}, {})
     unread: dict[str, list[tuple[dict[str, str], str]]] = {}
     for path, (mode, blob) in rendered.items():
         placed = _placed(path) if mode.startswith("100") else None
         if placed is None:
             continue
         whose, cluster, name = placed
-        files = found[whose].setdefault(cluster, {})
+        files = merged[whose].setdefault(cluster, {})
         known = made.get(path)
         if known and known.blob == blob:
             files[name] = known.text
         else:
             unread.setdefault(blob, []).append((files, name))
     read_rest(git, unread, texts)
-    return found, bool(unread)
+    return merged, bool(unread)
 
 
 def _placed(path: str) -> tuple[int, str, str] | None:
@@ -177,8 +177,8 @@ def rendered_there(
     folder = project.root / common.POLICIES
     git.extract(policies, project.root)
     paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
-    found = fleet.compiled(project, paths) if paths else []
-    return side_of(project, found, texts, title), Policies(project, found)
+    sources = fleet.compiled(project, paths) if paths else []
+    return side_of(project, sources, texts, title), Policies(project, sources)
 
 
 def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str, str]:
@@ -187,9 +187,9 @@ def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str,
     """
     start = f"{common.POLICIES}/"
     waiting = {path: entry for path, entry in merged.items() if f"{path}/".startswith(start)}
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for _ in range(LINKS):
-        found |= {path: blob for path, (mode, blob) in waiting.items() if mode.startswith("100")}
+        contents |= {path: blob for path, (mode, blob) in waiting.items() if mode.startswith("100")}
         links = {path: blob for path, (mode, blob) in waiting.items() if mode == "120000"}
         content = dict(git.contents(links.values()))
         waiting = {}
@@ -197,7 +197,7 @@ def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str,
             target = os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(content[blob])))  # noqa: PTH118, PTH120 - strings
             there = git.entries(commit, target)
             waiting |= {path + name.removeprefix(target): entry for name, entry in there.items()}
-    return found
+    return contents
 
 
 class Merged(Policies):

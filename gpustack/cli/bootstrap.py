@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
 
     paths = [common.select_one(options.cluster)] if options.cluster else common.select([])
     with common.project(options) as project:
-        found = fleet.compiled(project, paths)
-        known = {source.name: fleet.stack_of(project, source).plan for source in found}
+        sources = fleet.compiled(project, paths)
+        known = {source.name: fleet.stack_of(project, source).plan for source in sources}
     from ..gitops.plan import Plan
 
     plans = {name: Plan.model_validate(plan) for name, plan in known.items() if plan is not None}

@@ -46,17 +46,17 @@ def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
     from ..cluster.resolve import resolve
     from ..policy.loading.load import Memo, load
 
-    memo, findings, found = Memo(), list[Finding](), list[tuple[str, Pools]]()
+    memo, findings, clusters = Memo(), list[Finding](), list[tuple[str, Pools]]()
     for path in paths:
         try:
             loaded = load(path, root=Path.cwd(), memo=memo)
         except GpustackError as error:
             findings += [finding for finding in error.findings if finding not in findings]
         else:
-            found.append((loaded.name, resolve(loaded.spec).capacity))
+            clusters.append((loaded.name, resolve(loaded.spec).capacity))
     if findings:
         raise InputError(*findings)
-    yield from found
+    yield from clusters
 
 
 def lines(pools: Pools) -> Iterator[str]:
@@ -89,9 +89,9 @@ def ranged(count: Range | None) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def totals_lines(title: str, found: Totals) -> Iterator[str]:
+def totals_lines(title: str, sums: Totals) -> Iterator[str]:
     """What all pools advertise together. A name that stands for several things has a line for each."""
-    rows = [(f"{name} ({one.unit})" if len(every) > 1 else name, one) for name, every in found.items() for one in every]
+    rows = [(f"{name} ({one.unit})" if len(every) > 1 else name, one) for name, every in sums.items() for one in every]
     width = max((len(name) for name, _ in rows), default=0)
     if rows:
         yield f"  {title}"
@@ -123,13 +123,13 @@ def as_data(name: str, pools: Pools, total: Totals) -> dict[str, Any]:
     }
 
 
-def totals_data(found: Totals) -> dict[str, Any]:
+def totals_data(sums: Totals) -> dict[str, Any]:
     """Sums by resource and by what one of it is, and the pools that they are without."""
     return {
         name: [
             {"unit": unit_data(one.unit), **(bounds(one.known) or {}), "without": list(one.without)} for one in every
         ]
-        for name, every in found.items()
+        for name, every in sums.items()
     }
 
 

@@ -97,18 +97,18 @@ def counted(number: int, word: str) -> str:
 
 def some(names: Iterable[str]) -> str:
     """NAMES of clusters in a sentence, as many as somebody reads."""
-    found = sorted(set(names))
-    return f"{', '.join(found[:12])}{' and more' if len(found) > 12 else ''}"
+    distinct = sorted(set(names))
+    return f"{', '.join(distinct[:12])}{' and more' if len(distinct) > 12 else ''}"
 
 
 def day(text: str) -> datetime.date:
     try:
-        found = datetime.date.fromisoformat(text)
+        date = datetime.date.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None or found.isoformat() != text:
+        date = None
+    if date is None or date.isoformat() != text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a day: write year, month and day, such as 2027-03-31")
-    return found
+    return date
 
 
 def named(text: str) -> str:
@@ -139,8 +139,8 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
     if not options.out:
         raise InputError(Finding("GPU027", "error", "--out is empty", remedy="name a folder, or leave it out: dist"))
     links.refuse(options.out)
-    with store(options) as found:
-        yield Project(Path.cwd(), Path(options.out), found, options.jobs, getattr(options, "today", None))
+    with store(options) as opened:
+        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, getattr(options, "today", None))
 
 
 @contextlib.contextmanager
@@ -155,8 +155,8 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
     from ..policy.loading.brought import brought_by
 
     more = brought_by(Path.cwd()).digest
-    with private_store(more) if folder is None else contextlib.nullcontext(Store(folder, salt(more))) as found:
-        yield found
+    with private_store(more) if folder is None else contextlib.nullcontext(Store(folder, salt(more))) as opened:
+        yield opened
 
 
 def elsewhere_in(project: Project, root: Path) -> Project:
@@ -199,9 +199,9 @@ def select(arguments: Sequence[str]) -> list[Path]:
     for word in arguments:
         for path in [Path(word)] if is_file(word) else called(word, fleet):
             chosen.setdefault(os.path.abspath(path), path)
-    found = list(chosen.values()) if arguments else fleet
-    links.refuse_files(found)
-    return found
+    paths = list(chosen.values()) if arguments else fleet
+    links.refuse_files(paths)
+    return paths
 
 
 def elsewhere() -> Finding:

@@ -46,21 +46,21 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
 
     with sides(options) as both:
         before, after = both.before, both.after
-        found, own = compared.differences(before, after)
-        anew = both.said_anew(found)
-        found = {**found, **anew}
+        by_cluster, own = compared.differences(before, after)
+        anew = both.said_anew(by_cluster)
+        by_cluster = {**by_cluster, **anew}
         total = before.names() | after.names()
-        specs = both.specs(found)
+        specs = both.specs(by_cluster)
         new, gone = total - before.clusters.keys(), total - after.clusters.keys()
-        impact = effects.impact(found, specs, new=new, gone=gone, own=own, fleet=both.fleet)
+        impact = effects.impact(by_cluster, specs, new=new, gone=gone, own=own, fleet=both.fleet)
         told = {name for each in impact.effects for name in each.clusters}
         silent = {name for name in anew if name not in told and None not in specs[name]}
-        same = {*both.reworded(found.keys() - silent)}
+        same = {*both.reworded(by_cluster.keys() - silent)}
         same = same or {both.new.sources[name].path.as_posix() for name in silent if both.new}
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         impact = impact.joined([*beside, *steering.effects(both.touched)])
-        unknown = [name for name in found if _lacks(specs.get(name), name, both)]
+        unknown = [name for name in by_cluster if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
         used = both.used(options)
@@ -132,26 +132,26 @@ class Sides:
         before, after = (policies.all() if policies else () for policies in (self.old, self.new))
         return Fleet.of(before, after, pins())
 
-    def said_anew(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, Sequence[ObjectChange]]:
-        """The clusters beside FOUND whose policies say something else, though they render the same: without changes."""
+    def said_anew(self, changed: Mapping[str, Sequence[ObjectChange]]) -> dict[str, Sequence[ObjectChange]]:
+        """Clusters beside CHANGED whose policies say something else, though they render the same: without changes."""
         nothing: Sequence[ObjectChange] = ()
         if not self.old or not self.new:
             return {}
         old, new = self.old.sources, self.new.sources
-        both = [name for name in sorted(old.keys() & new.keys() - found.keys()) if old[name].key != new[name].key]
+        both = [name for name in sorted(old.keys() & new.keys() - changed.keys()) if old[name].key != new[name].key]
         for policies in (self.old, self.new):
             if isinstance(policies, Beside):
                 policies.prepare(both)
                 both = [name for name in both if policies.spec(name)]  # others aren't those of the folder
         return dict.fromkeys(both, nothing)
 
-    def specs(self, found: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
-        """The effective specs of both sides for the clusters FOUND."""
+    def specs(self, changed: Mapping[str, Sequence[ObjectChange]]) -> dict[str, tuple[Spec, Spec]]:
+        """The effective specs of both sides for the CHANGED clusters."""
         for policies in filter(None, (self.old, self.new)):
-            policies.prepare(found)
+            policies.prepare(changed)
         return {
             name: (self.old.spec(name) if self.old else None, self.new.spec(name) if self.new else None)
-            for name in found
+            for name in changed
         }
 
 
@@ -228,8 +228,8 @@ def folder_side(folder: Path) -> Side:
 
 def _folders(folder: Path) -> list[Path]:
     """The folders of clusters in FOLDER."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted(path for path in found if path.is_dir() and not path.name.startswith("."))
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in entries if path.is_dir() and not path.name.startswith("."))
 
 
 @dataclass(frozen=True)
@@ -247,29 +247,29 @@ def new_side(project: Project) -> tuple[Texts, New]:
     from ..compiler.dist import header
     from ..review.diff.sides import Texts
 
-    found = fleet.compiled(project, common.select([]))
+    sources = fleet.compiled(project, common.select([]))
     texts = Texts()
-    side = side_of(project, found, texts, "policies")
-    headers = {source.name: header(source.display) for source in found}
-    return texts, New(side, headers, Policies(project, found))
+    side = side_of(project, sources, texts, "policies")
+    headers = {source.name: header(source.display) for source in sources}
+    return texts, New(side, headers, Policies(project, sources))
 
 
-def side_of(project: Project, found: Sequence[Source], texts: Texts, title: str) -> Side:
-    """What the policies FOUND render to; clusters of one spec share a mapping."""
+def side_of(project: Project, sources: Sequence[Source], texts: Texts, title: str) -> Side:
+    """What the policies SOURCES render to; clusters of one spec share a mapping."""
     from ..compiler import fleet
     from ..compiler.engine import EngineTexts
     from ..review.diff.sides import Side
 
     shapes: dict[str, tuple[Files, EngineTexts]] = {}
     engine: dict[str, Files] = {}
-    for source in found:
+    for source in sources:
         if source.key not in shapes:
             stack = fleet.stack_of(project, source)
             shapes[source.key] = ({file.path: texts.name(file.text) for file in stack.files}, EngineTexts(stack.plan))
         own = {path: texts.name(text) for path, text in shapes[source.key][1].of(source.name).items()}
         engine |= {source.name: own} if own else {}
     known = kinds.kinds_of(project.root)
-    return Side({source.name: shapes[source.key][0] for source in found}, texts, title, engine, known)
+    return Side({source.name: shapes[source.key][0] for source in sources}, texts, title, engine, known)
 
 
 def pins() -> Iterator[tuple[str, str]]:

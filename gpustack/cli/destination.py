@@ -56,12 +56,12 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
         remedy = "leave out one of the two: --all pushes each cluster to the address in its policy"
         raise InputError(Finding("GPU026", "error", f"--all stands beside {text!r}", remedy=remedy))
     clusters = chosen(out, [])
-    found = {cluster: read_by(out, cluster) for cluster in clusters}
-    goals = [goal(options, cluster, None) for cluster, reads in found.items() if reads and reads.oci]
+    by_cluster = {cluster: read_by(out, cluster) for cluster in clusters}
+    goals = [goal(options, cluster, None) for cluster, reads in by_cluster.items() if reads and reads.oci]
     if not goals:
         raise InputError(nowhere(f"no policy of the {common.counted(len(clusters), 'cluster')} in {out}"))
     refuse_shared(goals)
-    for cluster in sorted(found.keys() - {each.cluster for each in goals}):
+    for cluster in sorted(by_cluster.keys() - {each.cluster for each in goals}):
         say(printable(f"not pushed: {cluster}, whose policy names no OCI artifact"), sys.stderr)
     return goals
 
@@ -157,24 +157,24 @@ def target(text: str) -> Reference:
     """Where to push."""
     from ..registry.reference import parse
 
-    found = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
-    if found is None or found.digest:
+    reference = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
+    if reference is None or reference.digest:
         what = f"{text!r} is not a place for an artifact"
         remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
         raise InputError(Finding("GPU966", "error", what, remedy=remedy))
-    return found
+    return reference
 
 
 def one(out: Path, word: str | None) -> str:
     """The one cluster in OUT that WORD means."""
     from .validate import chosen
 
-    found = chosen(out, [word] if word else [])
-    if len(found) > 1:
-        what = f"{word!r} means {len(found)} clusters" if word else f"{out} holds {len(found)} clusters"
+    clusters = chosen(out, [word] if word else [])
+    if len(clusters) > 1:
+        what = f"{word!r} means {len(clusters)} clusters" if word else f"{out} holds {len(clusters)} clusters"
         remedy = (
             "--all pushes each to the address in its policy; or name one of them, for an artifact is one cluster's: "
-            f"{common.some(found)}"
+            f"{common.some(clusters)}"
         )
         raise InputError(Finding("GPU033", "error", what, remedy=remedy))
-    return found[0]
+    return clusters[0]

@@ -61,11 +61,11 @@ def run(options: argparse.Namespace) -> int:
     from .comparison import compare
     from .formats import diff as formats
 
-    with compare(options) as found:
+    with compare(options) as compared:
         colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         columns = columns_of(sys.stdout)
-        text = formats.written(found, options.format, budget=options.budget, colours=colours, columns=columns)
+        text = formats.written(compared, options.format, budget=options.budget, colours=colours, columns=columns)
         print(text, end="")
     if options.fail_on is not None:
-        return 1 if fails(found.impact, options.fail_on) else 0
-    return 1 if found.difference.groups or found.impact.effects else 0
+        return 1 if fails(compared.impact, options.fail_on) else 0
+    return 1 if compared.difference.groups or compared.impact.effects else 0

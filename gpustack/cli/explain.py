@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
             say(printable(error.findings[0].what))
         return 0
     if options.format == "json":
-        found = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
-        print(as_json({"version": 1, "exit": 0, "values": found}))
+        data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
+        print(as_json({"version": 1, "exit": 0, "values": data}))
         return 0
     rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]
     width = max((len(left) for left, _ in rows), default=0)

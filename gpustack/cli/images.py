@@ -34,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
 
     digests = locked()
     with common.project(options) as project:
-        found, clusters = used(project, options.policies, common.progress_line(options))
-    print(formats.written(found, clusters, digests, options.format), end="")
+        images, clusters = used(project, options.policies, common.progress_line(options))
+    print(formats.written(images, clusters, digests, options.format), end="")
     return 0
 
 

@@ -166,15 +166,15 @@ def made(ci: str) -> dict[str, tuple[str, int]]:
     from ..policy.help.schema import export
     from .schema import TARGET
 
-    found: dict[str, tuple[str, int]] = {}
+    files: dict[str, tuple[str, int]] = {}
     for part in ("common", *([ci] if ci != "none" else [])):
         for name, path in templates(TEMPLATES / part):
             text = filled(path.read_text(encoding="utf-8"))
             if name.endswith(MORE):
-                text = found[name.removesuffix(MORE)][0] + text
-            found[name.removesuffix(MORE)] = (text, 0o755 if text.startswith("#!") else 0o644)
-    found[TARGET] = (json.dumps(export(), indent=1) + "\n", 0o644)
-    return found
+                text = files[name.removesuffix(MORE)][0] + text
+            files[name.removesuffix(MORE)] = (text, 0o755 if text.startswith("#!") else 0o644)
+    files[TARGET] = (json.dumps(export(), indent=1) + "\n", 0o644)
+    return files
 
 
 def templates(root: Path) -> Iterator[tuple[str, Path]]:

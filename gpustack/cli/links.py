@@ -28,9 +28,9 @@ def refuse(out: str = "dist") -> None:
     """Raise InputError for links of the project in the current folder that lead out of it, or stand where none may; OUT
     is its rendered folder.
     """
-    found = [*steering(), *rendered(Path(out)), *leading_out([Path(POLICIES), Path(POLICIES) / LAYERS])]
-    if found:
-        raise InputError(*found)
+    findings = [*steering(), *rendered(Path(out)), *leading_out([Path(POLICIES), Path(POLICIES) / LAYERS])]
+    if findings:
+        raise InputError(*findings)
 
 
 def refuse_files(paths: Iterable[Path]) -> None:
@@ -40,9 +40,9 @@ def refuse_files(paths: Iterable[Path]) -> None:
     known = list(paths)
     folders = dict.fromkeys(path.parent / LAYERS for path in known)
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
-    found = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
-    if found:
-        raise InputError(*found)
+    findings = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
+    if findings:
+        raise InputError(*findings)
 
 
 def steering() -> Iterator[Finding]:

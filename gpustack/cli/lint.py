@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     if twice:
         what, remedy = f"two reports go to {twice[0]}", "name a file for each --report"
         raise InputError(Finding("GPU026", "error", what, remedy=remedy))
-    found = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
+    linted = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
-    report = Report(found, failing)
+    report = Report(linted, failing)
     for name, path in options.report:
         save(path, write(name, report), "the report", "name another file after --report")
     written = write(options.format, report)

@@ -42,15 +42,15 @@ def run(options: argparse.Namespace) -> int:
         remedy = "add --check, or leave out --offline"
         raise InputError(Finding("GPU026", "error", "without registries there is nothing to lock", remedy=remedy))
     with common.project(options) as project:
-        found, _ = images.used(project, [], common.progress_line(options))
-    needed = lock.keys_of(image.reference for image in found)
+        used, _ = images.used(project, [], common.progress_line(options))
+    needed = lock.keys_of(image.reference for image in used)
     before = locked_before(must=options.check)
     now = {} if options.offline else asked(needed)
     difference = lock.compare(before or {}, needed, now)
     layer = layer_file()
     pinning = options.layer or os.path.lexists(layer)
     state = State(
-        difference, unfit(lock.lacking(now or before or {}, found)), lock.by_tag_alone(found) if pinning else []
+        difference, unfit(lock.lacking(now or before or {}, used)), lock.by_tag_alone(used) if pinning else []
     )
     if options.check:
         return told(options, state, len(needed), stale_layer(before or {}))
@@ -98,15 +98,15 @@ def locked_before(*, must: bool) -> dict[str, Locked] | None:
     from ..review.images import lock
 
     try:
-        found = images.locked()
+        locked = images.locked()
     except InputError:
         if must:
             raise
         return None  # it is about to be written anew
-    if found is None and must:
+    if locked is None and must:
         remedy = "run `gpustack lock`, and commit what it writes"
         raise InputError(Finding("GPU965", "error", f"there is no {lock.FILE} here", remedy=remedy))
-    return found
+    return locked
 
 
 def stale_layer(before: Mapping[str, Locked]) -> bool:
@@ -142,10 +142,10 @@ def one(client: Client, name: str) -> Locked | GpustackError:
         remedy = "name it by registry, path and tag"
         return InputError(Finding("GPU966", "error", f"{name} names no image of a registry", remedy=remedy))
     try:
-        found = resolve(client, reference)
+        resolved = resolve(client, reference)
     except GpustackError as error:
         return error
-    return Locked(found.digest, found.platforms)
+    return Locked(resolved.digest, resolved.platforms)
 
 
 def write(path: Path, text: str) -> bool:
@@ -179,14 +179,14 @@ def report(options: argparse.Namespace, state: State, end: str, code: int) -> in
     difference = state.difference
     parts = {"missing": difference.missing, "moved": difference.moved, "unused": difference.unused}
     if options.format == "json":
-        lists = {name: list(found) for name, found in parts.items()}
+        lists = {name: list(listed) for name, listed in parts.items()}
         print(document(code, [*map(plain, state.unfit)], **lists, unpinned=list(state.unpinned)))
         return code
     words = {"missing": "not locked", "moved": "moved", "unused": "not used"}
     if not options.check:
         words = {"missing": "new", "moved": "moved", "unused": "gone"}
-    for name, found in parts.items():
-        for image in found:
+    for name, listed in parts.items():
+        for image in listed:
             print(printable(f"{words[name]}: {image}"))
     if state.unpinned:
         say(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))

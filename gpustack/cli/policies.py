@@ -29,9 +29,9 @@ class Policies:
     `same` are those that are what the policy of another side is, byte for byte, layers included.
     """
 
-    def __init__(self, project: Project, found: Iterable[Source], same: Mapping[str, Policies] | None = None) -> None:
+    def __init__(self, project: Project, sources: Iterable[Source], same: Mapping[str, Policies] | None = None) -> None:
         self.project, self._same = project, dict(same or {})
-        self.sources = {source.name: source for source in found}
+        self.sources = {source.name: source for source in sources}
         self._known: dict[str, Spec] = {}
 
     def prepare(self, clusters: Iterable[str]) -> None:
@@ -69,8 +69,8 @@ class Policies:
 class Beside(Policies):
     """The policies beside a folder, those alone that render to what is in it, which is SIDE."""
 
-    def __init__(self, project: Project, found: Iterable[Source], side: Side) -> None:
-        super().__init__(project, found)
+    def __init__(self, project: Project, sources: Iterable[Source], side: Side) -> None:
+        super().__init__(project, sources)
         self._side = side
 
     def prepare(self, clusters: Iterable[str]) -> None:
@@ -111,5 +111,5 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     except GpustackError:
         return None
     with Executor(project.jobs, len(paths)) as executor:
-        found, _ = read_sources(there, paths, executor, lambda *_: None)
-    return Beside(there, found, side)
+        sources, _ = read_sources(there, paths, executor, lambda *_: None)
+    return Beside(there, sources, side)

@@ -122,8 +122,8 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
     if source is None or revision is None:
         known = from_git(Path(options.out) / cluster, files if revision is None else None)
         source, revision = source or known[0], revision or known[1]
-    found = {SOURCE: without_secrets(source or ""), REVISION: revision or ""}
-    return {name: whole(value) for name, value in found.items() if value}
+    annotations = {SOURCE: without_secrets(source or ""), REVISION: revision or ""}
+    return {name: whole(value) for name, value in annotations.items() if value}
 
 
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:

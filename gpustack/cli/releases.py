@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.action == "list":
         for name in releases.names():
-            found = releases.release(name)
-            print(f"{name}  {found.date}  driver {found.image('driver').version}")
+            release = releases.release(name)
+            print(f"{name}  {release.date}  driver {release.image('driver').version}")
         return 0
     for name in (options.before, options.after):
         known(name)

@@ -15,11 +15,11 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     from ..compiler import folders, index
 
     listed = index.index_data(out, cluster).get("files")
-    found = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
-    if not found:
+    files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
+    if not files:
         what = f"{out / index.INDEX / cluster}.json lists no file"
         raise StaleError(Finding("GPU967", "error", what, remedy="run `gpustack render`"))
-    return found
+    return files
 
 
 def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, bytes]:
@@ -29,12 +29,12 @@ def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, by
     """
     from ..text.regular import read_regular
 
-    found = {}
+    files = {}
     for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
         body = read_regular(folder / name) if name in there else b""
         if name not in there or hashlib.sha256(body).hexdigest() != digest:
             what = f"{folder / name} isn't what was rendered"
             why = "an artifact holds what `gpustack render` wrote, and nothing that was edited or got lost since"
             raise StaleError(Finding("GPU967", "error", what, why=why, remedy="run `gpustack render`"))
-        found[name] = body
-    return found
+        files[name] = body
+    return files

@@ -58,7 +58,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
 
     paths = common.select([])
     with common.project(options) as project:
-        found = lint(project, paths)
+        linted = lint(project, paths)
         with Executor(project.jobs, len(paths)) as executor:
             sources, _ = read_sources(project, paths, executor, lambda *_: None)
         beside = [] if options.base is not None else strays(project, paths)
@@ -70,7 +70,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
                 known[source.key] = versions(project, source)
             if spec is not None:
                 clusters[source.name] = matrix.Cluster(spec, known[source.key])
-    told = [*beside, *((item.finding, item.clusters) for item in found.findings)]
+    told = [*beside, *((item.finding, item.clusters) for item in linted.findings)]
     specs = {name: cluster.spec for name, cluster in clusters.items()}
     return [matrix.section(clusters), pictures.section(specs), findings.section(told, len(paths))]
 
@@ -108,10 +108,10 @@ def changes(options: argparse.Namespace) -> list[Section]:
     from .comparison import compare
     from .formats.diff import head, missing, verdict
 
-    with compare(options) as found:
-        lines = [f"{head(found)}, against {options.base}", *filter(None, (verdict(found), missing(found)))]
+    with compare(options) as compared:
+        lines = [f"{head(compared)}, against {options.base}", *filter(None, (verdict(compared), missing(compared)))]
         return [
             frame.section("review", "What changes", "".join(f"<p>{frame.prose(line)}</p>\n" for line in lines)),
-            dangers.section(found.impact, found.difference.total),
-            changes.section(found.difference),
+            dangers.section(compared.impact, compared.difference.total),
+            changes.section(compared.difference),
         ]

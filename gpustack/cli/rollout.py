@@ -71,11 +71,11 @@ def look(options: argparse.Namespace) -> int:
     from .text import Code, printable, say
 
     what = plan if options.action == "plan" else status
-    found = what.data(reading.look(options))
+    told = what.data(reading.look(options))
     if options.format == "json":
-        print(as_json({"version": 1, "exit": 0, **found}))
+        print(as_json({"version": 1, "exit": 0, **told}))
         return 0
-    for line in what.lines(found):
+    for line in what.lines(told):
         (print if isinstance(line, Code) else say)(printable(line))
     return 0
 

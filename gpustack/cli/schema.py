@@ -63,14 +63,14 @@ def add_kinds(options: argparse.Namespace) -> int:
     """Write a file for each kind and version in the files named; nothing, where one of them can't be used."""
     from ..catalog import kubernetes
 
-    found: dict[str, Made] = {}
+    by_file: dict[str, Made] = {}
     for file in options.files:
         for made in read(file, options):
-            if made.kind.file in found and found[made.kind.file].text != made.text:
+            if made.kind.file in by_file and by_file[made.kind.file].text != made.text:
                 raise InputError(unusable(file, f"{title(made.kind)} is in several files, and not the same in each"))
-            found[made.kind.file] = made
-    known = [made.kind for made in found.values() if kubernetes.having(made.kind.api_version, made.kind.kind)]
-    fresh = {file: made for file, made in found.items() if made.kind not in known}
+            by_file[made.kind.file] = made
+    known = [made.kind for made in by_file.values() if kubernetes.having(made.kind.api_version, made.kind.kind)]
+    fresh = {file: made for file, made in by_file.items() if made.kind not in known}
     there = {each.file: each for each in kinds_of(Path.cwd()).readable()}
     done = [{**plain(made.kind), "did": write(made, there)} for made in fresh.values()]
     crds = {made.kind.crd for made in fresh.values() if made.kind.crd}
@@ -157,20 +157,20 @@ def read(file: str, options: argparse.Namespace) -> Iterator[Made]:
     from ..catalog.definitions import from_definition
 
     shown = "standard input" if file == "-" else file
-    found = 0
+    count = 0
     for body in objects(documents(file, shown)):
         try:
             if body.get("kind") == "CustomResourceDefinition":
-                found += 1
+                count += 1
                 yield from from_definition(body)
             elif is_schema(body):
-                found += 1
+                count += 1
                 yield of_schema(body, options)
         except SchemaError as error:
             metadata = body.get("metadata")
             name = f"{metadata.get('name')}: " if isinstance(metadata, dict) else ""
             raise InputError(unusable(shown, f"{name}{error}")) from None
-    if not found:
+    if not count:
         remedy = "name a file with CustomResourceDefinitions, such as `kubectl get crds -o yaml` prints"
         raise InputError(unusable(shown, "no CustomResourceDefinition and no JSON schema is in it", remedy))
 
@@ -190,9 +190,9 @@ def documents(file: str, shown: str) -> Iterator[Any]:
         yield Builder(text, shown).build(node)
 
 
-def objects(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The mappings among FOUND, and those in lists of Kubernetes."""
-    for each in found:
+def objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The mappings among VALUES, and those in lists of Kubernetes."""
+    for each in values:
         if isinstance(each, dict):
             items = each.get("items") if str(each.get("kind", "")).endswith("List") else None
             yield from objects(items) if isinstance(items, list) else [each]

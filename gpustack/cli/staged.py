@@ -49,7 +49,7 @@ def unstaged(out: Path) -> list[str]:
     from .git import Git
 
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")
-    found = git.unstaged(str(out))
+    names = git.unstaged(str(out))
     new = Files.of(name for name, known in git.unstaged(common.POLICIES).items() if not known)
     ahead = {common.name_of(path) or path.stem for path in common.select([]) if concerned(new, path)}
-    return sorted(name for name in found if not any(below(Files.of([name]), out, cluster) for cluster in ahead))
+    return sorted(name for name in names if not any(below(Files.of([name]), out, cluster) for cluster in ahead))

@@ -53,27 +53,27 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
         known = {common.name_of(path): path for path in fleet_paths}
         paths = fleet_paths if clusters is None else [known[name] for name in clusters if name in known]
         outcome = fleet.stale(project, paths, prune=clusters is None)
-    found = list(outcome.foreign)
-    found += [Foreign(str(out / name), "index", WHY["index"]) for name in clusters or () if name not in known]
+    strays = list(outcome.foreign)
+    strays += [Foreign(str(out / name), "index", WHY["index"]) for name in clusters or () if name not in known]
     for change in outcome.changes:
         listing = [index.index_of(change.cluster)] if change.unlisted else []
         for kind, names in (("content", {*change.written, *listing}), ("file", change.removed)):
             paths_there = (os.path.normpath(out / change.cluster / name) for name in names)
-            told = {each.path for each in found}
-            found += [
+            told = {each.path for each in strays}
+            strays += [
                 Foreign(path, kind, WHY[kind])  # type: ignore[arg-type]  # two of the kinds
                 for path in paths_there
                 if os.path.lexists(path) and path not in told
             ]
-    return sorted([*found, *beside_git(found, outcome.changes, out, clusters)])
+    return sorted([*strays, *beside_git(strays, outcome.changes, out, clusters)])
 
 
 def beside_git(
-    found: Sequence[Foreign], changes: Sequence[Change], out: Path, clusters: Sequence[str] | None
+    strays: Sequence[Foreign], changes: Sequence[Change], out: Path, clusters: Sequence[str] | None
 ) -> list[Foreign]:
-    """What Git has in OUT, for CLUSTERS or as a whole, and is neither among FOUND nor among what CHANGES write."""
+    """What Git has in OUT, for CLUSTERS or as a whole, and is neither among STRAYS nor among what CHANGES write."""
     written = {os.path.normpath(out / change.cluster / name) for change in changes for name in change.written}
-    told = {each.path for each in found}
+    told = {each.path for each in strays}
     return [each for each in of_git(out, clusters, written) if each.path not in told]
 
 
@@ -91,10 +91,10 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
             return []
         folder = git.named(place)
         staged = git.staged(folder)
-        found = list(_not_shown(git, folder, staged, written))
+        strays = list(_not_shown(git, folder, staged, written))
         if clusters is None:
             every = {**staged, **git.staged(common.POLICIES)}
-            found += converted(git.converts(every, every))
+            strays += converted(git.converts(every, every))
     except MissingToolError:
         return []
     except GpustackError as error:
@@ -104,7 +104,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
     from ..policy.loading.allowed import allowed
 
     listed = {path: spec.sha256 for path, spec in allowed(here).items()}
-    mine = [each for each in found if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
+    mine = [each for each in strays if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
     return [each for each in mine if each.path.removeprefix(f"{folder}/") not in listed]
 
 
@@ -155,8 +155,8 @@ def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
     there = foreign.look(out)
     if clusters is not None:
         there = {path: each for path, each in there.items() if whose(path) in clusters}
-    found = list(foreign.judge(there, made, {INDEX, FOLDER}))
-    return [Foreign(f"{out}/{each.path}", each.kind, each.why) for each in found]
+    strays = list(foreign.judge(there, made, {INDEX, FOLDER}))
+    return [Foreign(f"{out}/{each.path}", each.kind, each.why) for each in strays]
 
 
 def whose(path: str) -> str:
@@ -195,7 +195,7 @@ class Proposed:
 
         start = f"{self.folder}/"
         mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}
-        found = list(self._submodules(staged))
+        strays = list(self._submodules(staged))
         if self.merged or mine:
             odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
             good = set() if odd else self._good(mine)
@@ -203,9 +203,9 @@ class Proposed:
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
             rest = {path: entry for path, entry in mine.items() if path not in good}
             inside = {*self._on_disk(there, good), *self._in_git(there, rest)}
-            found += foreign.less(one_each(inside), self.out, digests)
-            found += converted(odd)
-        return sorted(found)
+            strays += foreign.less(one_each(inside), self.out, digests)
+            strays += converted(odd)
+        return sorted(strays)
 
     def _good(self, mine: Mapping[str, Entry]) -> set[str]:
         """Those of MINE, which are staged, that are what is rendered, and that nobody has touched since."""
@@ -228,8 +228,8 @@ class Proposed:
         """What the work tree holds. Files that are GOOD need not be read."""
         indexes = {f"{INDEX}/{name}.json" for name in self.sources}
         stale = set()
-        for path, found in there.items():
-            if found.kind != "file" or found.executable or path in good:
+        for path, thing in there.items():
+            if thing.kind != "file" or thing.executable or path in good:
                 continue
             if path.startswith(f"{INDEX}/"):
                 if why := self._wrong_index(path):
@@ -332,15 +332,15 @@ def listing(data: Mapping[str, object]) -> dict[str, str]:
 def claims(content: bytes) -> dict[str, object]:
     """What the index CONTENT says, nothing where it can't be read."""
     try:
-        found = json.loads(content)
+        data = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
-def one_each(found: set[Foreign]) -> list[Foreign]:
-    """FOUND, one for each path: a path that is a link is told as that."""
+def one_each(strays: set[Foreign]) -> list[Foreign]:
+    """STRAYS, one for each path: a path that is a link is told as that."""
     first: dict[str, Foreign] = {}
-    for each in sorted(found, key=lambda one: (one.path, one.kind not in {"link", "index", "case"}, one.kind)):
+    for each in sorted(strays, key=lambda one: (one.path, one.kind not in {"link", "index", "case"}, one.kind)):
         first.setdefault(each.path, each)
     return list(first.values())

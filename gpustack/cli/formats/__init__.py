@@ -43,8 +43,8 @@ class Report:
     @property
     def counts(self) -> dict[str, int]:
         """How many findings there are of each severity; those that were waived count for themselves."""
-        found = Counter("waived" if item.finding.waived else item.finding.severity for item in self.lint.findings)
-        return {name: found[name] for name in (*SEVERITIES, "waived")}
+        counts = Counter("waived" if item.finding.waived else item.finding.severity for item in self.lint.findings)
+        return {name: counts[name] for name in (*SEVERITIES, "waived")}
 
 
 def write(name: str, report: Report) -> str:

@@ -21,8 +21,8 @@ def write(report: Report) -> str:
 def annotation(finding: Finding) -> str:
     """FINDING as a workflow command."""
     place = finding.location
-    found = {"file": place.file, "line": place.line, "col": place.column} if place else {}
-    properties = [f"{key}={escaped(printable(str(value)), ':,')}" for key, value in found.items() if value is not None]
+    fields = {"file": place.file, "line": place.line, "col": place.column} if place else {}
+    properties = [f"{key}={escaped(printable(str(value)), ':,')}" for key, value in fields.items() if value is not None]
     properties.append(f"title={escaped(f'gpustack {finding.rule}', ':,')}")
     at = "" if place else finding.path
     more = (("at", at), ("why", finding.why), ("do", finding.remedy), ("waived by", finding.waived))

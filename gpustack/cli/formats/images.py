@@ -26,21 +26,21 @@ Locks = Mapping[str, Locked] | None
 """What images.lock says; None where there is none."""
 
 
-def written(found: Sequence[Image], clusters: Sequence[str], locks: Locks, how: str) -> str:
-    """The images FOUND of CLUSTERS in the format HOW, with a line end at the end."""
+def written(images: Sequence[Image], clusters: Sequence[str], locks: Locks, how: str) -> str:
+    """The IMAGES of CLUSTERS in the format HOW, with a line end at the end."""
     if how == "json":
-        return as_json(document(found, clusters, locks)) + "\n"
+        return as_json(document(images, clusters, locks)) + "\n"
     if how == "cyclonedx":
-        return as_json(bill(found, clusters, locks)) + "\n"
-    lines = to_copy(found) if how == "list" else text(found, clusters, locks)
+        return as_json(bill(images, clusters, locks)) + "\n"
+    lines = to_copy(images) if how == "list" else text(images, clusters, locks)
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def to_copy(found: Sequence[Image]) -> Iterator[str]:
+def to_copy(images: Sequence[Image]) -> Iterator[str]:
     """What must be copied to run without the internet: where from, and where to; twice the same where there is no
     mirror.
     """
-    for image in found:
+    for image in images:
         yield f"{fetched(image.source)} {stored(image.reference)}"
 
 
@@ -59,10 +59,10 @@ def lock_of(image: Image, locks: Locks) -> Locked | None:
     return locks.get(key_of(image.reference)) if locks else None
 
 
-def text(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iterator[str]:
+def text(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iterator[str]:
     """For people: who uses it, clusters with the same objects together."""
     total = len(clusters)
-    for image in found:
+    for image in images:
         yield image.source
         if image.reference != image.source:
             yield f"  mirror: {image.reference}"
@@ -83,7 +83,7 @@ def text(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Itera
             who = ", ".join(folded) if len(folded) <= FEW and len(names) < total else summary(names, total)
             yield f"  {who}: {', '.join(objects)}"
         yield ""
-    yield f"{counted(len(found), 'image')} in {counted(total, 'cluster')}"
+    yield f"{counted(len(images), 'image')} in {counted(total, 'cluster')}"
 
 
 def described(system: System) -> str:
@@ -91,9 +91,9 @@ def described(system: System) -> str:
     return f"{system.os} with kernel {system.kernel}" if system.kernel else system.os
 
 
-def document(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
+def document(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
     """For programs; keys are only ever added."""
-    listed = [as_data(image, lock_of(image, locks)) for image in found]
+    listed = [as_data(image, lock_of(image, locks)) for image in images]
     return {"version": VERSION, "clusters": list(clusters), "images": listed}
 
 
@@ -125,11 +125,11 @@ def as_data(image: Image, locked: Locked | None) -> dict[str, Any]:
     }
 
 
-def bill(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
+def bill(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
     """A CycloneDX 1.6 document: images are containers, and each cluster depends on those that it uses."""
     parts: dict[str, list[Image]] = {}
     by_cluster: dict[str, list[str]] = {name: [] for name in clusters}
-    for image in found:
+    for image in images:
         ref = package_url(image.source)
         parts.setdefault(ref, []).append(image)
         for name in image.clusters:
@@ -144,7 +144,7 @@ def bill(found: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[
         },
         "components": [
             *({"type": "platform", "bom-ref": f"cluster:{name}", "name": name} for name in clusters),
-            *(component(ref, images, locks) for ref, images in parts.items()),
+            *(component(ref, same, locks) for ref, same in parts.items()),
         ],
         "dependencies": [
             {"ref": "fleet", "dependsOn": [f"cluster:{name}" for name in clusters]},
@@ -159,12 +159,12 @@ def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]
     """
     source = images[0].source
     version = tag_of(source) or digest_of(source)
-    found: dict[str, Any] = {"type": "container", "bom-ref": ref, "name": repository(source), "purl": ref}
+    made: dict[str, Any] = {"type": "container", "bom-ref": ref, "name": repository(source), "purl": ref}
     if version:
-        found["version"] = version
+        made["version"] = version
     locked = {lock.digest: lock for image in images if (lock := lock_of(image, locks))}
     if digest := digest_of(source) or (next(iter(locked)) if len(locked) == 1 else ""):
-        found["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
+        made["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
     properties = [("gpustack:mirror", image.reference) for image in images if image.reference != source]
     properties += [
         (f"gpustack:{name}", value)
@@ -174,8 +174,8 @@ def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]
         platforms = next(iter(locked.values())).platforms
         properties += [(f"gpustack:digest:{name}", digest) for name, digest in sorted(platforms.items())]
     if properties:
-        found["properties"] = [{"name": name, "value": value} for name, value in properties]
-    return found
+        made["properties"] = [{"name": name, "value": value} for name, value in properties]
+    return made
 
 
 def facts(system: System) -> tuple[str, str]:

@@ -34,10 +34,10 @@ def write(report: Report) -> str:
 def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree.Element:
     """The suite of cluster NAME."""
     name = clean(name)
-    found = ElementTree.Element("testsuite", name=name, errors="0")
+    element = ElementTree.Element("testsuite", name=name, errors="0")
     for finding in findings:
         title = clean(f"{finding.rule} {finding.path}".strip())
-        case = ElementTree.SubElement(found, "testcase", classname=name, name=title)
+        case = ElementTree.SubElement(element, "testcase", classname=name, name=title)
         if report.fails(finding):
             failure = ElementTree.SubElement(case, "failure", message=clean(finding.what), type=finding.severity)
             failure.text = clean(text(finding))
@@ -45,11 +45,11 @@ def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree
             ElementTree.SubElement(case, "skipped", message=clean(f"waived by {finding.waived}"))
         else:
             ElementTree.SubElement(case, "system-out").text = clean(text(finding))
-    if not len(found):
-        ElementTree.SubElement(found, "testcase", classname=name, name="no findings")
+    if not len(element):
+        ElementTree.SubElement(element, "testcase", classname=name, name="no findings")
     for key, value in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
-        found.set(key, str(len(found.findall(value))))
-    return found
+        element.set(key, str(len(element.findall(value))))
+    return element
 
 
 def clean(words: str) -> str:

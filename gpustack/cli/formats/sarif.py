@@ -39,7 +39,7 @@ def write(report: Report) -> str:
 
 def descriptor(name: str) -> Object:
     """What rule NAME is: its page, or for what is not a rule, its title."""
-    rule = next((found for found in all_rules() if found.id == name), None)
+    rule = next((each for each in all_rules() if each.id == name), None)
     if rule is None:
         return {"id": name, "shortDescription": {"text": RAISED.get(name, "This can't be used.")}}
     page = pages.page(rule)
@@ -60,7 +60,7 @@ def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
     more = (("Why", finding.why), ("Do", finding.remedy))
     said = [also(item).what, *(f"{word}: {text}" for word, text in more if text)]
     file = finding.location.file if finding.location else ""
-    found: Object = {
+    made: Object = {
         "ruleId": finding.rule,
         "ruleIndex": ids.index(finding.rule),
         "level": finding.severity,
@@ -74,20 +74,20 @@ def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
     if finding.path:
         place["logicalLocations"] = [{"fullyQualifiedName": finding.path, "kind": "member"}]
     if place:
-        found["locations"] = [place]
+        made["locations"] = [place]
     if finding.waived:
-        found["suppressions"] = [{"kind": "external", "status": "accepted", "justification": finding.waived}]
-    return found
+        made["suppressions"] = [{"kind": "external", "status": "accepted", "justification": finding.waived}]
+    return made
 
 
 def physical(location: Location) -> Object:
     """A place in a file; names of files are relative to where the verb was run."""
-    found: Object = {"artifactLocation": {"uri": quote(os.fsencode(location.file)), "uriBaseId": "%SRCROOT%"}}
+    made: Object = {"artifactLocation": {"uri": quote(os.fsencode(location.file)), "uriBaseId": "%SRCROOT%"}}
     if location.line is not None:
         region: Object = {"startLine": location.line}
         if location.column is not None:
             region["startColumn"] = location.column
         if location.text is not None:
             region["snippet"] = {"text": excerpt(location.column or 1, location.text)[1]}
-        found["region"] = region
-    return found
+        made["region"] = region
+    return made

@@ -153,15 +153,15 @@ def outside(config: SingleConfig, files: str) -> SingleConfig:
         return config
     named = Path(plugin.command)
     beside = file.absolute().parent / named  # as kubectl reads a path
-    found = beside if len(named.parts) > 1 else Path(programs.find(plugin.command) or "")
-    ours = next((str(path) for path in (file, found) if path.name and programs.of_work_tree(path)), "")
-    if ours or not found.name:
+    program = beside if len(named.parts) > 1 else Path(programs.find(plugin.command) or "")
+    ours = next((str(path) for path in (file, program) if path.name and programs.of_work_tree(path)), "")
+    if ours or not program.name:
         what = f"{file} wants {plugin.command} to be run, which is not on the PATH"
         what = f"{ours} is in the work tree, so {plugin.command} isn't run" if ours else what
         why = "a pull request can write what lies in the work tree, where a PATH may lead that doesn't begin with /"
         remedy = "keep the kubeconfig and its plugin outside of the clone, or log in by a token or a certificate"
         raise InputError(Finding("GPU932", "error", what, why=why, remedy=remedy))
-    made = msgspec.structs.replace(plugin, command=str(found))
+    made = msgspec.structs.replace(plugin, command=str(program))
     return config._replace(user=msgspec.structs.replace(config.user, exec=made))
 
 
@@ -218,8 +218,8 @@ async def namespace(cluster: Cluster, asked: str) -> str:
         leases = (await cluster.list(LEASES, Selection(fields=f"metadata.name={NAME}"))).items
     except Forbidden:
         return DEFAULT_NAMESPACE
-    found = sorted({lease.metadata.namespace for lease in leases})
-    if len(found) > 1:
-        what = f"reconcilers have run in several namespaces: {', '.join(found)}"
+    namespaces = sorted({lease.metadata.namespace for lease in leases})
+    if len(namespaces) > 1:
+        what = f"reconcilers have run in several namespaces: {', '.join(namespaces)}"
         raise InputError(Finding("GPU935", "error", what, remedy="name one with --namespace"))
-    return found[0] if found else DEFAULT_NAMESPACE
+    return namespaces[0] if namespaces else DEFAULT_NAMESPACE

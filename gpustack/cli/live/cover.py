@@ -36,12 +36,12 @@ class Gap:
 
 def gaps(look: Look) -> list[Gap]:
     """What is not covered, nodes with the same remedy together."""
-    found: dict[tuple[Any, ...], Gap] = {}
+    by_remedy: dict[tuple[Any, ...], Gap] = {}
     for view in look.outlook.views:
         gap = _gap(look, view)
         if gap is not None:
-            found.setdefault((gap.near, gap.lacks, gap.lines), gap).nodes.append(view.name)
-    return list(found.values())
+            by_remedy.setdefault((gap.near, gap.lacks, gap.lines), gap).nodes.append(view.name)
+    return list(by_remedy.values())
 
 
 def _gap(look: Look, view: View) -> Gap | None:

@@ -32,9 +32,9 @@ def data(look: Look, shares: Sequence[Share]) -> list[dict[str, Any]]:
         own = {policy.name, "the fleet"}
         room = min(min(each.parallel, each.limit) for each in shares if each.name in own)
         seconds = max((longest(policy, each) for each in due), key=lambda each: float("inf") if each is None else each)
-        found = {"policy": policy.name, "nodes": len(due), "atATime": min(room, len(due)), "secondsEach": seconds}
+        entry = {"policy": policy.name, "nodes": len(due), "atATime": min(room, len(due)), "secondsEach": seconds}
         first = policy.spec.upgrade.firstAlone and any(not each.due.restart_only for each in due)
-        made.append({**found, **end(policy, look.known.now, len(due), room, seconds, first=first)})
+        made.append({**entry, **end(policy, look.known.now, len(due), room, seconds, first=first)})
     return made
 
 

@@ -84,8 +84,8 @@ def kinds() -> dict[tuple[str, str], Kind[Any]]:
     from ...reconciler.memory import BUDGETS
     from ...reconciler.shell import cluster
 
-    found = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]
-    return {(kind.group, kind.name): kind for kind in (*found, BUDGETS)}
+    known = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]
+    return {(kind.group, kind.name): kind for kind in (*known, BUDGETS)}
 
 
 def files(source: Path) -> Iterator[Path]:

@@ -112,30 +112,30 @@ def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dic
     }
 
 
-def lines(found: dict[str, Any]) -> Iterator[str]:
+def lines(told: dict[str, Any]) -> Iterator[str]:
     """The plan as a person reads it."""
-    yield from head(found)
+    yield from head(told)
     yield "budgets"
-    for each in found["budgets"]:
+    for each in told["budgets"]:
         yield f"  {budget_text(each)}"
-    if found["estimates"]:
+    if told["estimates"]:
         yield "time, by deadlines and windows"
-    for each in found["estimates"]:
+    for each in told["estimates"]:
         yield f"  {estimates.line(each)}"
-    now = [turn for turn in found["order"] if turn["begins"]]
-    later = [turn for turn in found["order"] if not turn["begins"]]
+    now = [turn for turn in told["order"] if turn["begins"]]
+    later = [turn for turn in told["order"] if not turn["begins"]]
     yield "begins now" if now else "nothing begins now"
     yield from turns_lines(1, now)
     if later:
         yield "later, in this order"
     yield from turns_lines(len(now) + 1, later)
-    if found["underWay"]:
+    if told["underWay"]:
         yield "under way"
-    for each in found["underWay"]:
+    for each in told["underWay"]:
         why = f": {'; '.join(each['why'])}" if each["why"] else ""
         yield f"  {each['node']}: {aim(each)}, {each['phase']}{why}"
-    known = {turn["node"] for turn in (*found["order"], *found["underWay"])}
-    rest = [wait for wait in found["waits"] if wait["node"] not in known]
+    known = {turn["node"] for turn in (*told["order"], *told["underWay"])}
+    rest = [wait for wait in told["waits"] if wait["node"] not in known]
     if rest:
         yield "nothing to do, for a reason"
     for (reason, message), nodes in folded((wait["node"], (wait["reason"], wait["message"])) for wait in rest):
@@ -145,19 +145,19 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 def folded(whys: Iterable[tuple[str, tuple[str, str]]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
     """Each reason and message once, with the nodes that wait for it."""
-    found: dict[tuple[str, str], list[str]] = {}
+    waiting: dict[tuple[str, str], list[str]] = {}
     for node, why in whys:
-        found.setdefault(why, []).append(node)
-    yield from found.items()
+        waiting.setdefault(why, []).append(node)
+    yield from waiting.items()
 
 
-def head(found: dict[str, Any]) -> Iterator[str]:
+def head(told: dict[str, Any]) -> Iterator[str]:
     """Who leads, whether all is paused, and what is not known."""
-    if found["leader"]:
-        yield f"{found['leader']} leads in namespace {found['namespace']}"
-    if found["paused"]:
-        yield f"the fleet is paused: {found['paused']}"
-    for note in found["notes"]:
+    if told["leader"]:
+        yield f"{told['leader']} leads in namespace {told['namespace']}"
+    if told["paused"]:
+        yield f"the fleet is paused: {told['paused']}"
+    for note in told["notes"]:
         yield f"note: {note}"
 
 

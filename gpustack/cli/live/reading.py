@@ -131,10 +131,10 @@ class Look:
     @property
     def waits(self) -> Mapping[str, list[tuple[str, str]]]:
         """Why nothing happens on a node: kinds and texts, by node."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        by_node: dict[str, list[tuple[str, str]]] = {}
         for wait in self.outlook.decision.waits:
-            found.setdefault(wait.node, []).append((wait.kind, wait.message))
-        return found
+            by_node.setdefault(wait.node, []).append((wait.kind, wait.message))
+        return by_node
 
 
 def look(options: argparse.Namespace) -> Look:
@@ -193,9 +193,9 @@ def unseen(known: Snapshot) -> Iterator[str]:
     to label them: until then nobody knows what they have."""
     for policy in sorted(known.policies, key=lambda each: each.name):
         wanted = {key: text for key, text in policy.spec.nodeSelector.items() if not key.startswith(DISCOVERED)}
-        found = [each for each in known.nodes if wanted and selects(wanted, each.labels) and not ours(each)]
-        if found:
-            names = ", ".join(sorted(each.name for each in found)[:8]) + (", ..." if len(found) > 8 else "")
+        nodes = [each for each in known.nodes if wanted and selects(wanted, each.labels) and not ours(each)]
+        if nodes:
+            names = ", ".join(sorted(each.name for each in nodes)[:8]) + (", ..." if len(nodes) > 8 else "")
             yield f"no GPU has been discovered yet on nodes that NodePolicy {policy.name} is for: {names}"
 
 
@@ -226,18 +226,18 @@ def plain_name(name: str) -> bool:
 
 async def node(cluster: Cluster, name: str) -> Any:
     """The node NAME. Raises InputError with the nearest names."""
-    found = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items if plain_name(name) else ()
-    if not found:
+    nodes = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items if plain_name(name) else ()
+    if not nodes:
         every = (await cluster.list(NODES)).items
         raise connect.unknown("node", name, [each.name for each in every])
-    return found[0]
+    return nodes[0]
 
 
 async def policy(cluster: Cluster, name: str) -> NodePolicy:
     """The NodePolicy NAME, which one of its pools may be called, too. Raises InputError with the nearest names."""
     policies = (await Reader(cluster).list(POLICIES)).items
-    found = [each for each in policies if each.name == name] or [each for each in policies if name in each.spec.pools]
-    if not found:
+    named = [each for each in policies if each.name == name] or [each for each in policies if name in each.spec.pools]
+    if not named:
         pools = [pool for each in policies for pool in each.spec.pools]
         raise connect.unknown("NodePolicy", name, [*(each.name for each in policies), *pools])
-    return found[0]
+    return named[0]

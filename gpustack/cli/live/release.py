@@ -41,18 +41,18 @@ class Released:
     @property
     def remains(self) -> list[str]:
         """What a person still has to do."""
-        found = []
+        left = []
         if self.made.left:
-            found.append(
+            left.append(
                 "gpustack rollout retry NODE --discard-record gives up a record that can't be read; run it again then"
             )
         if self.made.labelled:
-            found.append(
+            left.append(
                 "run it again once those pods are gone, to remove the labels, or keep them for what labels next"
             )
         if self.policies:
-            found.append(f"NodePolicies are still there, and do nothing on their own: {', '.join(self.policies)}")
-        return found
+            left.append(f"NodePolicies are still there, and do nothing on their own: {', '.join(self.policies)}")
+        return left
 
     @property
     def data(self) -> dict[str, Any]:

@@ -55,9 +55,9 @@ def _policy(look: Look, policy: Any) -> dict[str, Any]:
         ],
         "operations": [_operation(look, view, view.operation) for view in views if view.operation],
         "waiting": [
-            {"node": view.name, "waits": found}
+            {"node": view.name, "waits": waits}
             for view in views
-            if view.operation is None and (found := _waits(look, view))
+            if view.operation is None and (waits := _waits(look, view))
         ],
     }
 
@@ -97,16 +97,16 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def lines(found: dict[str, Any]) -> Iterator[str]:
+def lines(told: dict[str, Any]) -> Iterator[str]:
     """The status as a person reads it."""
-    yield from plan.head(found)
-    for policy in found["policies"]:
+    yield from plan.head(told)
+    for policy in told["policies"]:
         yield from _policy_lines(policy)
-    if found["withoutPolicy"]:
-        yield f"no NodePolicy of its own: {counted(len(found['withoutPolicy']), 'node')}"
-    for (reason, message), nodes in _waiting(found["withoutPolicy"]):
+    if told["withoutPolicy"]:
+        yield f"no NodePolicy of its own: {counted(len(told['withoutPolicy']), 'node')}"
+    for (reason, message), nodes in _waiting(told["withoutPolicy"]):
         yield f"  {plan.some(nodes)}: {reason}: {message}"
-    for gap in found["notCovered"]:
+    for gap in told["notCovered"]:
         yield f"nothing is rendered for {counted(len(gap['nodes']), 'node')}: {', '.join(gap['nodes'])}"
         yield from (f"  {text}" for text in gap["lacks"])
         if gap["lines"]:
@@ -136,6 +136,6 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
         yield f"  {plan.some(nodes)}: waits ({reason}): {message}"
 
 
-def _waiting(found: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+def _waiting(waiting: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
     """The reasons of nodes that wait, each with its nodes."""
-    return plan.folded((each["node"], (wait["reason"], wait["message"])) for each in found for wait in each["waits"])
+    return plan.folded((each["node"], (wait["reason"], wait["message"])) for each in waiting for wait in each["waits"])

@@ -81,13 +81,13 @@ async def unhold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
 
 async def retry(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
     """Try quarantined and backed-off operations now, or throw away records that can't be read."""
-    found = [await reading.node(cluster, name) for name in options.nodes]
-    for node in found:  # all or none
+    chosen = [await reading.node(cluster, name) for name in options.nodes]
+    for node in chosen:  # all or none
         _may_retry(node, discard=options.discard_record)
     if options.discard_record:
-        return [await _discard(cluster, node) for node in found]
+        return [await _discard(cluster, node) for node in chosen]
     made = []
-    for node in found:
+    for node in chosen:
         await cluster.patch(NODES, node.name, {"metadata": {"uid": node.uid, "annotations": {keys.RETRY: stamp()}}})
         made.append(Done(f"node {node.name}", True, "is tried again as soon as budget and windows allow"))
     return made
@@ -95,11 +95,11 @@ async def retry(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
 
 async def reset_breaker(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
     """Let a stopped rollout go on."""
-    found = await reading.policy(cluster, options.policy)
-    name = f"NodePolicy {found.name}"
-    if not found.status.breaker.open:
+    policy = await reading.policy(cluster, options.policy)
+    name = f"NodePolicy {policy.name}"
+    if not policy.status.breaker.open:
         return [Done(name, False, "its breaker is not open")]
-    await cluster.patch(POLICIES, found.name, {"metadata": {"annotations": {keys.RESET_BREAKER: stamp()}}})
+    await cluster.patch(POLICIES, policy.name, {"metadata": {"annotations": {keys.RESET_BREAKER: stamp()}}})
     return [Done(name, True, "breaker reset: the rollout goes on; nodes in quarantine now don't count again")]
 
 
@@ -116,11 +116,11 @@ async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, val
     """Set the annotation KEY of the policy that OPTIONS name, or of the Lease; None removes it."""
     change: dict[str, Any] = {"metadata": {"annotations": {key: value}}}
     if options.policy:
-        found = await reading.policy(cluster, options.policy)
-        if found.annotations.get(key) == value:
-            return Done(f"NodePolicy {found.name}", False, f"{what} (it was so already)")
-        await cluster.patch(POLICIES, found.name, change)
-        return Done(f"NodePolicy {found.name}", True, what)
+        policy = await reading.policy(cluster, options.policy)
+        if policy.annotations.get(key) == value:
+            return Done(f"NodePolicy {policy.name}", False, f"{what} (it was so already)")
+        await cluster.patch(POLICIES, policy.name, change)
+        return Done(f"NodePolicy {policy.name}", True, what)
     space = await connect.namespace(cluster, options.namespace)
     lease = await _lease(cluster, space)
     if lease.annotations.get(key) == value:
@@ -131,12 +131,12 @@ async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, val
 
 async def _lease(cluster: Cluster, space: str) -> Any:
     """The Lease, which says whether the fleet is paused."""
-    found = (await cluster.list(LEASES, Selection(space, fields=f"metadata.name={NAME}"))).items
-    if not found:
+    leases = (await cluster.list(LEASES, Selection(space, fields=f"metadata.name={NAME}"))).items
+    if not leases:
         what = f"there is no Lease {NAME} in namespace {space}, so no reconciler has run there"
         remedy = "name its namespace with --namespace, or a policy; every NodePolicy can be paused before one runs"
         raise InputError(Finding("GPU934", "error", what, remedy=remedy))
-    return found[0]
+    return leases[0]
 
 
 async def _label(cluster: Cluster, name: str, value: str | None, what: str) -> Done:
@@ -150,7 +150,7 @@ async def _label(cluster: Cluster, name: str, value: str | None, what: str) -> D
 
 def _spoilt(node: Node) -> dict[str, str]:
     """The records of NODE that can't be read, by annotation, with the reason."""
-    found = {}
+    reasons = {}
     readers: dict[str, Callable[[str | None], object]] = {
         keys.OPERATION: lambda text: read(Operation, text),
         keys.LAST: lambda text: read(Last, text),
@@ -160,8 +160,8 @@ def _spoilt(node: Node) -> dict[str, str]:
         try:
             reads(node.annotations.get(key))
         except Unreadable as why:
-            found[key] = str(why)
-    return found
+            reasons[key] = str(why)
+    return reasons
 
 
 def _may_retry(node: Node, *, discard: bool) -> None:

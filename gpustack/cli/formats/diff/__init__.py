@@ -1,4 +1,4 @@
-"""A comparison as text, Markdown, HTML, JSON or one unified diff: a module each, with `write(found, ...) -> str`.
+"""A comparison as text, Markdown, HTML, JSON or one unified diff: a module each, with `write(compared, ...) -> str`.
 
 All say the same in the same order: what it comes to, what waits for somebody to accept it, what else it does to nodes
 and workloads, and the changes themselves. Values come from policies and manifests: whatever they hold, they are text
@@ -39,35 +39,37 @@ class Compared:
     used: tuple[AcceptanceSpec, ...] = ()
 
 
-def written(found: Compared, how: str, *, budget: int, colours: bool, columns: int = 0) -> str:
-    """FOUND in the format HOW, ending with a line end. COLOURS and COLUMNS are for a terminal, BUDGET for Markdown."""
+def written(compared: Compared, how: str, *, budget: int, colours: bool, columns: int = 0) -> str:
+    """COMPARED in the format HOW, with a line end. COLOURS and COLUMNS are for a terminal, BUDGET for Markdown."""
     write = import_module(f"{__name__}.{how}").write
     terminal: dict[str, Any] = {"colours": colours, "columns": columns}
-    text: str = write(found, **{"text": terminal, "markdown": {"budget": budget}}.get(how, {}))
+    text: str = write(compared, **{"text": terminal, "markdown": {"budget": budget}}.get(how, {}))
     return text
 
 
-def head(found: Compared) -> str:
+def head(compared: Compared) -> str:
     """What the comparison comes to, in a line."""
-    difference = found.difference
+    difference = compared.difference
     if not difference.groups:
-        if any(effect.clusters for effect in found.impact.effects):
+        if any(effect.clusters for effect in compared.impact.effects):
             return f"no manifest differs in {counted(difference.total, 'cluster')}, but what policies say does"
-        beside = ", but beside what is rendered" if found.impact.effects else ""
+        beside = ", but beside what is rendered" if compared.impact.effects else ""
         return f"no difference in {counted(difference.total, 'cluster')}{beside}"
     clusters = len({cluster for group in difference.groups for cluster in group.clusters})
     return f"{counted(len(difference.groups), 'change')} in {clusters} of {counted(difference.total, 'cluster')}"
 
 
-def verdict(found: Compared) -> str:
+def verdict(compared: Compared) -> str:
     """What a reviewer should know first; "" where nothing differs. Effects are counted as they are told, those of a
     rule under one heading, with the places that it is in behind it.
     """
-    if not found.difference.groups and not found.impact.effects:
+    if not compared.difference.groups and not compared.impact.effects:
         return ""
-    if found.impact.routine:
+    if compared.impact.routine:
         return f"{named(ROUTINE)}: nothing but what is known to be harmless"
-    told = [f"{named(tier)}: {_told(list(same))}" for tier, same in groupby(found.impact.effects, lambda one: one.tier)]
+    told = [
+        f"{named(tier)}: {_told(list(same))}" for tier, same in groupby(compared.impact.effects, lambda one: one.tier)
+    ]
     return "; ".join(told) or "no effect that a rule knows"
 
 
@@ -78,20 +80,20 @@ def _told(effects: Sequence[Effect]) -> str:
     return counted(headings, "finding") + places + (f", {agreed} accepted" if agreed else "")
 
 
-def missing(found: Compared) -> str:
+def missing(compared: Compared) -> str:
     """Which numbers are missing; "" where none is."""
-    unknown = found.impact.unknown
+    unknown = compared.impact.unknown
     if not unknown:
         return ""
-    shown = summary(unknown, found.difference.total)
-    return f"without numbers of nodes and of what they advertise, as {found.why}: {shown}"
+    shown = summary(unknown, compared.difference.total)
+    return f"without numbers of nodes and of what they advertise, as {compared.why}: {shown}"
 
 
 def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
     """EFFECTS of each tier and rule together, with the first of them."""
     for _, same in groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
-        found = list(same)
-        yield found[0], found
+        of_rule = list(same)
+        yield of_rule[0], of_rule
 
 
 def sentence(effect: Effect) -> str:

@@ -6,12 +6,12 @@ from ....review.report import changes, dangers, frame
 from . import Compared, head, missing, verdict
 
 
-def write(found: Compared) -> str:
-    """FOUND as a page."""
-    lines = [head(found), *filter(None, (verdict(found), missing(found)))]
+def write(compared: Compared) -> str:
+    """COMPARED as a page."""
+    lines = [head(compared), *filter(None, (verdict(compared), missing(compared)))]
     parts = [
         frame.section("summary", "What it comes to", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
-        dangers.section(found.impact, found.difference.total),
-        changes.section(found.difference),
+        dangers.section(compared.impact, compared.difference.total),
+        changes.section(compared.difference),
     ]
-    return frame.page("gpustack diff", f"{found.difference.before} to {found.difference.after}", parts)
+    return frame.page("gpustack diff", f"{compared.difference.before} to {compared.difference.after}", parts)

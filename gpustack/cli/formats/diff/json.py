@@ -16,9 +16,9 @@ VERSION = 2
 """2: tiers in the place of severities and of the list of dangers."""
 
 
-def write(found: Compared) -> str:
-    """FOUND as a JSON document."""
-    difference, impact = found.difference, found.impact
+def write(compared: Compared) -> str:
+    """COMPARED as a JSON document."""
+    difference, impact = compared.difference, compared.impact
     return (
         as_json(
             {
@@ -29,7 +29,7 @@ def write(found: Compared) -> str:
                 "tier": impact.tier,
                 "tierName": None if impact.tier is None else TIERS[impact.tier].name,
                 "routine": impact.routine,
-                "acceptances": list(found.complaints),
+                "acceptances": list(compared.complaints),
                 "impact": [effect_data(effect) for effect in impact.effects],
                 "withoutNumbers": list(impact.unknown),
                 "groups": [

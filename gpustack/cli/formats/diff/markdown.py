@@ -37,20 +37,20 @@ _SPAN = re.compile("(?<!`)(`[^`]+`)(?!`)")
 _SPECIAL = re.compile(r"[^\w ,.:%()=/+;>'\"-]|_")
 
 
-def write(found: Compared, *, budget: int = 65_000) -> str:
-    """FOUND in at most BUDGET bytes."""
+def write(compared: Compared, *, budget: int = 65_000) -> str:
+    """COMPARED in at most BUDGET bytes."""
     body = Body(max(budget, SMALLEST))
     ends = sum(size(END.format(10**9, 10**9, what)) for what in ("effects", "changes"))
-    total = found.difference.total
-    body.must(f"### gpustack: {head(found)}\n")
-    body.must(f"\n{escaped(verdict(found))}\n" if verdict(found) else "")
-    spare = body.left - ends - size(told(found, counted_only)) - size("\n\n")
-    rest = "; ".join(filter(None, (missing(found), *found.complaints)))
+    total = compared.difference.total
+    body.must(f"### gpustack: {head(compared)}\n")
+    body.must(f"\n{escaped(verdict(compared))}\n" if verdict(compared) else "")
+    spare = body.left - ends - size(told(compared, counted_only)) - size("\n\n")
+    rest = "; ".join(filter(None, (missing(compared), *compared.complaints)))
     body.must(f"\n{brief(rest, min(spare, LONGEST))}\n" if rest else "")
-    body.must(red(found, body.left - ends))
-    notes = [note(first, same, total) for first, same in by_rule(found.impact.green)]
+    body.must(red(compared, body.left - ends))
+    notes = [note(first, same, total) for first, same in by_rule(compared.impact.green)]
     body.add_all([f"\n#### What else it does\n\n{notes[0]}", *notes[1:]] if notes else [], "effects", ends)
-    body.add_all((section(group, total) for group in found.difference.groups), "changes", ends // 2)
+    body.add_all((section(group, total) for group in compared.difference.groups), "changes", ends // 2)
     return body.text
 
 
@@ -91,7 +91,7 @@ def size(text: str) -> int:
 def escaped(text: str) -> str:
     """TEXT so that Markdown and HTML show it as it is: no heading, link, tag, mention or reference comes of it."""
     quiet = printable(text).replace("://", ":\0\0").replace("www.", "www\1")
-    return _SPECIAL.sub(lambda found: _entity(found[0]), quiet)
+    return _SPECIAL.sub(lambda match: _entity(match[0]), quiet)
 
 
 def prose(text: str) -> str:
@@ -117,25 +117,25 @@ def _entity(character: str) -> str:
     return {"\0": "&#47;", "\1": "&#46;"}.get(character, f"&#{ord(character)};")
 
 
-def red(found: Compared, room: int) -> str:
+def red(compared: Compared, room: int) -> str:
     """What is red in at most ROOM bytes: in full, without reasons, or as much of each rule as there is room for."""
     for how in (in_full, in_brief):
-        text = told(found, how)
+        text = told(compared, how)
         if size(text) <= room:
             return text
-    return shared_out(found, max(room * 2 // 3, size(told(found, counted_only)) + size(MORE)))
+    return shared_out(compared, max(room * 2 // 3, size(told(compared, counted_only)) + size(MORE)))
 
 
-def shared_out(found: Compared, room: int) -> str:
+def shared_out(compared: Compared, room: int) -> str:
     """A line for each rule in at most ROOM bytes, and of each in turn what is unlike what it told already first."""
-    rules = [(counted_only(first, same, 0), unlike(same)) for first, same in by_rule(found.impact.red)]
+    rules = [(counted_only(first, same, 0), unlike(same)) for first, same in by_rule(compared.impact.red)]
     told_of: list[list[str]] = [[] for _ in rules]
-    left = room - size(told(found, counted_only)) - size(MORE)
+    left = room - size(told(compared, counted_only)) - size(MORE)
     for turn in zip_longest(*(effects for _, effects in rules)):
         if left < SHORTEST:
             break
         for rows, effect in zip(told_of, turn, strict=True):
-            line = f"  - {row(effect, found.difference.total, LONGEST)}\n" if effect else ""
+            line = f"  - {row(effect, compared.difference.total, LONGEST)}\n" if effect else ""
             if line and size(line) <= left:
                 rows.append(line)
                 left -= size(line)
@@ -155,9 +155,9 @@ def unlike(effects: Sequence[Effect]) -> list[Effect]:
     return [effect for turn in zip_longest(*rarest) for effect in turn if effect is not None]
 
 
-def told(found: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -> str:
+def told(compared: Compared, how: Callable[[Effect, Sequence[Effect], int], str]) -> str:
     """What is red, those of a rule as HOW says them."""
-    rows = [how(first, same, found.difference.total) for first, same in by_rule(found.impact.red)]
+    rows = [how(first, same, compared.difference.total) for first, same in by_rule(compared.impact.red)]
     return HEADING + "".join(rows) if rows else ""
 
 

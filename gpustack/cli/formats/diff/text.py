@@ -17,10 +17,10 @@ Painted = tuple[str, str]
 CODES = {"head": "1", "red": "1;31", "green": "33", "+": "32", "-": "31", "title": "1", "dim": "2", "": ""}
 
 
-def write(found: Compared, *, colours: bool = False, columns: int = 0) -> str:
-    """FOUND as lines; what is told of the changes is broken at COLUMNS, 0 for nowhere, and the changes are not."""
-    told = ((part, how) for line, how in lines(found) for part in folded(printable(line), columns).split("\n"))
-    shown = ((printable(line), how) for line, how in changes(found))
+def write(compared: Compared, *, colours: bool = False, columns: int = 0) -> str:
+    """COMPARED as lines; what is told of the changes is broken at COLUMNS, 0 for nowhere, and the changes are not."""
+    told = ((part, how) for line, how in lines(compared) for part in folded(printable(line), columns).split("\n"))
+    shown = ((printable(line), how) for line, how in changes(compared))
     return "".join(f"{paint(line, how, colours)}\n" for line, how in itertools.chain(told, shown))
 
 
@@ -30,20 +30,20 @@ def paint(line: str, how: str, colours: bool) -> str:
     return f"\x1b[{code}m{line}\x1b[0m" if code and line else line
 
 
-def lines(found: Compared) -> Iterator[Painted]:
+def lines(compared: Compared) -> Iterator[Painted]:
     """What is told of the changes, line by line."""
-    yield head(found), "head"
-    for line in filter(None, (verdict(found), missing(found), *found.complaints)):
-        yield line, "red" if found.impact.red and line == verdict(found) else ""
-    total = found.difference.total
-    for first, same in by_rule(found.impact.red):
+    yield head(compared), "head"
+    for line in filter(None, (verdict(compared), missing(compared), *compared.complaints)):
+        yield line, "red" if compared.impact.red and line == verdict(compared) else ""
+    total = compared.difference.total
+    for first, same in by_rule(compared.impact.red):
         yield "", ""
         yield f"{named(first.tier)} {first.rule}: {first.title}", "red"
         yield from effects(same, total)
         yield f"  why: {first.why}", "dim"
         for remedy in dict.fromkeys(effect.remedy for effect in same):
             yield f"  do: {remedy}", "dim"
-    for first, same in by_rule(found.impact.green):
+    for first, same in by_rule(compared.impact.green):
         yield "", ""
         yield f"{named(first.tier)} {first.rule}: {first.title}", "green"
         yield from effects(same, total)
@@ -61,11 +61,11 @@ def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
             yield f"  {'  ' if total > 1 else ''}  {agreement(effect)}", "dim"
 
 
-def changes(found: Compared) -> Iterator[Painted]:
+def changes(compared: Compared) -> Iterator[Painted]:
     """The changes themselves."""
-    for group in found.difference.groups:
+    for group in compared.difference.groups:
         yield "", ""
-        yield f"{summary(group.clusters, found.difference.total)} ({count(group)})", "title"
+        yield f"{summary(group.clusters, compared.difference.total)} ({count(group)})", "title"
         for block in blocks(group):
             yield f"  {block.mark} {block.title}", ""
             for line in block.lines:

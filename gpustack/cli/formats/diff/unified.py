@@ -10,14 +10,14 @@ from ...text import printable
 from . import Compared, head, sentence, verdict
 
 
-def write(found: Compared) -> str:
-    """FOUND as a unified diff."""
-    made = [f"# {head(found)}", *([f"# {verdict(found)}"] if verdict(found) else [])]
-    made += [f"# {named(effect.tier)} {effect.rule}: {sentence(effect)}" for effect in found.impact.effects]
-    for group in found.difference.groups:
+def write(compared: Compared) -> str:
+    """COMPARED as a unified diff."""
+    made = [f"# {head(compared)}", *([f"# {verdict(compared)}"] if verdict(compared) else [])]
+    made += [f"# {named(effect.tier)} {effect.rule}: {sentence(effect)}" for effect in compared.impact.effects]
+    for group in compared.difference.groups:
         clusters = ", ".join(fold(group.clusters))
-        made.append(f"--- {within(found.difference.before, clusters)}")
-        made.append(f"+++ {within(found.difference.after, clusters)}")
+        made.append(f"--- {within(compared.difference.before, clusters)}")
+        made.append(f"+++ {within(compared.difference.after, clusters)}")
         for block in blocks(group):
             made.append(f"@@ {block.title} @@")
             made += [f"{' ' if line.mark == '~' else line.mark}{line.text}" for line in block.lines]
