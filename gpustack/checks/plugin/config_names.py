@@ -149,7 +149,7 @@ def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]
         return
     if spec.devicePlugin.enabled is not False:
         yield "spec.devicePlugin.config", spec.devicePlugin.config
-    if spec.migManager.enabled is not False:
+    if resolve(spec).mig_manager:
         yield "spec.migManager.config", spec.migManager.config
         yield "spec.migManager.gpuClientsConfig", spec.migManager.gpuClientsConfig
     if spec.dcgmExporter.enabled is not False:
