@@ -39,6 +39,7 @@ VERBS = {
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
     "adopt": "write the policy that an installation of the GPU operator is set to, read from whatever holds it",
+    "migrate": "print the steps that hand a cluster of the GPU operator over to a policy, with no driver restarted",
     "init": "make a repository of policies that renders, checks and passes as created",
     "affected": "tell which clusters changed files concern",
     "images": "list the images that clusters use, and where they come from",

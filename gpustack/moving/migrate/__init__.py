@@ -1,0 +1,53 @@
+"""gpustack migrate: the steps that hand a cluster of the operator over to a policy, with no driver restarted.
+
+Nothing here writes to a cluster. A `Seen` is what was looked at, a `Render` what the policy comes to; the plan is a
+pure function of both, and each time it is made anew it says how far the hand-over is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpustack.model import Body
+
+from ..adopt.installation import understood
+from .commands import Commands
+from .holders import Way, way
+from .plan import Promise, Render, Verdict, promise, verdicts
+from .seen import Seen, dumped, facts, look
+from .steps import Planner, Step
+
+NFD = "node-feature-discovery-worker"
+"""How the name ends of what rolls whatever the update strategy is (moving.md M6)."""
+
+__all__ = ["Plan", "Promise", "Render", "Seen", "Step", "Verdict", "dumped", "look", "plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a hand-over does, step by step, and the commands of the way back."""
+
+    render: Render
+    seen: Seen
+    way: Way
+    promise: Promise
+    verdicts: list[Verdict]
+    steps: list[Step]
+    notes: list[str]
+    back: list[str]
+
+
+def plan(seen: Seen, render: Render, kubectl: Sequence[str], file: str, saved: Sequence[Body]) -> Plan:
+    """The plan for what was SEEN. KUBECTL begins each command for the cluster, FILE is to hold the custom resources,
+    and SAVED is what it holds. Raises InputError for objects that have not the form of their kinds."""
+    with understood("what the cluster holds"):
+        how, found = way(seen), verdicts(seen, render)
+        told = promise(seen, render, found)
+        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved)
+        said = [note for note in facts()["ways"][how.name][1:] if note]
+        if any(each.fate == "rolls" and not each.name.endswith(NFD) for each in found):
+            said.append(
+                "spec.daemonsets.updateStrategy: OnDelete keeps the pods of operands until somebody deletes them"
+            )
+        return Plan(render, seen, how, told, found, planner.steps(), said, planner.back())

@@ -1,0 +1,497 @@
+"""The plan of a hand-over, made of dumps: what it promises, in which order, with which commands, and what it refuses.
+
+Expected are the facts of docs/facts/moving.md M4, M6 and M8; DaemonSets are those of measured clusters
+(tests/fidelity/live).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.text.read import parse
+from tests.fidelity import live
+from tests.fidelity.cases import case
+from tests.fidelity.test_live import ROLLS
+from tests.project import Project, Ran, cache, project
+
+from .adopt.test_cases import RELEASE, dump
+from .adopt.test_live import serving
+
+__all__ = ["cache", "project"]
+
+Body = dict[str, Any]
+PLAIN, POOLED, DRA, OPENSHIFT, VGPU = (
+    "01-defaults-ubuntu2204",
+    "53-nvidiadriver-default",
+    "56-gpucluster-dra",
+    "03-openshift-dtk",
+    "24-sandbox-vgpu",
+)
+ORDER = ["policy", "save", "suspend", "stop", "release", "apply", "takeover", "reconciler", "remove"]
+"""moving.md M6, with what has to be so before it."""
+BASE = {"Service", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "ClusterPolicy", "NVIDIADriver", "GPUCluster", "Node"}
+LABELS = {"app": "gpu-operator", "app.kubernetes.io/component": "gpu-operator"}
+
+
+def cluster(name: str) -> list[Body]:
+    """The objects of case NAME as `kubectl get -o yaml` prints them, managed fields and UIDs included; built-in kinds
+    without an apiVersion. Of the kinds in BASE there is what is the operator's own."""
+    found, sets = case(RELEASE, name), copy.deepcopy(list(live.daemonsets(name).values()))
+    namespace = sets[0]["metadata"]["namespace"]
+    objects: list[Body] = json.loads(dump(found))["items"]
+    objects += sets
+    objects += [{"kind": kind, "metadata": {"name": "gpu-operator", "namespace": namespace}} for kind in sorted(BASE)]
+    objects.append(
+        {
+            "kind": "Deployment",
+            "metadata": {
+                "name": "gpu-operator",
+                "namespace": namespace,
+                "labels": {"app.kubernetes.io/version": RELEASE},
+            },
+            "spec": {"replicas": 1, "selector": {"matchLabels": LABELS}},
+            "status": {"replicas": 1},
+        }
+    )
+    objects.append(pod(namespace))
+    for number, body in enumerate(objects):
+        meta = body["metadata"]
+        meta["uid"] = f"uid-{number}"
+        meta["managedFields"] = [{"manager": "gpu-operator", "operation": "Update", "apiVersion": "v1"}]
+        if "annotations" in meta and body["kind"] in {"ClusterPolicy", "NVIDIADriver", "GPUCluster"}:
+            meta["annotations"] = {**meta["annotations"], "meta.helm.sh/release-namespace": namespace}
+        if body["kind"] in CLUSTER_WIDE:
+            meta.pop("namespace", None)
+        if body["kind"] in {"DaemonSet", "Deployment"}:
+            body.pop("apiVersion", None)
+        if body["kind"] == "DaemonSet":
+            body["status"] = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2}
+    return objects
+
+
+def pod(namespace: str) -> Body:
+    """The operator's pod."""
+    meta = {"name": "gpu-operator-7d9", "namespace": namespace, "labels": LABELS}
+    return {"kind": "Pod", "metadata": meta, "status": {"phase": "Running"}}
+
+
+ADOPTED: dict[str, str] = {}
+"""The policy of each case, once it was adopted."""
+
+
+def prepared(project: Project, name: str, **spec: Any) -> list[Body]:
+    """The objects of case NAME in dump.json, and the policy that `adopt` makes of them, SPEC added to it."""
+    objects = cluster(name)
+    write(project, objects)
+    if name not in ADOPTED:
+        ADOPTED[name] = project.run("adopt", "dump.json", "--out", "x.yaml", "--format", "json").json["policy"]
+    policy = parse(ADOPTED[name], "x.yaml")
+    policy["spec"]["cluster"]["platform"] = case(RELEASE, name).policy["spec"]["cluster"]["platform"]
+    policy["spec"] |= spec
+    project.write("policies/x.yaml", yaml.safe_dump(policy))
+    return objects
+
+
+def write(project: Project, objects: list[Body]) -> None:
+    """Write OBJECTS to dump.json, as a list."""
+    project.write("dump.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+
+def plan(project: Project, *words: str | Path) -> Any:
+    """The plan of dump.json, or what WORDS say, as JSON. The home of whoever asks is the project's."""
+    return ran_plan(project, *words, "--format", "json").json
+
+
+def ran_plan(project: Project, *words: str | Path) -> Ran:
+    """A run of the plan."""
+    where = words if any(str(word).startswith("--k") for word in words) else ("--from", "dump.json", *words)
+    return project.run("migrate", "plan", "x", *where, env={"HOME": str(project.folder)})
+
+
+def step(found: Any, name: str) -> Any:
+    """The step NAME of the plan FOUND."""
+    return next(each for each in found["steps"] if each["id"] == name)
+
+
+def of(objects: list[Body], kind: str, name: str = "") -> Body:
+    """The object of KIND among OBJECTS."""
+    return next(each for each in objects if each["kind"] == kind and name in ("", each["metadata"]["name"]))
+
+
+@pytest.mark.parametrize("name", [PLAIN, OPENSHIFT, VGPU, POOLED, DRA])
+def test_no_driver_restarts_where_that_was_measured(name: str, project: Project) -> None:
+    """Of an adopted cluster every driver and vGPU manager is unchanged, only node feature discovery's worker rolls, and
+    the steps have the order of the measurement; the first that can be seen to be left is next.
+    """
+    prepared(project, name)
+    found = plan(project)
+    assert found["promise"]["level"] == "kept", found["promise"]
+    assert (found["exit"], found["operator"], found["installedBy"]["way"]) == (0, RELEASE, "helm")
+    sets = {each["name"]: each["fate"] for each in found["daemonSets"]}
+    assert {each for each, fate in sets.items() if fate != "unchanged"} == set(ROLLS) & set(sets)
+    assert set(sets) == set(live.daemonsets(name))
+    assert [each["id"] for each in found["steps"]] == ORDER
+    states = [each["state"] for each in found["steps"]]
+    assert states == ["done", "next", "not needed", "later", "later", "later", "later", "not needed", "later"]
+    assert ran_plan(project).out.startswith("x: no driver restarts: measured with operator v26.7.0 on platform ")
+
+
+def applied(objects: list[Body], project: Project, entries: list[Body]) -> list[Body]:
+    """OBJECTS and all that is rendered beside them, with managed fields as ENTRIES say."""
+    there = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    rendered = [parse(text.decode(), path) for path, text in project.tree().items() if path.endswith(".yaml")]
+    more = [each for each in rendered if (each["kind"], each["metadata"]["name"]) not in there]
+    for body in more:
+        body["metadata"]["uid"] = "new"
+    for body in (*objects, *more):
+        body["metadata"]["managedFields"] = copy.deepcopy(entries)
+    return [*objects, *more]
+
+
+def test_a_step_is_done_when_the_cluster_shows_it(project: Project) -> None:
+    """From the first step to the last, each is next until a dump shows what it does, and is then done."""
+    objects = prepared(project, POOLED)
+    (save,) = step(plan(project), "save")["commands"]
+    assert shlex.split(save.removeprefix("(umask 077; ").removesuffix(")"))[2] == (
+        "clusterpolicies.nvidia.com,nvidiadrivers.nvidia.com"
+    )
+    custom = [each for each in objects if each["kind"] in {"ClusterPolicy", "NVIDIADriver"}]
+    project.write("x.before.yaml", yaml.safe_dump({"kind": "List", "apiVersion": "v1", "items": custom}))
+    assert following(project, objects) == "stop"
+    of(objects, "Deployment")["spec"]["replicas"] = 0
+    assert following(project, objects) == "stop", "its pod is still there"
+    of(objects, "Deployment")["status"] = {}
+    objects.remove(of(objects, "Pod"))
+    assert following(project, objects) == "release"
+    for body in objects:
+        body["metadata"].pop("ownerReferences", None)
+    assert following(project, objects) == "release", "RuntimeClasses and others were not looked at"
+    objects += [{"kind": kind, "metadata": {"name": "x", "uid": "u"}} for kind in ("RuntimeClass", "ConfigMap")]
+    assert following(project, objects) == "apply"
+    assert project.run("render").code == 0
+    former, ours = ({"manager": "gpu-operator", "operation": "Update"}, {"manager": "gpustack", "operation": "Apply"})
+    both = applied(objects, project, [ours, former])
+    assert following(project, both) == "takeover"
+    commands = step(plan(project), "takeover")["commands"]
+    patch = json.loads(next(shlex.split(each)[-1] for each in commands if "daemonsets.apps/nvidia-mig-manager" in each))
+    at = "/metadata/managedFields"
+    assert patch == [
+        {"op": "test", "path": f"{at}/1/manager", "value": "gpu-operator"},
+        {"op": "test", "path": f"{at}/0/manager", "value": "gpustack"},
+        {"op": "replace", "path": f"{at}/1/manager", "value": "gpustack"},
+        {"op": "replace", "path": f"{at}/1/operation", "value": "Apply"},
+        {"op": "remove", "path": f"{at}/0"},
+    ]
+    assert following(project, applied(both, project, [ours])) == "remove"
+
+
+def following(project: Project, objects: list[Body]) -> str:
+    """The step that is next for OBJECTS."""
+    write(project, objects)
+    (found,) = [each["id"] for each in plan(project)["steps"] if each["state"] == "next"]
+    return str(found)
+
+
+def test_an_operator_that_was_not_seen_is_not_stopped(project: Project) -> None:
+    """Neither a dump without Deployments nor one with others says that the operator is stopped."""
+    objects = prepared(project, PLAIN)
+    deployment = of(objects, "Deployment")
+    objects.remove(deployment)
+    write(project, objects)
+    stop = step(plan(project), "stop")
+    assert (stop["state"], "not looked at: Deployment" in stop["seen"]) == ("later", True)
+    assert stop["commands"] == ["kubectl get deployments.apps -A -o yaml --show-managed-fields"]
+    write(project, [*objects, {**deployment, "metadata": {"name": "coredns", "namespace": "x", "uid": "u"}}])
+    stop = step(plan(project), "stop")
+    assert stop["state"] == "later"
+    assert "no Deployment of the operator was found; that doesn't say that it is stopped" in stop["seen"]
+    assert stop["remedy"]
+
+
+def test_labels_of_the_operators_values_roll_the_driver(project: Project) -> None:
+    """The trap of the last step but three: labels that the policy lacks leave the template when the fields are taken
+    over. Nothing is handed over then, and the fields and the remedy are told.
+    """
+    prepared(project, PLAIN, daemonsets={})
+    found = plan(project)
+    (driver,) = [each for each in found["daemonSets"] if each["driver"]]
+    assert (found["exit"], found["promise"]["level"], driver["fate"]) == (2, "broken", "refused")
+    assert "metadata.labels.helm.sh/chart" in driver["fields"]
+    assert "carried" in driver["remedy"]
+    assert [each["state"] for each in found["steps"] if each["id"] == "policy"] == ["next"]
+    out = ran_plan(project).out
+    assert out.startswith("x: drivers roll, so nothing is handed over: nvidia-driver-daemonset")
+    assert "nvidia-driver-daemonset: driver would roll: refused, because of metadata.labels" in out
+
+
+def test_a_driver_of_another_name_is_refused(project: Project) -> None:
+    """Without `called` the DaemonSet of an NVIDIADriver is a second one beside the first (moving.md M6)."""
+    prepared(project, POOLED, carried=[])
+    found = plan(project)
+    (driver,) = [each for each in found["daemonSets"] if each["driver"]]
+    assert (found["exit"], driver["fate"], found["promise"]["level"]) == (2, "refused", "broken")
+    assert "a second one" in driver["why"]
+
+
+def test_a_driver_that_is_not_rendered_or_new_is_refused(project: Project) -> None:
+    """A driver that only one of both sides has is told with a remedy, as is another namespace."""
+    objects = prepared(project, PLAIN, driver={"enabled": False}, carried=[])
+    found = plan(project)
+    assert [each["fate"] for each in found["daemonSets"] if each["driver"]] == ["refused"]
+    assert all(each["remedy"] for each in found["daemonSets"] if each["fate"] == "refused")
+    prepared(project, PLAIN)
+    write(project, [each for each in objects if each["metadata"]["name"] != "nvidia-driver-daemonset"])
+    assert [each["fate"] for each in plan(project)["daemonSets"] if each["driver"]] == ["refused"]
+    for body in objects:
+        body["metadata"] |= {"namespace": "elsewhere"} if "namespace" in body["metadata"] else {}
+    write(project, objects)
+    driver = next(each for each in plan(project)["daemonSets"] if each["name"] == "nvidia-driver-daemonset")
+    assert (driver["fate"], driver["remedy"]) == ("refused", "set spec.cluster.namespace: elsewhere")
+
+
+def older(objects: list[Body]) -> None:
+    of(objects, "Deployment")["metadata"]["labels"]["app.kubernetes.io/version"] = "v26.3.1"
+
+
+def unversioned(objects: list[Body]) -> None:
+    for body in objects:
+        labels = body["metadata"].get("labels") or {}
+        for key in ("app.kubernetes.io/version", "helm.sh/chart"):
+            if body["kind"] in {"Deployment", "ClusterPolicy"}:
+                labels.pop(key, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "platform", "why"),
+    [
+        (older, "generic", "operator v26.3.1 was not measured"),
+        (unversioned, "generic", "nothing tells which version"),
+        (lambda _: None, None, "the policy names no platform"),
+        (lambda _: None, "k3s", "platform k3s was not measured"),
+    ],
+)
+def test_what_was_not_measured_is_not_promised(
+    change: Callable[[list[Body]], None], platform: str | None, why: str, project: Project
+) -> None:
+    """Another version or platform than those measured, or none that is told, is said first, and never a promise."""
+    objects = prepared(project, PLAIN)
+    change(objects)
+    write(project, objects)
+    policy = yaml.safe_load((project.folder / "policies/x.yaml").read_text("utf-8"))
+    policy["spec"]["cluster"].pop("platform")
+    policy["spec"]["cluster"] |= {"platform": platform} if platform else {}
+    project.write("policies/x.yaml", yaml.safe_dump(policy))
+    found = plan(project)
+    assert found["promise"]["level"] in {"open", "broken"}
+    assert platform == "k3s" or why in found["promise"]["why"][0]
+    assert "no driver restarts: measured" not in ran_plan(project).out
+
+
+def test_what_is_half_done_is_finished_first(project: Project) -> None:
+    """Outdated driver pods, and nodes in the middle of the operator's upgrade, are rolled by whoever comes next."""
+    objects = prepared(project, PLAIN)
+    of(objects, "DaemonSet", "nvidia-driver-daemonset")["status"]["updatedNumberScheduled"] = 1
+    write(project, objects)
+    found = plan(project)
+    assert (found["exit"], found["promise"]["level"]) == (2, "broken")
+    assert "1 of 2 pods of nvidia-driver-daemonset are outdated" in step(found, "policy")["seen"]
+    of(objects, "DaemonSet", "nvidia-driver-daemonset")["status"]["updatedNumberScheduled"] = 2
+    of(objects, "Node")["metadata"]["labels"]["nvidia.com/gpu-driver-upgrade-state"] = "pod-restart-required"
+    write(project, objects)
+    stop = step(plan(project), "stop")
+    assert "pod-restart-required" in stop["seen"]
+    assert "upgrade-done" in stop["remedy"]
+
+
+NASTY = "$(touch x); `id` 'a' \"b\" -n"
+
+
+def application(name: str = "gpu", uid: str = "u", **more: Any) -> Body:
+    """An Application of Argo CD for the chart, which syncs by itself."""
+    meta = {"name": name, "namespace": "argocd", "uid": uid, **more}
+    spec = {"source": {"chart": "gpu-operator"}, "syncPolicy": {"automated": {"selfHeal": True}}}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": meta, "spec": spec}
+
+
+def test_names_of_a_dump_stay_single_words(project: Project) -> None:
+    """What a hostile dump calls an object is one word of a command, whatever it holds; what can't be printed is
+    refused.
+    """
+    objects = prepared(project, PLAIN)
+    owner = [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "x", "uid": "x"}]
+    meta = {"name": NASTY, "namespace": NASTY, "uid": "u", "ownerReferences": owner}
+    objects += [{"kind": "ConfigMap", "metadata": meta}, application(NASTY)]
+    write(project, objects)
+    found = plan(project)
+    words = [shlex.split(each) for each in step(found, "release")["commands"] if NASTY[:4] in each]
+    (patch,) = [each for each in words if each[1] == "patch"]
+    assert patch[2:4] == [f"configmaps/{NASTY}", f"--namespace={NASTY}"]
+    (hold,) = [shlex.split(each) for each in step(found, "suspend")["commands"]]
+    assert hold[2] == f"applications.argoproj.io/{NASTY}"
+    for name in ("a\nkubectl delete ns x", "a\x1b[2J", "../x"):
+        write(project, [*objects, {"kind": "ConfigMap", "metadata": {"name": name, "uid": "u"}}])
+        ran = ran_plan(project, "--format", "json")
+        assert (ran.code, ran.json["findings"][0]["rule"]) == (4, "GPU050")
+
+
+def test_argo_cd_is_suspended_with_what_is_above_it(project: Project) -> None:
+    """Automated sync goes, so does the finalizer that deletes everything, and parents come first. It counts as done
+    only where each was seen so in a cluster.
+    """
+    objects = prepared(project, PLAIN)
+    finalizers = ["resources-finalizer.argocd.argoproj.io/background", "example.com/mine"]
+    owner = [{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "fleet"}]
+    ours = application(finalizers=finalizers, ownerReferences=owner)
+    write(project, [*objects, ours])
+    found = plan(project)
+    assert found["installedBy"]["way"] == "argocd"
+    assert found["notes"], "the order was measured with Helm's command line"
+    suspend = step(found, "suspend")
+    assert "ApplicationSet argocd/fleet: it wasn't looked at" in suspend["seen"]
+    above = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "spec": {}}
+    above["metadata"] = {"name": "fleet", "namespace": "argocd", "uid": "s"}
+    write(project, [*objects, ours, above])
+    commands = [shlex.split(each) for each in step(plan(project), "suspend")["commands"]]
+    assert [each[2] for each in commands] == ["applicationsets.argoproj.io/fleet", "applications.argoproj.io/gpu"]
+    assert json.loads(commands[0][-1]) == {"spec": {"syncPolicy": {"applicationsSync": "create-only"}}}
+    assert json.loads(commands[1][-1]) == {
+        "metadata": {"finalizers": ["example.com/mine"]},
+        "spec": {"syncPolicy": {"automated": None}},
+    }
+    above["spec"] = {"syncPolicy": {"applicationsSync": "create-only"}}
+    ours["spec"]["syncPolicy"] = {}
+    write(project, [*objects, ours, above])
+    assert step(plan(project), "suspend")["state"] == "later", "its finalizer would delete everything"
+    ours["metadata"]["finalizers"] = ["example.com/mine"]
+    write(project, [*objects, ours, above])
+    assert step(plan(project), "suspend")["state"] == "done"
+    del ours["metadata"]["uid"]
+    write(project, [*objects, ours, above])
+    suspend = step(plan(project), "suspend")
+    assert suspend["state"] != "done", "a file says what somebody wants, not what is"
+    assert "it wasn't looked at in a cluster" in suspend["seen"]
+
+
+def test_flux_is_suspended_and_told_to_leave_that(project: Project) -> None:
+    """A HelmRelease is suspended; where a Kustomization applies it, that would take the suspension back, so the object
+    is marked. It is deleted only when it is seen suspended: else Flux uninstalls the chart.
+    """
+    objects = prepared(project, PLAIN)
+    labels = {"kustomize.toolkit.fluxcd.io/name": "infra", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+    meta = {"name": "gpu", "namespace": "gpu-system", "uid": "h", "labels": labels}
+    release: Body = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": meta}
+    release["spec"] = {
+        "chart": {"spec": {"chart": "gpu-operator", "version": RELEASE}},
+        "targetNamespace": "gpu-operator",
+    }
+    write(project, [*objects, release])
+    found = plan(project)
+    assert found["installedBy"]["way"] == "flux"
+    (command,) = [shlex.split(each) for each in step(found, "suspend")["commands"]]
+    assert command[:4] == ["kubectl", "patch", "helmreleases.helm.toolkit.fluxcd.io/gpu", "--namespace=gpu-system"]
+    mark = {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}
+    assert json.loads(command[-1]) == {"metadata": {"annotations": mark}, "spec": {"suspend": True}}
+    assert not any("delete helmreleases" in each for each in step(found, "remove")["commands"])
+    release["spec"]["suspend"] = True
+    write(project, [*objects, release])
+    assert step(plan(project), "suspend")["state"] == "later"
+    meta["annotations"] = mark
+    write(project, [*objects, release])
+    found = plan(project)
+    assert step(found, "suspend")["state"] == "done"
+    assert any("delete helmreleases" in each for each in step(found, "remove")["commands"])
+
+
+@pytest.mark.parametrize("kind", ["Subscription", "ClusterServiceVersion"])
+def test_olm_is_told_by_its_own_objects(kind: str, project: Project) -> None:
+    """A Subscription, or the version that it installed, says that OLM did; what wasn't seen isn't held."""
+    objects = prepared(project, OPENSHIFT)
+    meta = {"name": "gpu-operator-certified.v26.7.0", "namespace": "nvidia-gpu-operator", "uid": "o"}
+    body = {"apiVersion": "operators.coreos.com/v1alpha1", "kind": kind, "metadata": meta}
+    spec = {"name": "gpu-operator-certified", "version": "26.7.0", "channel": "v26.7"}
+    write(project, [*objects, {**body, "spec": spec}])
+    found = plan(project)
+    assert found["installedBy"]["way"] == "olm"
+    suspend = step(found, "suspend")
+    assert suspend["state"] != "done"
+    if kind == "Subscription":
+        (command,) = [shlex.split(each) for each in suspend["commands"]]
+        assert json.loads(command[-1]) == {"spec": {"installPlanApproval": "Manual"}}
+        write(project, [*objects, {**body, "spec": {**spec, "installPlanApproval": "Manual"}}])
+        assert step(plan(project), "suspend")["state"] == "done"
+    else:
+        assert "it wasn't looked at" in suspend["seen"]
+        assert suspend["remedy"]
+
+
+def test_helms_secret_goes_with_a_backup_and_never_by_uninstall(project: Project) -> None:
+    """What keeps the release is deleted by its labels after it was saved, then what is the operator's own (moving.md
+    M6); nothing uninstalls, and the custom resources stay.
+    """
+    prepared(project, PLAIN)
+    commands = step(plan(project), "remove")["commands"]
+    text = "\n".join(commands)
+    assert "uninstall" not in text
+    assert "clusterpolic" not in text
+    assert "-l owner=helm,name=gpu-operator" in commands[0]
+    assert "get secrets" in commands[0]
+    assert commands[1] == "kubectl delete secrets --namespace=gpu-operator -l owner=helm,name=gpu-operator"
+    assert {each.split()[2].split("/")[0].split(".")[0] for each in commands[2:]} == {
+        "deployments",
+        *(f"{kind.lower()}s" for kind in BASE),
+    }
+
+
+def test_a_dump_may_leave_out_what_lists_leave_out(project: Project) -> None:
+    """Objects in typed lists have neither kind nor apiVersion, and are read all the same."""
+    objects = prepared(project, PLAIN)
+    lists = []
+    for kind in dict.fromkeys(each["kind"] for each in objects):
+        bare = [{"metadata": {}, **each} for each in objects if each["kind"] == kind]
+        for each in bare:
+            each.pop("kind")
+            each.pop("apiVersion", None)
+        lists.append({"apiVersion": "v1", "kind": f"{kind}List", "items": bare})
+    project.write("dump.json", "\n---\n".join(json.dumps(each) for each in lists))
+    project.write("lists.yaml", "\n---\n".join(json.dumps(each) for each in lists))
+    found = project.run(
+        "migrate", "plan", "x", "--from", "lists.yaml", "--format", "json", env={"HOME": str(project.folder)}
+    ).json
+    assert step(found, "stop")["seen"].startswith("Deployment gpu-operator/gpu-operator: it runs")
+    assert {each["fate"] for each in found["daemonSets"] if each["driver"]} == {"unchanged"}
+
+
+def test_a_cluster_is_only_looked_at(project: Project) -> None:
+    """Of a live cluster lists are read and nothing else; a kind that it doesn't have was looked at, and a context is
+    part of every command.
+    """
+    objects = prepared(project, PLAIN)
+    paths = {
+        "ClusterPolicy": "/apis/nvidia.com/v1/clusterpolicies",
+        "Node": "/api/v1/nodes",
+        "DaemonSet": "/apis/apps/v1/namespaces/gpu-operator/daemonsets",
+        "Deployment": "/apis/apps/v1/namespaces/gpu-operator/deployments",
+        "Pod": "/api/v1/namespaces/gpu-operator/pods",
+        "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    }
+    answers = {path: [each for each in objects if each["kind"] == kind] for kind, path in paths.items()}
+    with serving(project.folder, answers) as (config, asked):
+        found = plan(project, "--kubeconfig", config, "--context", "prod")
+    assert found["promise"]["level"] == "kept", found["promise"]
+    assert [each["id"] for each in found["steps"]] == ORDER
+    assert "not looked at" not in json.dumps(found)
+    assert all("namespaces" not in path or path.count("/") < 8 for path in asked), "lists alone"
+    stop = step(found, "stop")["commands"][0]
+    assert stop == (
+        f"kubectl --kubeconfig={shlex.quote(str(config))} --context=prod scale deployments.apps/gpu-operator "
+        "--namespace=gpu-operator --replicas=0"
+    )
