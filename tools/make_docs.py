@@ -6,6 +6,7 @@
   differs from the operator, from tests/fidelity/deviations.yaml (`<!-- differences:begin NAME NAME -->`, names of
   objects, with * and ?; `everywhere`: what is about objects of all components).
 - docs/components/index.md: the list of components. A page says with `<!-- components: ID ID -->` which it is about.
+- docs/components/alerts.md: the table of alerts, from the catalogue (`<!-- alerts:begin -->`).
 - docs/rules/: all of it, from the rules' pages (rule_pages.py).
 - docs/impact.md: all of it, from the pages of the rules of impact.
 - docs/platforms.md and docs/gpus.md: all of them, from the catalogue (catalogue_pages.py).
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import yaml
 
+from gpustack.catalog import alerts
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.help.reference import replaced, replaced_fields
 from gpustack.review.impact.rule import Rule, all_rules
@@ -36,6 +38,7 @@ DEVIATIONS = ROOT / "tests" / "fidelity" / "deviations.yaml"
 
 ABOUT = re.compile(r"^<!-- components: ([^>]+) -->$", re.MULTILINE)
 DIFFERENCES = re.compile(r"(<!-- differences:begin ([^>]+) -->).*?<!-- differences:end -->", re.DOTALL)
+ALERTS = re.compile(r"(<!-- alerts:begin -->).*?<!-- alerts:end -->", re.DOTALL)
 LIST = re.compile(r"(<!-- components:begin -->).*?<!-- components:end -->", re.DOTALL)
 
 
@@ -48,6 +51,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         text = path.read_text(encoding="utf-8")
         text = LIST.sub(lambda marks: f"{marks[1]}\n\n{component_list()}\n\n<!-- components:end -->", text)
         text = replaced_fields(text, "../policy.md")
+        text = ALERTS.sub(lambda marks: f"{marks[1]}\n\n{alert_table()}\n\n<!-- alerts:end -->", text)
         yield path, DIFFERENCES.sub(lambda marks: between(marks[1], marks[2].split()), text)
 
 
@@ -122,6 +126,18 @@ def impact_section(one: Rule) -> str:
     """What a rule of impact is about."""
     remedy = one.page.remedy[0].upper() + one.page.remedy[1:]
     return f"### {one.id}\n\n**{one.page.title}.** ({tiers_of(one)})\n\n{one.page.why}\n\nWhat to do: {remedy}\n"
+
+
+def alert_table() -> str:
+    """The alerts: how urgent, when, for how long, which numbers a policy may change, and the runbook."""
+    rows = []
+    for name, one in alerts.alerts().items():
+        numbers = ", ".join(f"{key} {value}" for key, value in one.set.items()) or "none"
+        off = f" Off: {one.off}." if one.off else ""
+        rows.append(
+            f"| [{name}](../runbooks/{one.page}.md) | {one.severity} | {one.summary}.{off} | {one.lasts} | {numbers} |"
+        )
+    return "\n".join(["| Alert | Severity | When | For | Numbers |", "|---|---|---|---|---|", *rows])
 
 
 def about(text: str) -> list[str]:

@@ -8,6 +8,7 @@ comment that names their source, and the modules here read them into small froze
     gpus, mig      GPU products, MIG profiles, their placements and the operator's default MIG configuration
     drivers, oses  driver branches, kernel modules, minimum versions; operating systems, image tags, directories
     dcgm           DCGM fields and the exporter's default counters
+    alerts         alerts about GPUs: when each fires, and what of it a policy may change
     plugin_config  the device plugin's configuration file
     nfd            what rules of node feature discovery can ask about
     fields         every field of the operator's custom resources

@@ -49,6 +49,7 @@ RULE_MODULES = (
     "checks.monitoring.monitoring",
     "checks.monitoring.relabelings",
     "checks.sandbox.providers",
+    "checks.monitoring.alerts",
     "checks.monitoring.alert_rules",
     "checks.monitoring.rule_objects",
     "checks.gitops.gitops",

@@ -87,6 +87,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("kata-device-plugin", "sandbox", "kata_device_plugin", "KataDevicePlugin"),
     Entry("kubevirt", "sandbox", "kubevirt", "KubeVirt"),
     Entry("openshift-monitoring", "monitoring", "openshift_monitoring", "OpenShiftMonitoring", dra=True),
+    Entry("alerts", "monitoring", "alerts", "Alerts", dra=True),
     Entry("dra-driver", "dra", "dra_driver", "DraDriver", dra=True),
     Entry("dra-dcgm", "dra", "dra_dcgm", "DraDcgm", dra=True),
     Entry("dra-dcgm-exporter", "dra", "dra_dcgm_exporter", "DraDcgmExporter", dra=True),

@@ -15,7 +15,6 @@ from tests.components.common import spec
 
 POOL = {"name": "p", "os": "ubuntu22.04"}
 ASKED: dict[str, dict[str, Any]] = {
-    "alerts": {"alerts": {"x": 1}},
     "dashboards": {"dashboards": {}},
     "tenancy": {"tenancy": {"priorityClass": {}}},
     "kubevirt": {"kubevirt": {}},
@@ -65,8 +64,8 @@ def test_defaults_are_accepted(release: str) -> None:
 
 def test_all_that_is_asked_for_is_refused_at_once() -> None:
     """Several such fields are several findings."""
-    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, alerts={"x": 1}))]
-    assert paths == ["spec.alerts", "spec.dashboards"]
+    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, tenancy={}))]
+    assert paths == ["spec.dashboards", "spec.tenancy"]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
 
 def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Labels and annotations of the policy that reach many objects, or pods."""
+    yield ("spec", "cluster", "monitoringLabels"), spec.cluster.monitoringLabels
     yield ("spec", "daemonsets", "labels"), spec.daemonsets.labels
     yield ("spec", "daemonsets", "annotations"), spec.daemonsets.annotations
     yield ("spec", "dcgmExporter", "annotations"), spec.dcgmExporter.annotations

@@ -38,12 +38,8 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    for name in ("alerts", "dashboards", "tenancy"):
-        yield (
-            name,
-            getattr(spec, name) is not None,
-            f"{name} is" if name not in {"alerts", "dashboards"} else f"{name} are",
-        )
+    for name, words in (("dashboards", "dashboards are"), ("tenancy", "tenancy is")):
+        yield name, getattr(spec, name) is not None, words
 
 
 @rule("GPU102", "error")

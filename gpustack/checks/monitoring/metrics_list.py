@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
+from ...cluster import alerts
 from ...cluster.mig_layouts import Text, text_of
+from ...cluster.resolve import resolve
 from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
 from ...policy.language import images
 from ..rule import Hit, rule
@@ -63,10 +65,10 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
         return {row.name: row.type for row in csv.metrics.rows}
     exporter = telemetry(spec).exporter
     config = exporter.config
-    by_itself = any(entry.name in {OWN_ENV, "DCGM_EXPORTER_COLLECTORS"} for entry in exporter.env or ())
+    by_itself = any(entry.name in alerts.OWN_LIST for entry in exporter.env or ())
     if exporter.enabled is False or by_itself or config.name or config.data:
         return None
-    return {field.name: field.type for field in dcgm.default_counters()}
+    return {field.name: field.type for field in alerts.added_counters(resolve(spec)) or dcgm.default_counters()}
 
 
 @rule("GPU520", "error")

@@ -82,14 +82,24 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     """A ServiceMonitor by whose labels Prometheus may not select it."""
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
-    if monitored(spec) and not on_openshift(spec.cluster) and not exporter.serviceMonitor.additionalLabels:
+    only = exporter.serviceMonitor.additionalLabels
+    if not monitored(spec) or on_openshift(spec.cluster) or spec.cluster.monitoringLabels:
+        return
+    if only and (spec.reconciler or spec.alerts):
+        yield Hit(
+            f"{path}dcgmExporter.serviceMonitor.additionalLabels",
+            "the exporter's ServiceMonitor alone has these labels",
+            "the other monitors and the alerts lack them, and Prometheus passes over them without a word",
+            "move them to spec.cluster.monitoringLabels",
+        )
+    if not only:
         yield Hit(
             f"{path}dcgmExporter.serviceMonitor",
             "the ServiceMonitor has no label by which Prometheus could select it",
             "kube-prometheus-stack selects by the label release, unless it was told otherwise, and passes over all "
             "others without a word",
-            f"set {path}dcgmExporter.serviceMonitor.additionalLabels to what serviceMonitorSelector of your Prometheus "
-            "asks for; nothing is to do where that is empty",
+            "set spec.cluster.monitoringLabels to what serviceMonitorSelector of your Prometheus asks for; nothing is "
+            "to do where that is empty",
         )
 
 
@@ -156,9 +166,10 @@ def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU611", "warning")
 def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
-    """A PrometheusRule or monitor of the policy without the labels that the exporter's ServiceMonitor has."""
+    """A PrometheusRule or monitor of the policy without the labels by which Prometheus selects."""
     spec = cluster.spec
-    wanted = telemetry(spec).exporter.serviceMonitor.additionalLabels if monitored(spec) else {}
+    own = telemetry(spec).exporter.serviceMonitor.additionalLabels if monitored(spec) else {}
+    wanted = {**spec.cluster.monitoringLabels, **own}
     for index, body in enumerate(spec.extraObjects):
         if wanted and body["kind"] in {"PrometheusRule", "ServiceMonitor", "PodMonitor"}:
             lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}
@@ -167,7 +178,7 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.extraObjects[{index}].metadata",
                     f"the {body['kind']} {body['metadata']['name']} doesn't have the label {written}",
-                    "the exporter's ServiceMonitor has it, so that Prometheus selects it; what lacks it is passed over "
+                    "the policy's own monitors have it, so that Prometheus selects them; what lacks it is passed over "
                     "without a word",
                     f"add metadata.labels: {{{written}}}",
                 )

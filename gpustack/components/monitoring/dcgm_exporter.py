@@ -65,7 +65,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         if inputs.monitor:
             yield monitor(common, inputs.monitor)
         if inputs.rules:
-            yield accelerator_metrics(NAME, common.namespace)
+            yield accelerator_metrics(NAME, common.namespace, inputs.rule_labels)
         yield daemonset(
             common,
             NAME,

@@ -38,7 +38,7 @@ class DcgmExporterInputs(OperandInputs):
     `host_engine`: DCGM runs stand-alone. `metrics_config`: a ConfigMap, "" for the image's own list of counters;
     `metrics_digest` names its content where that is known, so that a change of it restarts the pods. `job_mapping_dir`
     is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor. `rules`: OpenShift's
-    Prometheus records GPU metrics under its own names.
+    Prometheus records GPU metrics under its own names, by a PrometheusRule with `rule_labels`.
     """
 
     host_engine: bool = False
@@ -55,6 +55,7 @@ class DcgmExporterInputs(OperandInputs):
     service_traffic: str = ""
     monitor: Monitor | None = None
     rules: bool = False
+    rule_labels: dict[str, str] = {}
     relabelling: Relabelling | None = None
 
 
@@ -81,6 +82,7 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
         service_traffic=service.internalTrafficPolicy or "",
         monitor=monitor(cluster),
         rules=prometheus_rules(spec),
+        rule_labels=spec.cluster.monitoringLabels if prometheus_rules(spec) else {},
         relabelling=relabelling(spec),
     )
 
@@ -107,5 +109,5 @@ def monitor(cluster: Cluster) -> Monitor | None:
         scrape_timeout=options.scrapeTimeout or "",
         honor_labels=bool(options.honorLabels),
         relabelings=dumped(options.relabelings),
-        labels=options.additionalLabels,
+        labels={**cluster.spec.cluster.monitoringLabels, **options.additionalLabels},
     )

@@ -41,9 +41,10 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:
-            yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status")
+            labels = inputs.monitoring_labels
+            yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
         if inputs.rules:
-            yield node_alerts(f"{NAME}-alerts", common.namespace)
+            yield node_alerts(f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
         annotations = {"openshift.io/scc": NAME}
         yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=annotations)
 

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class NodeStatusExporterInputs(OperandInputs):
-    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be. `rules`: OpenShift's
-    Prometheus alerts on nodes that fail.
+    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be; it and the rules have
+    `monitoring_labels`. `rules`: OpenShift's Prometheus alerts on nodes that fail.
     """
 
     monitoring: bool = False
+    monitoring_labels: dict[str, str] = {}
     rules: bool = False
 
 
@@ -26,5 +27,9 @@ def from_cluster(cluster: Cluster) -> NodeStatusExporterInputs | None:
     if not section.enabled:
         return None
     shared = operand(spec, section, "nodeStatusExporter")
-    monitoring = bool(spec.cluster.monitoring)
-    return NodeStatusExporterInputs(**shared, monitoring=monitoring, rules=prometheus_rules(spec))
+    return NodeStatusExporterInputs(
+        **shared,
+        monitoring=bool(spec.cluster.monitoring),
+        monitoring_labels=spec.cluster.monitoringLabels,
+        rules=prometheus_rules(spec),
+    )

@@ -41,26 +41,27 @@ FAILURES = (
 )
 
 
-def prometheus_rule(name: str, namespace: str, group: Body) -> Body:
-    """A PrometheusRule NAME with one GROUP, labelled app=NAME without the ending -alerts."""
+def prometheus_rule(name: str, namespace: str, group: Body, labels: Mapping[str, str] | None = None) -> Body:
+    """A PrometheusRule NAME with one GROUP, labelled app=NAME without the ending -alerts, and with LABELS."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
-        "metadata": metadata(name, namespace, labels={"app": name.removesuffix("-alerts")}),
+        "metadata": metadata(name, namespace, labels={"app": name.removesuffix("-alerts"), **(labels or {})}),
         "spec": {"groups": [group]},
     }
 
 
-def accelerator_metrics(name: str, namespace: str) -> Body:
+def accelerator_metrics(name: str, namespace: str, labels: Mapping[str, str] | None = None) -> Body:
     """The rule NAME that records DCGM's metrics under the names that OpenShift has for accelerators of any vendor."""
     rules = [
         {"record": record, "expr": expression, "labels": {"vendor": "nvidia"}}
         for record, expression in ACCELERATOR_METRICS.items()
     ]
-    return prometheus_rule(name, namespace, {"name": "dcgm.accelerator.metrics", "interval": "30s", "rules": rules})
+    group = {"name": "dcgm.accelerator.metrics", "interval": "30s", "rules": rules}
+    return prometheus_rule(name, namespace, group, labels)
 
 
-def node_alerts(name: str, namespace: str) -> Body:
+def node_alerts(name: str, namespace: str, labels: Mapping[str, str] | None = None) -> Body:
     """The rule NAME that warns of nodes which the node status exporter has reported as failed for half an hour."""
     rules = [
         {
@@ -75,4 +76,4 @@ def node_alerts(name: str, namespace: str) -> Body:
         }
         for failure in FAILURES
     ]
-    return prometheus_rule(name, namespace, {"name": "Alert on node deployment failure", "rules": rules})
+    return prometheus_rule(name, namespace, {"name": "Alert on node deployment failure", "rules": rules}, labels)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import gpus, mig, plugin_config
-from ...cluster import mig_layouts
+from ...cluster import alerts, mig_layouts
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...text.emit import emit_value
@@ -211,9 +211,15 @@ def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
 
 
 def metrics_map(cluster: Cluster) -> InEffect:
-    """Counters of the DCGM exporter."""
+    """Counters of the DCGM exporter: the policy's list, else the image's with what alerts need beside it."""
     section = cluster.stack.dcgmExporter
-    return inline(cluster.spec, section.config, METRICS) if section.enabled else InEffect("")
+    if not section.enabled:
+        return InEffect("")
+    more = alerts.added_counters(cluster)
+    if not more:
+        return inline(cluster.spec, section.config, METRICS)
+    rows = [f"{each.name}, {each.type}, {each.use or each.unit or 'as DCGM counts it'}" for each in more]
+    return InEffect(METRICS, {"dcgm-metrics.csv": "\n".join([*rows, ""])})
 
 
 def vgpu_config_map(spec: ClusterPolicySpec) -> InEffect:

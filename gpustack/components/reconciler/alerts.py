@@ -37,7 +37,8 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
         }
         for alert in all_alerts(inputs)
     ]
-    return prometheus_rule(f"{name}-alerts", inputs.namespace, {"name": "gpustack-reconciler", "rules": rules})
+    group = {"name": "gpustack-reconciler", "rules": rules}
+    return prometheus_rule(f"{name}-alerts", inputs.namespace, group, inputs.monitoring_labels)
 
 
 def all_alerts(inputs: ReconcilerInputs) -> list[Alert]:

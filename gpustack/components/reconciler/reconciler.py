@@ -46,7 +46,8 @@ class Reconciler(Component[ReconcilerInputs]):
         yield from admission_policy(NAME, inputs)
         yield from lease_policy(NAME, inputs)
         if inputs.monitoring:
-            yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app")
+            labels = inputs.monitoring_labels
+            yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
             yield alerts(NAME, inputs)
 
 

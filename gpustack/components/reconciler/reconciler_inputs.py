@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 class ReconcilerInputs(Inputs):
     """`startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds it to its
-    own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there, and a node that has
-    been in one phase for `stuck_seconds` is worth an alert.
+    own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there, `monitoring_labels`
+    are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an alert.
     """
 
     namespace: str
@@ -33,6 +33,7 @@ class ReconcilerInputs(Inputs):
     guard: guards.Mode = "Deny"
     flow_schema: bool = True
     monitoring: bool = False
+    monitoring_labels: dict[str, str] = {}
     stuck_seconds: int = 7200
 
 
@@ -56,6 +57,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         guard="Off" if section.admissionPolicy is False else guards.mode(spec),
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
+        monitoring_labels=spec.cluster.monitoringLabels,
         stuck_seconds=longest(section.deadlines) + 1800,
     )
 

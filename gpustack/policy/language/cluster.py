@@ -19,6 +19,7 @@ from .types import (
     ImageDigests,
     ImageReference,
     KubernetesVersion,
+    Labels,
     ObjectName,
     OpenShiftVersion,
     OstreeVersion,
@@ -90,6 +91,9 @@ class ClusterFacts(Section):
     monitoring: bool | None = None
     """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent:
     false; on OpenShift true."""
+    monitoringLabels: Labels = mapping()
+    """Labels by which your Prometheus selects monitors and rules, such as `{release: kube-prometheus-stack}`: every
+    ServiceMonitor and PrometheusRule gets them. Absent: none."""
     networkOperator: bool | Literal["without-nfd"] | None = None
     """Whether NVIDIA's network operator, which brings the driver of network cards, is in the cluster, `without-nfd`
     where its chart was installed with nfd.enabled=false. For checks of RDMA and of node feature discovery. Absent: not

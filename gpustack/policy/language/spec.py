@@ -13,6 +13,7 @@ from pydantic import AfterValidator, PrivateAttr
 from gpustack.catalog.kinds import NONE, Kinds, kinds_in
 
 from . import future, host, sandbox
+from .alerts import Alerts
 from .base import Section, items, mapping, section
 from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
@@ -134,8 +135,8 @@ class PolicySpec(Section):
     nothing."""
     gitops: GitOps | None = None
     """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
-    alerts: future.Undecided | None = None
-    """Alerting rules. Not rendered yet. Absent: none."""
+    alerts: Alerts | None = None
+    """Alerts about GPUs, as a PrometheusRule. Absent: none but those of the reconciler."""
     dashboards: future.Undecided | None = None
     """Dashboards. Not rendered yet. Absent: none."""
     tenancy: future.Tenancy | None = None

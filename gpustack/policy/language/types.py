@@ -6,6 +6,7 @@ A form in capitals is the rule, the type of the same name is the annotation for 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -169,6 +170,17 @@ TIME_ZONE = Form(
     "time_zone", "time zone", "a name such as Europe/Berlin or UTC", r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", 64
 )
 
+
+def day(text: str) -> str:
+    """TEXT if it is a day of the calendar."""
+    try:
+        if datetime.date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise refuse("day", f"{text!r} is not a day: year, month and day, such as 2027-03-31")
+
+
 # Versions and platforms
 RELEASE = Form(
     "release",
@@ -297,6 +309,8 @@ NodesText = Annotated[str, NODES_TEXT]
 Duration = Annotated[str, DURATION]
 TimeOfDay = Annotated[str, TIME_OF_DAY]
 TimeZone = Annotated[str, TIME_ZONE]
+Day = Annotated[str, AfterValidator(day)]
+"""A day of the calendar, such as 2027-03-31."""
 Release = Annotated[str, RELEASE]
 KubernetesVersion = Annotated[str, KUBERNETES_VERSION]
 OpenShiftVersion = Annotated[str, OPENSHIFT_VERSION]

@@ -25,8 +25,9 @@ from pydantic import AfterValidator
 from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form
+from gpustack.policy.language.types import day
 from gpustack.policy.loading.entries import Entries
-from gpustack.policy.loading.waiver import WORDS, day
+from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.source import decode, load_bytes
 
 NAME = "acceptances.yaml"

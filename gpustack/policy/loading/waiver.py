@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ..language.base import Section
-from ..language.forms import Form, refuse
+from ..language.forms import Form
+from ..language.types import Day
 
 RULE = Form("rule_id", "id of a rule", "GPU and three digits, such as GPU130", r"GPU[0-9]{3}")
 WORDS = Form("words", "text that says something", "at least one letter", r"(?s).*[^\W\d_].*")
 GLOB = Form("cluster_glob", "name of a cluster", "a name, with * and ? for any letters", r"[-a-z0-9.*?]+")
-
-
-def day(text: str) -> str:
-    """TEXT if it is a day of the calendar."""
-    try:
-        if datetime.date.fromisoformat(text).isoformat() == text:
-            return text
-    except ValueError:
-        pass
-    raise refuse("day", f"{text!r} is not a day: year, month and day, such as 2027-03-31")
 
 
 class WaiverSpec(Section):
@@ -38,5 +28,5 @@ class WaiverSpec(Section):
     """Why the finding is no reason to stop, for whoever reads it in a year."""
     owner: Annotated[str, WORDS]
     """Who answers for it: a person or a team."""
-    expires: Annotated[str, AfterValidator(day)]
+    expires: Day
     """The last day on which it counts: YYYY-MM-DD. From the next day on it is an error."""

@@ -1,0 +1,80 @@
+"""Alerts about GPUs: which there are, when each fires, and what of it a policy may change (data/alerts.yaml)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from gpustack.catalog import _data
+from gpustack.catalog._lookup import UnknownName, nearest
+
+Severity = Literal["page", "ticket"]
+
+
+class UnknownAlert(UnknownName):
+    what = "alert"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One alert; the data file says what each field means. `set` are its numbers by name; `off` is "" for one that is
+    on wherever alerts are.
+    """
+
+    name: str
+    severity: Severity
+    bad: str
+    lasts: str
+    page: str
+    summary: str
+    description: str
+    over: Literal["", "node", "pool", "cluster"] = ""
+    needs: Sequence[str] = ()
+    counters: Sequence[str] = ()
+    records: Sequence[str] = ()
+    set: Mapping[str, int] = field(default_factory=dict)
+    off: str = ""
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it tells pools apart, so that a policy can say something else for one of them."""
+        return "$pool" in self.bad
+
+
+@functools.cache
+def alerts() -> Mapping[str, Alert]:
+    """All alerts by name, in the order in which they are rendered."""
+    found: dict[str, dict[str, Any]] = _facts()["alerts"]
+    return MappingProxyType({name: Alert(name, **facts) for name, facts in found.items()})
+
+
+def alert(name: str) -> Alert:
+    """The alert called NAME. UnknownAlert names what looks like it."""
+    found = alerts().get(name)
+    if found is None:
+        raise UnknownAlert(name, nearest(name.removeprefix("GPUStack"), alerts()))
+    return found
+
+
+def records() -> Mapping[str, str]:
+    """The series that alerts read, by name: their expressions, as in the data file."""
+    found: Mapping[str, str] = _facts()["records"]
+    return found
+
+
+def has_pool(record: str) -> bool:
+    """Whether the expression of RECORD has the label pool already."""
+    return record in _facts()["pooled"]
+
+
+def fatal_xids() -> tuple[int, ...]:
+    """XIDs after which a GPU or its node doesn't work on by itself."""
+    return tuple(_facts()["fatal_xids"])
+
+
+def _facts() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _data.load("alerts")
+    return found

@@ -1,0 +1,115 @@
+"""Rules about `alerts`: what can't be rendered, what could never fire, and what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...catalog import alerts as known
+from ...catalog import dcgm
+from ...cluster import alerts
+from ..rule import Hit, rule
+from .metrics_list import served
+from .monitoring import telemetry
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+
+
+@rule("GPU613", "error")
+def nothing_reads_them(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts in a cluster without the Prometheus operator."""
+    said = cluster.spec.alerts
+    if said is not None and said.enabled and not cluster.spec.cluster.monitoring:
+        yield Hit(
+            "spec.alerts",
+            "no alert is rendered",
+            "alerts are a PrometheusRule, and the policy doesn't say that the cluster has the CRDs of the Prometheus "
+            "operator",
+            "set spec.cluster.monitoring: true where it has them, else spec.alerts.enabled: false",
+        )
+
+
+@rule("GPU614", "error")
+def can_not_fire(cluster: Cluster) -> Iterator[Hit]:
+    """An alert that is asked for and could never fire, or for a pool that isn't there."""
+    said = cluster.spec.alerts
+    pools = {pool.name for pool in cluster.pools}
+    for name, one in said.rules.items() if said and said.enabled else ():
+        why = alerts.why_not(cluster, known.alert(name))
+        if one.enabled and why:
+            path = f"spec.alerts.rules.{name}.enabled"
+            yield Hit(path, f"the alert {name} could never fire", why, f"change that, or leave out {path}")
+        for pool in one.perPool:
+            if pool not in pools:
+                yield Hit(
+                    f"spec.alerts.rules.{name}.perPool.{pool}",
+                    f"there is no node pool {pool}",
+                    "what is said of its nodes would be about none",
+                    f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools",
+                    key=True,
+                )
+
+
+@rule("GPU615", "warning")
+def counter_not_served(cluster: Cluster) -> Iterator[Hit]:
+    """An alert over a counter that the policy's own list of metrics lacks."""
+    spec = cluster.spec
+    have, path = served(spec), telemetry(spec).path
+    if have is None:
+        return
+    for alert in dict.fromkeys(one.alert.name for one in alerts.rules(cluster)):
+        lacking = [name for name in known.alert(alert).counters if have.get(name, "label") == "label"]
+        if lacking:
+            rows = " and ".join(f"`{name}, {dcgm.field(name).type}, ...`" for name in lacking)
+            yield Hit(
+                f"{path}dcgmExporter.config",
+                f"the alert {alert} never fires: the exporter doesn't serve {' and '.join(lacking)}",
+                "your list takes the place of the image's, and gpustack adds nothing to it",
+                f"add {rows} to it; or set spec.alerts.rules.{alert}.enabled: false",
+            )
+
+
+@rule("GPU616", "warning")
+def silence_has_ended(cluster: Cluster) -> Iterator[Hit]:
+    """A silence that has ended."""
+    said = cluster.spec.alerts
+    for index, one in enumerate(said.silence if said and said.enabled else ()):
+        yield Hit(
+            f"spec.alerts.silence[{index}]",
+            f"{one.alert} fires again since {one.ends}",
+            f"the silence ended with {one.until}: {one.reason}",
+            "delete it, or give it another end",
+            since=one.ends,
+        )
+
+
+@rule("GPU617", "note")
+def said_in_vain(cluster: Cluster) -> Iterator[Hit]:
+    """What is said of an alert that isn't rendered in this cluster."""
+    said = cluster.spec.alerts
+    if said is None or not said.enabled:
+        return
+    named = [(f"rules.{name}", name) for name, one in said.rules.items() if not one.enabled]
+    named += [(f"silence[{index}]", one.alert) for index, one in enumerate(said.silence)]
+    for path, name in named:
+        why = alerts.why_not(cluster, known.alert(name))
+        if why:
+            remedy = "leave it out, unless a layer says it for other clusters too"
+            yield Hit(f"spec.alerts.{path}", f"there is no alert {name} here", why, remedy)
+
+
+@rule("GPU618", "note")
+def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts that tell pools apart, which kube-state-metrics has to be told."""
+    keys = sorted({key for pool in cluster.pools for key in pool.selection})
+    if len(cluster.pools) > 1 and any(alerts.rules(cluster)):
+        listed = f"nodes=[{','.join(keys)}]"
+        yield Hit(
+            "spec.alerts",
+            "which node is of which pool, alerts know by labels of nodes",
+            "kube-state-metrics shows none unless it is told to, and then no alert knows pools: what is said for one "
+            "doesn't count",
+            f"start it with --metric-labels-allowlist={listed}; in kube-prometheus-stack that is an item of "
+            "kube-state-metrics.metricLabelsAllowlist",
+        )

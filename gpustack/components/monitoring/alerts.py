@@ -1,0 +1,140 @@
+"""Alerts about GPUs, as a PrometheusRule: the expressions of the catalogue (catalog/data/alerts.yaml), for these pools.
+
+Prometheus knows nodes and no pools. `gpustack:node_pool` says which node is of which pool, by the labels that
+kube-state-metrics is told to show; a node without them is of no pool, and alerts as any other does. A silence is a part
+of the expression, so that it ends without a render, on the day that the policy says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from string import Template
+from typing import ClassVar
+
+from ...catalog import alerts as known
+from ...model import Body, Stage, docs
+from ..component import Component
+from .alerts_inputs import AlertsInputs, PoolInputs, RuleInputs
+from .prometheus_rules import prometheus_rule
+
+NAME = "gpustack-alerts"
+PREFIX = "GPUStack"
+SERIES = "gpustack:"
+NODE = ', "node", "$1", "Hostname", "(.+)"), "node", "$1", "hostname", "(.+)")'
+"""What ends a series of the exporter, to have the label node by either name that the exporter has for it."""
+
+EXCUSED = "\nunless on (node) gpustack_reconciler_node_phase_since_seconds"
+"""Leaves out the nodes that the reconciler works on, or has put out of service."""
+
+
+class Alerts(Component[AlertsInputs]):
+    """The alerts that the policy asks for, and the series that they read."""
+
+    stage: ClassVar[Stage] = "monitoring"
+
+    def manifests(self, inputs: AlertsInputs) -> Iterator[Body]:
+        rules = [*recorded(inputs), *(rule(one, inputs) for one in inputs.rules)]
+        yield prometheus_rule(
+            NAME, inputs.namespace, {"name": "gpustack-gpus", "rules": rules}, labels=inputs.object_labels
+        )
+
+
+def recorded(inputs: AlertsInputs) -> Iterator[Body]:
+    """The series that the alerts read, those first that others are made of."""
+    read = [name for one in inputs.rules for name in known.alert(one.name).records]
+    yield record("node_pool", node_pool(inputs))
+    for pool in inputs.pools:
+        if pool.promised:
+            yield record("promised_gpus", f"vector({pool.promised})", labels={"pool": pool.name})
+    for name in dict.fromkeys(read):
+        text = filled(known.records()[name], inputs)
+        if known.has_pool(name):
+            yield record(name, text)
+        else:
+            raw = f"{SERIES}{name}:raw"
+            yield record(f"{name}:raw", text)
+            yield record(name, f"{raw} * on (node) group_left (pool) {SERIES}node_pool or on (node) {raw}")
+
+
+def record(name: str, expression: str, labels: dict[str, str] | None = None) -> Body:
+    """A rule that records a series."""
+    return {"record": f"{SERIES}{name}", "expr": expression, **({"labels": labels} if labels else {})}
+
+
+def node_pool(inputs: AlertsInputs) -> str:
+    """1 for each node with GPUs, with its pool. In a cluster of one pool a node needs no labels to be of it."""
+    alone = inputs.pools[0].name if len(inputs.pools) == 1 else ""
+    gpus = 'group by (node) (kube_node_status_capacity{resource=~"nvidia_com_.+"})'
+    branches = [of_pool(pool) for pool in inputs.pools if pool.labels]
+    return " or on (node) ".join([*branches, called(gpus, alone) if alone else gpus])
+
+
+def of_pool(pool: PoolInputs) -> str:
+    """1 for each node of POOL."""
+    labels = ", ".join(f'{shown(key)}="{escaped(value)}"' for key, value in sorted(pool.labels.items()))
+    return called(f"group by (node) (kube_node_labels{{{labels}}})", pool.name)
+
+
+def called(expression: str, pool: str) -> str:
+    """EXPRESSION with the label pool."""
+    return f'label_replace({expression}, "pool", "{pool}", "", "")'
+
+
+def shown(key: str) -> str:
+    """The label of a series that kube-state-metrics makes of a node's label KEY (its internal/store/utils.go)."""
+    return "label_" + re.sub("([a-z0-9])([A-Z])", r"\1_\2", sanitised(key)).lower()
+
+
+def sanitised(name: str) -> str:
+    """The NAME of a resource as kube-state-metrics writes it."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name)
+
+
+def escaped(value: str) -> str:
+    """VALUE inside the quotes of a matcher."""
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def filled(text: str, inputs: AlertsInputs) -> str:
+    """An expression of the catalogue, with what depends on the cluster."""
+    return Template(text).substitute(
+        of="label_replace(label_replace(",
+        node=NODE,
+        namespace=inputs.namespace,
+        xids="|".join(map(str, known.fatal_xids())),
+        resources="|".join(map(sanitised, inputs.resources)),
+        excused=EXCUSED if inputs.operations else "",
+    )
+
+
+def rule(one: RuleInputs, inputs: AlertsInputs) -> Body:
+    """The rule ONE."""
+    alert = known.alert(one.name)
+    page = f"runbooks/{alert.page}.md"
+    where = {"runbook_url": f"{inputs.runbooks}/{alert.page}.md"} if inputs.runbooks else {"runbook": docs(page)}
+    silenced = {"silenced": one.reason} if one.ends else {}
+    return {
+        "alert": f"{PREFIX}{one.name}",
+        "expr": expression(one, alert),
+        "for": one.lasts,
+        "labels": {"severity": one.severity, **inputs.labels},
+        "annotations": {"summary": alert.summary, "description": alert.description, **where, **silenced},
+    }
+
+
+def expression(one: RuleInputs, alert: known.Alert) -> str:
+    """When ONE fires: from so many nodes on, of all of its pools or of one, and not while it is silenced."""
+    names = "|".join(one.but)
+    pools = f'pool="{one.only}"' if one.only else f'pool!~"{names}"' if names else ""
+    matcher = f"{{{pools}}}" if pools else ""
+    bad = alert.bad.replace("{$pool}", matcher)
+    bad = Template(bad).substitute(one.numbers)
+    nodes, percent = one.numbers.get("nodes", 1), one.numbers.get("percent", 0)
+    if alert.over == "cluster":
+        bad = f"count(group by (node) ({bad})) >= {nodes}"
+    elif alert.over == "pool":
+        bad = f"count by (pool) (group by (node, pool) ({bad})) >= {nodes}"
+        if percent:
+            bad += f" >= on (pool) {percent} / 100 * count by (pool) ({SERIES}node_pool)"
+    return f"({bad}) and on () (vector(time()) >= {one.ends})" if one.ends else bad

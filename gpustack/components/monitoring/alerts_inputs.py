@@ -1,0 +1,95 @@
+"""Inputs of the alerts about GPUs."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+from ...cluster import alerts
+from ...policy.language.reconciler import runs
+from ..parts.common_inputs import Inputs
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+    from ...policy.language.alerts import Alerts, Silence
+
+
+class RuleInputs(Inputs):
+    """One rule of the alert NAME: for the pool ONLY, or for all nodes but those of the pools BUT. It doesn't fire
+    before `ends`, a Unix time, for `reason`.
+    """
+
+    name: str
+    severity: str
+    lasts: str
+    numbers: dict[str, int] = {}
+    only: str = ""
+    but: tuple[str, ...] = ()
+    ends: int = 0
+    reason: str = ""
+
+
+class PoolInputs(Inputs):
+    """A pool: the labels of its nodes, and how many devices each of them offers, 0 where that isn't known."""
+
+    name: str
+    labels: dict[str, str] = {}
+    promised: int = 0
+
+
+class AlertsInputs(Inputs):
+    """`object_labels` are of the PrometheusRule, `labels` of each alert. `resources` are those that pools promise.
+    `runbooks` is where their pages are published, "" for nowhere; `operations`: a reconciler tells what it works on.
+    """
+
+    namespace: str
+    object_labels: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    runbooks: str = ""
+    rules: tuple[RuleInputs, ...]
+    pools: tuple[PoolInputs, ...] = ()
+    resources: tuple[str, ...] = ()
+    operations: bool = False
+
+
+def from_cluster(cluster: Cluster) -> AlertsInputs | None:
+    """None where the policy asks for no alerts, and where nothing could read them."""
+    spec, said = cluster.spec, cluster.spec.alerts
+    rules = rules_of(cluster)
+    if said is None or not rules:
+        return None
+    promised = alerts.promises(cluster)
+    resources = {name for pool in cluster.capacity for name in pool.per_node if pool.name in promised}
+    return AlertsInputs(
+        namespace=spec.cluster.namespace,
+        object_labels=spec.cluster.monitoringLabels,
+        labels=said.labels,
+        runbooks=(said.runbooks or "").rstrip("/"),
+        rules=rules,
+        pools=tuple(
+            PoolInputs(name=pool.name, labels=pool.selection, promised=promised.get(pool.name, 0))
+            for pool in cluster.nodes
+        ),
+        resources=tuple(sorted(resources)),
+        operations=runs(spec),
+    )
+
+
+def rules_of(cluster: Cluster) -> tuple[RuleInputs, ...]:
+    """The rules of CLUSTER, with the words of its policy for how urgent they are."""
+    said, silences = cluster.spec.alerts, alerts.silences(cluster)
+    return tuple(_rule(rule, said, silences.get(rule.alert.name)) for rule in alerts.rules(cluster) if said)
+
+
+def _rule(rule: alerts.Rule, said: Alerts, silence: Silence | None) -> RuleInputs:
+    midnight = datetime.datetime.combine(silence.ends, datetime.time(), datetime.UTC) if silence else None
+    return RuleInputs(
+        name=rule.alert.name,
+        severity=getattr(said.severities, rule.severity),
+        lasts=rule.lasts,
+        numbers=dict(rule.numbers),
+        only=rule.only,
+        but=rule.but,
+        ends=int(midnight.timestamp()) if midnight else 0,
+        reason=silence.reason if silence else "",
+    )

@@ -1,0 +1,145 @@
+"""`alerts`: what Prometheus tells people about the GPUs of the cluster, how urgent it is, and for whom.
+
+The alerts themselves are facts (catalog/data/alerts.yaml). A policy changes their numbers, for a pool too, and silences
+one for a while: in Git, with a reason and an end.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from gpustack.catalog import alerts as known
+from gpustack.model import docs
+
+from .base import Section, items, mapping, own, section
+from .forms import Form, refuse, refuse_at
+from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, LabelValue
+
+SERIES_LABEL = Form(
+    "series_label", "label of a series", "letters, digits and '_', no digit first", r"[a-zA-Z_][a-zA-Z0-9_]*"
+)
+REASON = Form(
+    "reason", "reason", "words, without braces: Prometheus reads those of an annotation", r"[^{}]*[^\W\d_{}][^{}]*", 500
+)
+WEB = Form("web_address", "web address", "https:// or http://, and no spaces or braces", r"https?://[^\s{}]+")
+TAKEN = ("alertname", "severity", "node", "pool", "gpu")
+"""Labels that alerts have themselves."""
+NUMBERS = ("nodes", "percent", "threshold")
+
+
+def _free(labels: dict[str, str]) -> dict[str, str]:
+    """LABELS, or a refusal of the first that alerts have themselves."""
+    for name in labels:
+        if name in TAKEN:
+            remedy = "use alerts.severities" if name == "severity" else "take another name"
+            raise refuse_at((name,), refuse("alert_label", f"alerts have the label {name} themselves", remedy), name)
+    return labels
+
+
+class PoolAlert(Section):
+    """What is different about an alert for the nodes of one pool."""
+
+    enabled: bool | None = None
+    """Whether the alert is about these nodes. Absent: as the alert says."""
+    lasts: Duration | None = None
+    """How long it must be so before the alert fires, such as 15m. Absent: as the alert says."""
+    nodes: AtLeast1 | None = None
+    """From how many nodes on. Absent: as the alert says."""
+    percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    """From which part of the nodes of a pool on, where that is more. Absent: as the alert says."""
+    threshold: AtLeast0 | None = None
+    """The number that it compares with. Absent: as the alert says."""
+
+    def numbers(self) -> Mapping[str, int]:
+        """The numbers that are said, by name."""
+        return {name: value for name in NUMBERS if (value := getattr(self, name)) is not None}
+
+
+class AlertSettings(PoolAlert):
+    """What is different about an alert."""
+
+    enabled: bool | None = None
+    """Whether it is rendered. Absent: as the table of alerts says; what can't be known in the cluster is left out."""
+    severity: known.Severity | None = None
+    """Whether it wakes somebody (`page`) or waits for the morning (`ticket`). Absent: as the table of alerts says."""
+    perPool: dict[DnsLabel, PoolAlert] = mapping()
+    """What is different for nodes of a pool, by the pool's name. Absent: nothing."""
+
+
+class Silence(Section):
+    """An alert that is not to fire for a while, though it would."""
+
+    alert: str
+    """Name of the alert, as in `rules`."""
+    reason: Annotated[str, REASON]
+    """Why nobody needs to be told."""
+    until: Day
+    """The last day, in UTC: YYYY-MM-DD. After it the alert fires again, without a render."""
+
+    @property
+    def ends(self) -> datetime.date:
+        """The first day on which the alert fires again."""
+        return datetime.date.fromisoformat(self.until) + datetime.timedelta(days=1)
+
+
+class Severities(Section):
+    """What the label `severity` says."""
+
+    page: LabelValue = own("alerts.severities.page")
+    """Of alerts that wake somebody. Absent: critical."""
+    ticket: LabelValue = own("alerts.severities.ticket")
+    """Of alerts that wait for the morning. Absent: warning."""
+
+
+def _check(rules: dict[str, AlertSettings]) -> dict[str, AlertSettings]:
+    """RULES, or a refusal of the first name or number that no alert has."""
+    for name, said in rules.items():
+        alert = _known(name, (name,))
+        for pool, part in [("", said), *said.perPool.items()]:
+            at = (name, "perPool", pool) if pool else (name,)
+            for number in part.numbers():
+                if number not in alert.set:
+                    has = ", ".join(("lasts", *alert.set))
+                    error = refuse("alert_number", f"the alert {name} has no {number}", f"it has {has}")
+                    raise refuse_at((*at, number), error, getattr(part, number))
+        if said.perPool and not alert.pooled:
+            error = refuse("alert_pools", f"the alert {name} is not about nodes of pools", "leave perPool out")
+            raise refuse_at((name, "perPool"), error, dict(said.perPool))
+    return rules
+
+
+def _known(name: str, at: tuple[str | int, ...]) -> known.Alert:
+    try:
+        return known.alert(name)
+    except known.UnknownAlert as unknown:
+        near = " or ".join(unknown.nearest)
+        remedy = f"did you mean {near}?" if near else f"{docs('components/alerts.md')} lists them"
+        raise refuse_at(at, refuse("alert_name", f"there is no alert {name}", remedy), name) from None
+
+
+def _each_known(silences: list[Silence]) -> list[Silence]:
+    for index, one in enumerate(silences):
+        _known(one.alert, (index, "alert"))
+    return silences
+
+
+class Alerts(Section):
+    """Alerts about GPUs, as a PrometheusRule."""
+
+    enabled: bool = own("alerts.enabled")
+    """Whether alerts are rendered. Absent: true."""
+    severities: Severities = section()
+    """What the label `severity` says."""
+    labels: Annotated[dict[Annotated[str, SERIES_LABEL], LabelValue], AfterValidator(_free)] = mapping()
+    """Labels of every alert, by which Alertmanager routes, such as `{team: gpu}`. Absent: none."""
+    runbooks: Annotated[str, WEB] | None = None
+    """Web address of the folder in which you publish gpustack's docs/runbooks; alerts then have a `runbook_url`.
+    Absent: alerts name the page."""
+    rules: Annotated[dict[str, AlertSettings], AfterValidator(_check)] = mapping()
+    """What is different about an alert, by its name. Absent: nothing."""
+    silence: Annotated[list[Silence], AfterValidator(_each_known)] = items()
+    """Alerts that are not to fire for a while. Absent: none."""

@@ -1,0 +1,182 @@
+"""The PrometheusRule about GPUs: what is in it, by which labels it is found, and that it keeps the rules of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpustack.catalog import alerts, dcgm
+from gpustack.checks.rule import all_rules
+from gpustack.cluster.resolve import resolve
+from gpustack.components.monitoring.alerts import node_pool, shown
+from gpustack.components.monitoring.alerts_inputs import AlertsInputs, PoolInputs, from_cluster
+from gpustack.components.plugin.configs_inputs import metrics_map
+from gpustack.policy.configurations.dcgm_csv import read_metrics
+from gpustack.policy.configurations.promql import named
+from gpustack.review.impact.table import others_alert
+from tests.components.common import spec
+from tests.components.monitoring.promtool import POOLS, rules
+from tests.components.reconciler.common import IMAGE
+
+ROOT = Path(__file__).parents[3]
+MONITORED: dict[str, Any] = {"monitoring": True}
+WHOLE: dict[str, Any] = {"reconciler": {"image": IMAGE}}
+
+
+def found(alerts_said: dict[str, Any], **sections: Any) -> dict[str, list[dict[str, Any]]]:
+    """The rules of each alert, by its name."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for each in rules(alerts_said, **sections)["groups"][0]["rules"]:
+        by_name.setdefault(each.get("alert", each.get("record")), []).append(each)
+    return by_name
+
+
+def test_what_an_alert_tells() -> None:
+    """How urgent it is and for whom, in the policy's words; where the runbook is; and why it was silenced."""
+    said = {
+        "labels": {"team": "gpu"},
+        "severities": {"page": "p1"},
+        "runbooks": "https://example.com/r/",
+        "rules": {"RowRemapFailed": {"severity": "page", "lasts": "1h"}},
+        "silence": [{"alert": "RowRemapFailed", "reason": "ordered", "until": "2026-12-24"}],
+    }
+    (rule,) = found(said)["GPUStackRowRemapFailed"]
+    assert (rule["labels"], rule["for"]) == ({"severity": "p1", "team": "gpu"}, "1h")
+    assert rule["annotations"]["runbook_url"] == "https://example.com/r/row-remap-failed.md"
+    assert rule["annotations"]["silenced"] == "ordered"
+    assert rule["expr"].endswith("and on () (vector(time()) >= 1798156800)"), "2026-12-25T00:00:00Z"
+    (plain,) = found({})["GPUStackRowRemapFailed"]
+    assert plain["labels"] == {"severity": "warning"}
+    assert plain["annotations"]["runbook"] == "gpustack's docs/runbooks/row-remap-failed.md"
+
+
+def test_where_prometheus_looks() -> None:
+    """Every monitor and rule of the stack has the labels by which Prometheus selects; the exporter's has more."""
+    policy = spec(
+        nodePools=POOLS,
+        alerts={},
+        nodeStatusExporter={"enabled": True},
+        **WHOLE,
+        cluster={**MONITORED, "monitoringLabels": {"release": "prom"}},
+        dcgmExporter={"serviceMonitor": {"enabled": True, "additionalLabels": {"more": "1"}}},
+    )
+    from gpustack.components.registry import REGISTRY
+    from tests.components.common import render
+
+    bodies = [
+        body
+        for entry in REGISTRY
+        if entry.subject in {"monitoring", "reconciler"} and (inputs := entry.inputs(policy)) is not None
+        for body in render(entry.type(), inputs).values()
+        if body["apiVersion"] == "monitoring.coreos.com/v1"
+    ]
+    assert len(bodies) == 5
+    assert {body["metadata"]["labels"]["release"] for body in bodies} == {"prom"}
+    assert [body["metadata"]["labels"].get("more") for body in bodies].count("1") == 1
+
+
+def test_no_alerts_unless_asked_for() -> None:
+    """None without the section, with it switched off, and where no Prometheus operator is."""
+    said: tuple[dict[str, Any], ...] = (
+        {},
+        {"alerts": {"enabled": False}},
+        {"alerts": {}, "cluster": {"monitoring": False}},
+    )
+    for sections in said:
+        assert from_cluster(resolve(spec(**{"cluster": MONITORED, "nodePools": POOLS, **sections}))) is None
+
+
+def test_what_can_not_fire_is_left_out() -> None:
+    """Without an exporter there are no alerts over its series, without known GPUs none that GPUs are missing."""
+    assert "GPUStackXidFatal" not in found({}, dcgmExporter={"enabled": False})
+    assert "GPUStackGpusMissing" not in found({}, nodePools=[{"name": "a"}])
+    assert {"GPUStackXidFatal", "GPUStackGpusMissing"} <= found({}).keys()
+
+
+def test_promises_are_what_capacity_says() -> None:
+    """All that a node of the pool offers together: 8 GPUs cut into 1 and 2 instances are 24."""
+    cut = {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 1, "2g.20gb": 2}}}}
+    series = found({}, nodePools=[POOLS[0], cut], mig={"strategy": "mixed"})["gpustack:promised_gpus"]
+    assert [(one["labels"]["pool"], one["expr"]) for one in series] == [("a", "vector(8)"), ("b", "vector(24)")]
+
+
+def test_labels_of_nodes() -> None:
+    """As kube-state-metrics writes them: letters, digits and _, in lower case (its internal/store/utils.go)."""
+    assert shown("example.com/gpuPool") == "label_example_com_gpu_pool"
+    assert shown("feature.node.kubernetes.io/system-os_release.VERSION_ID") == (
+        "label_feature_node_kubernetes_io_system_os_release_version_id"
+    )
+
+
+def test_a_cluster_of_one_pool_needs_no_labels() -> None:
+    """A node with GPUs is of the only pool, whatever labels are shown."""
+    one = AlertsInputs(namespace="n", rules=(), pools=(PoolInputs(name="a"),))
+    assert node_pool(one).startswith(
+        'label_replace(group by (node) (kube_node_status_capacity{resource=~"nvidia_com_.+"})'
+    )
+
+
+def test_counters_are_switched_on() -> None:
+    """The exporter serves what its image's list has and what alerts need; a list of the policy stays as it is, and
+    without alerts there is none of ours."""
+    sections: dict[str, Any] = {"cluster": MONITORED, "nodePools": POOLS}
+    rows = read_metrics((metrics_map(resolve(spec(**sections, alerts={}))).data or {})["dcgm-metrics.csv"])
+    assert rows.problems == ()
+    served = {row.name for row in rows.rows}
+    assert served == {each.name for each in dcgm.default_counters()} | {
+        name for one in alerts.alerts().values() if not one.off for name in one.counters
+    }
+    assert metrics_map(resolve(spec(**sections))).name == ""
+    for config in ({"name": "mine"}, {"data": {"dcgm-metrics.csv": "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature"}}):
+        own = metrics_map(resolve(spec(**sections, alerts={}, dcgmExporter={"config": config})))
+        assert "DCGM_EXP_XID_ERRORS_COUNT" not in str(own.data)
+
+
+def test_others_rules_hold_for_ours() -> None:
+    """What is found in PrometheusRules that policies bring along is found in none of ours: metrics that nobody serves,
+    wrong labels, expressions and templates that Prometheus can't read."""
+    body = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "ours"},
+        "spec": rules({"rules": {name: {"enabled": True} for name in enabled()}}, **everything()),
+    }
+    policy = spec(cluster=MONITORED, nodePools=POOLS, alerts={}, extraObjects=[body], **everything())
+    about = [one for one in all_rules() if one.id in {f"GPU{number}" for number in (533, *range(604, 613))}]
+    assert len(about) == 10
+    assert [str(each) for one in about for each in one.findings(policy)] == []
+
+
+def everything() -> dict[str, Any]:
+    """Sections by which every alert can fire."""
+    return dict(WHOLE)
+
+
+def enabled() -> list[str]:
+    """Every alert."""
+    return [*alerts.alerts()]
+
+
+@pytest.mark.parametrize("name", list(alerts.alerts()))
+def test_every_alert_is_whole(name: str) -> None:
+    """It has words, a runbook that names it, records that exist, counters that the exporter knows, and every metric of
+    the exporter that it reads is among them or in the image's list."""
+    one = alerts.alert(name)
+    page = (ROOT / "docs" / "runbooks" / f"{one.page}.md").read_text(encoding="utf-8")
+    assert f"`GPUStack{name}`" in page
+    assert all(word in page for word in ("**Means.**", "**Look at", "**Do.**"))
+    assert one.summary
+    assert one.description
+    assert others_alert(f"GPUStack{name}"), "the review takes the name for one of ours"
+    text = " ".join([one.bad, *(alerts.records()[record] for record in one.records)])
+    read = {metric.name for metric in named(text.replace("$", "")).metrics if metric.name.startswith("DCGM_")}
+    assert read == set(one.counters)
+    assert not one.pooled or one.over
+
+
+def test_no_page_is_about_what_is_gone() -> None:
+    """Each runbook belongs to an alert."""
+    pages = {path.stem for path in (ROOT / "docs" / "runbooks").glob("*.md")}
+    assert pages == {one.page for one in alerts.alerts().values()}
