@@ -46,6 +46,13 @@ ADMITTING = f"{DOMAIN}/admitting"
 LEDGER = f"{DOMAIN}/open"
 """Annotation of the Lease: all open operations, by node UID. A record on a node that is of none of them isn't ours."""
 
+# --- the MIG manager's file -------------------------------------------------------------------------------------------
+LAYOUTS = "gpustack-mig-layouts"
+"""The ConfigMap of MIG layouts: the compiler renders what is wanted, the program writes what the managers read."""
+LAYOUTS_WANTED, LAYOUTS_FILE = "wanted.json", "config.yaml"
+LAYOUTS_AT = f"{DOMAIN}/written"
+"""Annotation of it: when the program last wrote a content that was not there before."""
+
 # --- shared with NVIDIA's programs ------------------------------------------------------------------------------------
 PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."

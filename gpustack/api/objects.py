@@ -77,6 +77,12 @@ class Object(Slim, kw_only=True):
         return self.metadata.annotations
 
 
+class ConfigMap(Object, kw_only=True):
+    """A ConfigMap of texts."""
+
+    data: dict[str, str] = {}
+
+
 class Taint(Slim, kw_only=True):
     """A taint of a node."""
 

@@ -134,6 +134,17 @@ def test_who_writes_is_not_known(gitops: Any) -> None:
     assert "'system:serviceaccounts:gpu-operator', 'system:nodes'" in found
 
 
+def test_the_reconciler_writes_the_layouts_that_it_keeps() -> None:
+    """One ConfigMap by name, and no mark of it; where it keeps none, it has no such way."""
+    cut = {"name": "a", "nodeSelector": {"x": "y"}, "gpuProduct": "NVIDIA-A100-SXM4-80GB", "gpusPerNode": 8}
+    cut |= {"sharing": {"mig": {"layout": {"3g.40gb": 2}}}}
+    section = {"image": "registry.example.com/r:1"}
+    found = expression("gpustack-configmaps", reconciler=section, nodePools=[cut], mig={"strategy": "mixed"})
+    assert "gpustack-reconciler' && object.metadata.name == 'gpustack-mig-layouts'" in found
+    assert "object.metadata.?labels == oldObject.metadata.?labels" in found
+    assert "gpustack-reconciler" not in expression("gpustack-configmaps", reconciler=section)
+
+
 def test_every_script_is_marked() -> None:
     """Each ConfigMap that is rendered into the stack's namespace has the mark that its guard goes by; that which
     OpenShift fills has not."""

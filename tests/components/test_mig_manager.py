@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -117,3 +118,49 @@ def test_policy() -> None:
 
     assert cut("1g.5gb", 7) == cut("3g.20gb", 2)
     assert cut("1g.5gb", 7) != from_cluster(resolve(spec()))
+
+
+POOL = {"name": "a", "nodeSelector": {"x": "y"}, "gpuProduct": "NVIDIA-A100-SXM4-80GB", "gpusPerNode": 8}
+RUNS = {"reconciler": {"image": "registry.example.com/r:1"}}
+CUT = {"nodePools": [{**POOL, "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}], "mig": {"strategy": "mixed"}}
+MINE = """version: v1
+mig-configs:
+  mine:
+  - devices: [0, 1]
+    device-filter: "0x20B210DE"
+    mig-enabled: true
+    mig-devices: {3g.40gb: 2, 1g.10gb: 0}
+  - {devices: [2], mig-enabled: false}
+"""
+
+
+def kept(**fields: Any) -> dict[str, Any]:
+    """The layouts that the reconciler keeps for the manager, by name; empty where it reads what is rendered."""
+    inputs = from_cluster(resolve(spec(**fields)))
+    assert inputs is not None
+    return dict(json.loads(inputs.kept or "{}"))
+
+
+def test_the_reconciler_keeps_what_is_known() -> None:
+    """Beside a reconciler the manager reads the ConfigMap that it writes, and waits for the file; without, or where the
+    content is found by the manager or brought by others, it reads what is rendered (M4, M26)."""
+    own = kept(**CUT, **RUNS)
+    assert own["a"] == [{"devices": "all", "mig-enabled": True, "mig-devices": {"3g.40gb": 2}}]
+    assert own["all-disabled"] == [{"devices": "all", "mig-enabled": False}]
+    assert not kept(**CUT)
+    assert not kept(**RUNS)
+    assert not kept(**RUNS, migManager={"config": {"name": "theirs", "create": False}})
+    section = {"config": {"data": {"config.yaml": MINE}}}
+    assert kept(**RUNS, migManager=section)["mine"] == [
+        {"devices": [0, 1], "device-filter": ["0x20B210DE"], "mig-enabled": True, "mig-devices": {"3g.40gb": 2}},
+        {"devices": [2], "mig-enabled": False},
+    ]
+
+
+def test_the_kept_file_is_mounted() -> None:
+    """The pod starts once the key is there, and reads it as its configuration; the texts of the policy stay in Git."""
+    found = rendered(config="mine", kept='{"a": []}')
+    assert found["ConfigMap/gpustack-mig-layouts"]["data"] == {"wanted.json": '{"a": []}'}
+    volume = mounts(pod(config="mine", kept="{}"), NAME)["/mig-parted-config"]["from"]["configMap"]
+    assert volume == {"name": "gpustack-mig-layouts", "items": [{"key": "config.yaml", "path": "config.yaml"}]}
+    assert settings(config="mine", kept="{}")["CONFIG_FILE"] == "/mig-parted-config/config.yaml"

@@ -148,10 +148,10 @@ class Histories(RuleBasedStateMachine):
 
     history: History | None = None
 
-    @initialize(nodes=st.integers(1, 4), installed=st.booleans(), limits=st.integers(0, 4))
-    def begin(self, nodes: int, installed: bool, limits: int) -> None:
+    @initialize(nodes=st.integers(1, 4), installed=st.booleans(), limits=st.integers(0, 4), kept=st.booleans())
+    def begin(self, nodes: int, installed: bool, limits: int, kept: bool) -> None:
         """A cluster."""
-        self.history = History(nodes, installed=installed, limits=limits)
+        self.history = History(nodes, installed=installed, limits=limits, kept=kept)
 
     @precondition(lambda self: self.history is not None)
     @rule(name=st.sampled_from(NAMES), number=st.integers(0, 11))

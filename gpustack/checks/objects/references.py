@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...api.keys import LAYOUTS, LAYOUTS_FILE
 from ...catalog import kubernetes
 from ...model import Body
 from ..dra import claims
@@ -55,7 +56,8 @@ def provided(body: Body) -> Iterator[Provided]:
         yield Provided(f"{kind}.{body['apiVersion'].rpartition('/')[0]}", namespace, meta["name"])
         return
     if kind in {"ConfigMap", "Secret"} and INJECTED not in meta.get("labels", {}):
-        keys = sorted({*body.get("data", {}), *body.get("binaryData", {}), *body.get("stringData", {})})
+        written = [LAYOUTS_FILE] if meta["name"] == LAYOUTS else []  # by the reconciler
+        keys = sorted({*body.get("data", {}), *body.get("binaryData", {}), *body.get("stringData", {}), *written})
     elif kind == "Service":
         keys = [str(port.get("name", port["port"])) for port in body.get("spec", {}).get("ports", [])]
     yield Provided(kind, namespace, meta["name"], keys)

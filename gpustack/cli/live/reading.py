@@ -152,7 +152,7 @@ def look(options: argparse.Namespace) -> Look:
 async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *, synced: bool = False) -> Look:
     """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
     operator that still runs, nodes that nobody has taken over from it."""
-    from ...reconciler.core import engine
+    from ...reconciler.core import engine, foresee
     from ...reconciler.core.engine import Wanted
     from ...reconciler.shell.clock import Clock
     from ...reconciler.shell.gather import Bounds, Sources
@@ -177,12 +177,12 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *
     if synced:
         reader.notes.update(dict.fromkeys(unseen(base)))
     for _ in range(PASSES if synced else 1):
-        base = engine.foreseen(base)
+        base = foresee.foreseen(base)
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
     closer = Wanted(tuple(dict.fromkeys((*wanted.pods, *due))), tuple(dict.fromkeys((*wanted.candidates, *due))))
     known = await sources.closer(base, closer)
-    now = engine.decide(replace(known, nodes=first.nodes))
+    now = engine.decide(replace(known, nodes=first.nodes, layouts=first.layouts))
     outlook = engine.outlook(known)
     said = (*(nobody(elector, known.now) if notes is None else notes), *reader.notes)
     return Look(space, known, outlook, now.actions, leader(elector, known.now), said)

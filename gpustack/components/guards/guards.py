@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ...api import keys
 from ...model import Body, Stage
 from ..component import Component
 from ..parts import admission
@@ -26,6 +27,7 @@ from .guards_inputs import COMPUTE_DOMAIN_LABEL, DRA_CONTROLLER, DRA_DAEMON, DRA
 NODES, PODS = "gpustack-nodes-of-own-pods", "gpustack-pods-of-own-node"
 LAYOUTS, CONFIG_MAPS, WORKLOADS = "gpustack-layouts-of-own-node", "gpustack-configmaps", "gpustack-dra-workloads"
 TARGET = {"name": "target", "expression": "request.operation == 'DELETE' ? oldObject : object"}
+RECONCILER = "gpustack-reconciler"
 MASTERS = "system:masters"
 DELETERS = ("namespace-controller", "generic-garbage-collector")
 """Accounts of Kubernetes that delete what is in a namespace that goes, or whose owner has gone."""
@@ -235,6 +237,7 @@ def config_maps(inputs: GuardsInputs) -> Iterator[Body]:
         message = "neither nodes nor the stack's own accounts change what the stack's pods run"
     gone = listed(admission.user("kube-system", each) for each in DELETERS)
     # A deletion in the foreground ends when the garbage collector takes its finalizer away: an update.
+    writes = f" || {by_reconciler(inputs.namespace)}" if inputs.kept else ""
     deletes = f"request.operation != 'CREATE' && request.userInfo.username in {gone}"
     return admission.policy(
         CONFIG_MAPS,
@@ -242,7 +245,16 @@ def config_maps(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("", "configmaps", "CREATE UPDATE DELETE")],
         condition={"name": "any", "expression": "true"},
         variables=[],
-        validations=[{"expression": f"{allowed} || {deletes}", "message": message}],
+        validations=[{"expression": f"{allowed} || {deletes}{writes}", "message": message}],
         namespace=inputs.namespace,
         marked=GUARDED,
+    )
+
+
+def by_reconciler(namespace: str) -> str:
+    """The expression that the reconciler writes the file of the MIG managers, and changes no label of its ConfigMap."""
+    return (
+        f"request.operation == 'UPDATE' && request.userInfo.username == {quoted(admission.user(namespace, RECONCILER))}"
+        f" && object.metadata.name == {quoted(keys.LAYOUTS)}"
+        " && object.metadata.?labels == oldObject.metadata.?labels"
     )

@@ -71,7 +71,8 @@ class Discovery(Inputs):
 
 
 class GuardsInputs(Inputs):
-    """`layouts` is the account that publishes its node's MIG layouts in a ConfigMap, "" for none. `daemons`: accounts
+    """`layouts` is the account that publishes its node's MIG layouts in a ConfigMap, "" for none; `kept`: the
+    reconciler writes those that the managers read. `daemons`: accounts
     of the DRA driver that make workloads. `users` and `groups` may write the stack's ConfigMaps; `known`: nobody else.
     """
 
@@ -83,6 +84,7 @@ class GuardsInputs(Inputs):
     layouts: str = ""
     domains: bool = False
     mps: bool = False
+    kept: bool = False
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     known: bool = False
@@ -106,6 +108,7 @@ def from_cluster(cluster: Cluster) -> GuardsInputs | None:
         layouts=MIG_MANAGER if mig and mig.common.traits.mig_manager_discovers_layouts else "",
         domains=bool(dra and dra.controller),
         mps=bool(dra and dra.gpus and dra.feature_gates.get("MPSSupport")),
+        kept=bool(mig and mig.kept),
         users=writers.users,
         groups=writers.groups,
         known=writers.known,

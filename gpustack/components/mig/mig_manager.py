@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog import texts
 from ...model import Body
 from ..component import Component
@@ -52,6 +53,8 @@ class MigManager(Component[MigManagerInputs]):
             yield config_map(DEFAULT_CONFIG, common.namespace, {"config.yaml": texts.mig_parted_config()})
         if inputs.gpu_clients in ("", DEFAULT_GPU_CLIENTS):
             yield config_map(DEFAULT_GPU_CLIENTS, common.namespace, {"clients.yaml": texts.gpu_clients()})
+        if inputs.kept:
+            yield config_map(keys.LAYOUTS, common.namespace, {keys.LAYOUTS_WANTED: inputs.kept})
         yield daemonset(common, NAME, pod(inputs), deploy="mig-manager", gpu_container=NAME)
 
 
@@ -114,7 +117,10 @@ def discovers(inputs: MigManagerInputs) -> bool:
 
 
 def layouts(inputs: MigManagerInputs) -> Volume:
-    """The ConfigMap of layouts; the default one under another name, by which the manager knows it as a fallback."""
+    """The ConfigMap of layouts; the default one under another name, by which the manager knows it as a fallback. That
+    which the reconciler keeps holds back the pod until there is a file in it."""
+    if inputs.kept:
+        return Volume.config_map("mig-parted-config", keys.LAYOUTS, items={keys.LAYOUTS_FILE: "config.yaml"})
     items = {} if inputs.config or not discovers(inputs) else {"config.yaml": "config-default.yaml"}
     return Volume.config_map("mig-parted-config", inputs.config or DEFAULT_CONFIG, items=items)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..parts.common_inputs import OperandInputs, operand
-from ..plugin.configs_inputs import gpu_clients_map, mig_config_map
+from ..plugin.configs_inputs import gpu_clients_map, kept_layouts, mig_config_map
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -17,12 +17,14 @@ DEFAULT_GPU_CLIENTS = "default-gpu-clients"
 class MigManagerInputs(OperandInputs):
     """`config` and `gpu_clients` are ConfigMaps of the policy, "" for the defaults, which all releases share.
 
+    `kept`: the layouts that the reconciler keeps for the manager, "" where it reads what is rendered (`kept_layouts`).
     What the ConfigMaps hold is no input on purpose: pods that restart for it would re-cut the GPUs of all nodes at once
     and without drain (reconciler.md M4). New layouts come to a node by its label.
     """
 
     config: str = ""
     gpu_clients: str = ""
+    kept: str = ""
 
 
 def from_cluster(cluster: Cluster) -> MigManagerInputs | None:
@@ -35,4 +37,5 @@ def from_cluster(cluster: Cluster) -> MigManagerInputs | None:
         **operand(spec, section, "migManager"),
         config=mig_config_map(spec).name,
         gpu_clients=gpu_clients_map(spec).name,
+        kept=kept_layouts(cluster),
     )

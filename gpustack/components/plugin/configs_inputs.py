@@ -19,12 +19,14 @@ from ...catalog import gpus, mig, plugin_config
 from ...cluster import alerts, mig_layouts
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
+from ...policy.language import reconciler
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
+    from ...policy.configurations.mig_configs import Element
     from ...policy.language.device_plugin import NamedConfigs
     from ...policy.language.node_pools import NodePool
     from ...policy.language.sharing import MigSharing
@@ -173,6 +175,33 @@ def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
             raise FindingsError(taken(position, pool.name))
     layouts = {pool.name: elements(pool.sharing.mig, pool.gpusPerNode) for pool in own if pool.sharing.mig}
     return InEffect(MIG, {"config.yaml": emit_value({**config, "mig-configs": {**config["mig-configs"], **layouts}})})
+
+
+def kept_layouts(cluster: Cluster) -> str:
+    """The layouts that the reconciler writes for the MIG manager under names that keep their content (core/layouts.py
+    there): a JSON object of mig-parted entries by name, one a line. "" where the manager reads what is rendered: no
+    reconciler runs, the content is not ours to know, or the manager finds the layouts itself.
+    """
+    spec, names = cluster.spec, cluster.layouts
+    if not (spec.migManager.enabled and cluster.mig_manager and reconciler.runs(spec)) or names.generated:
+        return ""
+    if names.kind == "unknown":
+        return ""
+    own = {pool.name: pool for pool in spec.nodePools if pool.sharing.mig and not pool.sharing.mig.config}
+    made = {name: [element_of(each) for each in entry] for name, entry in names.entries.items()}
+    for name, pool in own.items():
+        if pool.sharing.mig:
+            made[name] = elements(pool.sharing.mig, pool.gpusPerNode)
+    lines = (f"{json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in sorted(made.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def element_of(said: Element) -> dict[str, Any]:
+    """SAID as an element of a mig-parted entry."""
+    made: dict[str, Any] = {"devices": "all" if said.devices is None else list(said.devices)}
+    if said.filters:
+        made["device-filter"] = list(said.filters)
+    return made | {"mig-enabled": said.enabled} | ({"mig-devices": dict(said.layout)} if said.enabled else {})
 
 
 def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]:

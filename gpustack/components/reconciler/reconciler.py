@@ -70,6 +70,7 @@ def rights_here() -> list[Body]:
     """
     return [
         rule("", "pods", "delete"),
+        rule("", "configmaps", "get list patch watch", names=[keys.LAYOUTS]),
         rule("apps", "daemonsets controllerrevisions", "get list watch"),
         rule("apps", "deployments", "list watch"),
         rule("coordination.k8s.io", "leases", "create"),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ...api import keys
 from ...api.node_policy import NodePolicy, Status
 from ...api.objects import NodeTaint
 from .snapshot import Seen
@@ -79,7 +80,22 @@ class PatchStatus:
     status: Status
 
 
-Action = PatchNode | Evict | DeletePod | PatchStatus
+@dataclass(frozen=True)
+class WriteLayouts:
+    """Write the file that the MIG managers read. `at`: the time to note, "" where no content is new."""
+
+    namespace: str
+    version: str
+    text: str
+    at: str
+
+    def body(self) -> dict[str, Any]:
+        """The merge patch."""
+        noted = {"annotations": {keys.LAYOUTS_AT: self.at}} if self.at else {}
+        return {"metadata": {"resourceVersion": self.version, **noted}, "data": {keys.LAYOUTS_FILE: self.text}}
+
+
+Action = PatchNode | Evict | DeletePod | PatchStatus | WriteLayouts
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,7 @@ WaitKind = Literal[
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.
     "paused", "hold", "breaker", "leaving", "not-ready", "window", "cordoned", "taint", "backoff", "image", "admitting",
-    "parallel", "budget", "first", "soak", "checking", "blocked",
+    "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
     # An operation is under way.
     "held", "evicting", "acting", "verifying", "quarantine",
     # The whole cluster.

@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-import msgspec
-
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
-from ...api.objects import Node
 from ...api.pods import Pod
 from . import evictions, labeller, phases, pods, status, takeover, telling
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
@@ -24,6 +21,7 @@ from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .breaker import breaker, failures
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
+from .layouts import due_write, named, unread
 from .queue import Looked, Pass, Queue, queue, waits_of
 from .record import Operation, Phase, Target
 from .snapshot import Asked, Seen, Snapshot
@@ -65,6 +63,7 @@ def survey(known: Snapshot) -> Wanted:
     """Which nodes to look at more closely. KNOWN has everything but `pods`, `claims` and fresh `prechecks`."""
     if known.foreign:
         return Wanted()
+    known = named(known)
     found = _pass(known, _look)
     wanted: list[str] = []
     fresh = 0
@@ -104,32 +103,6 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     return ([] if found else using), found
 
 
-def foreseen(known: Snapshot) -> Snapshot:
-    """KNOWN with its nodes as a pass leaves those on which it only notes something: whom they belong to, their labels.
-
-    For plans: the next pass sees them so, and what is due on them begins only then.
-    """
-    made = {
-        action.node: action
-        for action in outlook(known).decision.actions
-        if isinstance(action, PatchNode) and not action.admits and keys.OPERATION not in action.annotations
-    }
-    return replace(known, nodes=[_noted(node, made[node.name]) if node.name in made else node for node in known.nodes])
-
-
-def _noted(node: Node, action: PatchNode) -> Node:
-    metadata = node.metadata
-    labels = {key: value for key, value in {**metadata.labels, **action.labels}.items() if value is not None}
-    notes = {key: value for key, value in {**metadata.annotations, **action.annotations}.items() if value is not None}
-    made = msgspec.structs.replace(metadata, labels=labels, annotations=notes)
-    spec = node.spec
-    if action.unschedulable is not None:
-        spec = msgspec.structs.replace(spec, unschedulable=action.unschedulable)
-    if action.taints is not None:
-        spec = msgspec.structs.replace(spec, taints=list(action.taints))
-    return msgspec.structs.replace(node, metadata=made, spec=spec)
-
-
 def decide(known: Snapshot) -> Decision:
     """All that is to be done now. Every node that waits says why."""
     return outlook(known).decision
@@ -138,7 +111,7 @@ def decide(known: Snapshot) -> Decision:
 def outlook(known: Snapshot) -> Outlook:
     """What `decide` decides, with the order of what is to come."""
     asked = Asked(known.seen.first)
-    known = replace(known, seen=asked)
+    known = named(replace(known, seen=asked))
     if known.foreign:
         still = Looked(waits=[("operator", f"{known.foreign} runs: nothing is written on nodes")])
         return _made(_pass(known, lambda *_: still), Queue(), asked)
@@ -190,6 +163,8 @@ def _made(found: Pass, line: Queue, asked: Asked) -> Outlook:
         PatchStatus(policy, statuses[policy.uid]) for policy in known.policies if statuses[policy.uid] != policy.status
     ]
     again = min([300.0, *(looked.again for looked in found.looked), *([5.0] if line.begin else [])])
+    if file := due_write(known):
+        first.append(file)
     decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), Seen(asked.kept))
     names = frozenset(candidate.view.name for candidate in line.begin)
     return Outlook(decision, found.views, statuses, line.order, names)
@@ -304,6 +279,10 @@ def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
     return Looked(made.actions, made.tells, waits, candidate, again=made.again)
 
 
+TIMED: frozenset[WaitKind] = frozenset(
+    ("window", "backoff", "gpu-gone", "manual", "soak", "checking", "blocked", "refused", "layout")
+)
+"""What time alone may end."""
 UNDER_WAY: dict[Phase, WaitKind] = {
     "Held": "held",
     "Evicting": "evicting",
@@ -322,6 +301,8 @@ def _changed(known: Snapshot, view: View, policy: NodePolicy, operation: Operati
     what, notes = due(known, view, policy)
     if any(note.kind in {"revision", "mig-busy"} for note in notes):
         return None  # not known yet
+    if what and operation.returnable and unread(known, view, what.target.mig):
+        return None  # nor could it be commanded yet
     if operation.phase == "Quarantine":
         return _retry(known, view, policy, operation, what)
     if what is None and operation.acted is None:
@@ -395,5 +376,4 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
 
 def _again(waits: Iterable[Wait], again: float) -> float:
     """Look again soon where time alone changes something."""
-    timed: set[WaitKind] = {"window", "backoff", "gpu-gone", "manual", "soak", "checking", "blocked", "refused"}
-    return min(again, 60.0) if any(wait.kind in timed for wait in waits) else again
+    return min(again, 60.0) if any(wait.kind in TIMED for wait in waits) else again

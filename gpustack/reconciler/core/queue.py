@@ -14,6 +14,7 @@ from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
 from .images import image_trouble
+from .layouts import unread
 from .pioneer import Pioneers
 from .snapshot import Snapshot
 from .soak import soaking
@@ -122,6 +123,8 @@ def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> 
     switch = found.breakers[candidate.policy.uid]
     if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
         return why
+    if text := unread(known, candidate.view, what.target.mig):
+        return "layout", text
     if text := soaking(found.soaks, candidate):
         return "soak", text
     if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):

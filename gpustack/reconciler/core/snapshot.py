@@ -71,6 +71,22 @@ class Announced:
 
 
 @dataclass(frozen=True)
+class Layouts:
+    """The ConfigMap that the MIG managers read. Contents are JSON in one form, by name."""
+
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    """As rendered."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """As the managers read them."""
+    at: datetime | None = None
+    """When a content was last written that was not there before."""
+    version: str = ""
+    """The resource version."""
+    file: Mapping[str, str] = field(default_factory=dict)
+    """What is to be written (layouts.py)."""
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """The cluster as a pass sees it."""
 
@@ -100,6 +116,8 @@ class Snapshot:
     """By UID, nodes that the API server does not let us change, in its words, while they are left alone for that."""
     setbacks: Mapping[str, int] = field(default_factory=dict)
     """By UID, how often in a row changes of a node have failed: those without have their turn first."""
+    layouts: Layouts | None = None
+    """None where the MIG managers read what is rendered, or there are none."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""

@@ -6,15 +6,16 @@ Nothing here is seen by the program but what it writes into the API.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...api import keys
-from ..shell.cluster import NODES
+from ..shell.cluster import NODES, PODS
 from .rules import Document
 from .server import stamp
-from .stack import FEATURES, LAYOUTS, MIG_MANAGER, OPERANDS, PLUGIN, VALIDATOR
+from .stack import FEATURES, LAYOUTS, MIG_MANAGER, OPERANDS, PLUGIN, VALIDATOR, base
 
 if TYPE_CHECKING:
     from .world import World
@@ -40,6 +41,9 @@ class Task:
     value: str | None = None
     restarted: bool = False
     """M14: set by the first success of the process, and never cleared."""
+    file: dict[str, str] = field(default_factory=dict)
+    """Contents of layouts as the pod's mounted file has them, which the kubelet refreshes late."""
+    read: float = -math.inf
 
 
 @dataclass
@@ -53,6 +57,8 @@ class Machine:
     """The digest of the driver that is loaded."""
     geometry: tuple[str, str] = ("all-disabled", "")
     """The MIG layout and the digest of its content."""
+    cut: tuple[str, str] | None = None
+    """The name by which the geometry was last made, and its content, as long as that is the node's label."""
     faults: set[str] = field(default_factory=set)
     """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13.
     "count": a GPU less is offered than there is. "silent": none is, as with DRA. "registry":
@@ -108,6 +114,8 @@ def run_mig(world: World, machine: Machine, pod: Document) -> None:
     uid, task = pod["metadata"]["uid"], machine.mig
     if task.pod != uid:
         machine.mig = task = Task(uid)
+    if world.elapsed - task.read >= world.refresh:
+        task.file, task.read = world.layouts(), world.elapsed
     value = world.labels(machine.name).get(keys.MIG_CONFIG, "")
     if task.stage == "" and value != task.value:
         task.value = value
@@ -124,11 +132,11 @@ def run_mig(world: World, machine: Machine, pod: Document) -> None:
 
 def _assert(world: World, machine: Machine, task: Task) -> None:
     name = task.value or ""
-    if name not in LAYOUTS or not machine.capable:
+    if name not in task.file or not machine.capable:
         world.label(machine.name, {keys.MIG_STATE: "failed"})
         task.stage = ""
-    elif machine.geometry[0] == name and machine.geometry[1] in {world.content, ""}:
-        machine.geometry = (name, world.content)
+    elif machine.geometry[0] == base(name) and machine.geometry[1] in {task.file[name], ""}:
+        machine.geometry = (base(name), task.file[name])
         _succeed(world, machine, task)
     else:
         world.label(machine.name, {keys.MIG_STATE: "pending"})
@@ -150,7 +158,10 @@ def _apply(world: World, machine: Machine, task: Task) -> None:
             _unpause(world, machine)
         task.stage = ""
         return
-    machine.geometry = (task.value or "", world.content)
+    name = task.value or ""
+    if machine.cut and machine.cut[0] == name and machine.cut[1] != task.file[name]:
+        world.uncommanded.append(f"{machine.name} is cut by another {name} than before")
+    machine.geometry, machine.cut = (base(name), task.file[name]), (name, task.file[name])
     world.delete_operand(VALIDATOR, machine.name)
     _succeed(world, machine, task)
 
@@ -166,6 +177,13 @@ def _unpause(world: World, machine: Machine) -> None:
     labels = world.labels(machine.name)
     names = [f"{keys.DEPLOY}{each}" for each in BY_MIG]
     world.label(machine.name, {name: "true" for name in names if labels.get(name) != "false"})
+
+
+def reboot(world: World, machine: Machine) -> None:
+    """The machine restarts: no geometry survives that (M12), nor any pod of a workload; the MIG manager starts anew."""
+    machine.geometry, machine.mig = ("all-disabled", ""), Task(machine.mig.pod)
+    for pod in list(world.gpu_pods(machine.name)):
+        world.server.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
 
 
 def pause(world: World, node: str, components: Iterable[str], value: str, *, over_absent: bool) -> None:
@@ -211,6 +229,8 @@ def offer(world: World, machine: Machine) -> None:
 def run_operand(world: World, machine: Machine, pod: Document) -> None:
     """One look at another operand's pod: it starts once a driver is loaded, the validator once GPUs are offered."""
     app = pod["metadata"]["labels"]["app"]
+    if app == MIG_MANAGER and not world.layouts():
+        return  # the kubelet waits for the key of the ConfigMap
     if app == MIG_MANAGER and world.is_ready(pod):
         run_mig(world, machine, pod)
         return

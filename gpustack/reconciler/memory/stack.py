@@ -3,6 +3,8 @@ DaemonSet, those of the operands, NodePolicies."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +37,20 @@ LAYOUTS: Mapping[str, Mapping[str, int]] = {
     "small": {"nvidia.com/mig-1g.10gb": 14},
 }
 """Names of MIG layouts, and what a node of two GPUs offers with them."""
+
+
+def base(name: str) -> str:
+    """The layout that NAME stands for: the program writes another content of it under a name with a digest."""
+    return re.sub("-[0-9a-f]{8}$", "", name)
+
+
+def layouts_map(content: str) -> Document:
+    """What is rendered of the ConfigMap that the MIG managers read: every layout has the CONTENT of that name."""
+    wanted = {name: [{"devices": content, "layout": name}] for name in LAYOUTS}
+    return {
+        "metadata": {"name": keys.LAYOUTS, "namespace": NAMESPACE},
+        "data": {keys.LAYOUTS_WANTED: json.dumps(wanted)},
+    }
 
 
 def daemon_set(name: str, component: str, labels: Mapping[str, str], env: Mapping[str, str] | None = None) -> Document:

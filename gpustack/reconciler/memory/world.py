@@ -15,12 +15,23 @@ from datetime import datetime
 from typing import Any
 
 from ...api import keys
-from ..shell.cluster import DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
+from ..shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
 from .eviction import settle_budgets
 from .machine import Machine, offer, run_driver, run_operand, status_of
 from .rules import Document
 from .server import Server
-from .stack import DRIVER, NAMESPACE, OPERANDS, POOL, STARTUP, driver_set, node_policy, operand_sets
+from .stack import (
+    DRIVER,
+    LAYOUTS,
+    NAMESPACE,
+    OPERANDS,
+    POOL,
+    STARTUP,
+    driver_set,
+    layouts_map,
+    node_policy,
+    operand_sets,
+)
 from .workloads import Workload, run_workloads
 
 LINGER = 40.0
@@ -37,6 +48,10 @@ class World:
     workloads: dict[str, Workload] = field(default_factory=dict)
     content: str = "1"
     """The digest of the MIG manager's configuration."""
+    refresh: float = 0.0
+    """Seconds after which a kubelet brings a mounted ConfigMap up to date."""
+    uncommanded: list[str] = field(default_factory=list)
+    """GPUs that were cut anew though nobody had changed the label of their node."""
     elapsed: float = 0.0
     operands: dict[tuple[str, str], str] = field(default_factory=dict)
     """Name of the pod of a DaemonSet on a node."""
@@ -99,6 +114,22 @@ class World:
         """Driver and policy at once."""
         self.set_driver(version, digest)
         self.set_policy(version=version, digest=digest, **options)
+
+    def keep_layouts(self) -> None:
+        """The ConfigMap of layouts is synced, whose file the program writes: over what is there, as an apply does."""
+        self.refresh = 75.0
+        old = self.server.find(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
+        made = layouts_map(self.content)
+        data = {**(old["data"] if old else {}), **made["data"]}
+        self.server.put(CONFIG_MAPS, {**made, "data": data})
+
+    def layouts(self) -> dict[str, str]:
+        """The contents that a MIG manager reads which starts now, by name; empty where there is no file yet."""
+        found = self.server.find(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
+        if found is None:
+            return dict.fromkeys(LAYOUTS, self.content)
+        file = json.loads(found["data"].get(keys.LAYOUTS_FILE) or '{"mig-configs": {}}')
+        return {name: entry[0]["devices"] for name, entry in file["mig-configs"].items()}
 
     # --- questions ----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from ...api import keys
 from ...api.objects import Object
 from . import cluster, events, lease
 from .cluster import ApiError, Cluster, Forbidden, Kind
@@ -59,6 +60,7 @@ RIGHTS: tuple[Right, ...] = (
         for kind in (cluster.DAEMONSETS, cluster.REVISIONS, cluster.DEPLOYMENTS)
         for verb in ("list", "watch")
     ),
+    *(Right(verb, cluster.CONFIG_MAPS, namespace=OURS, name=keys.LAYOUTS) for verb in ("list", "watch", "patch")),
     Right("create", cluster.LEASES, namespace=OURS),
     *(Right(verb, cluster.LEASES, namespace=OURS, name=lease.NAME) for verb in ("list", "patch")),
     Right("create", cluster.EVENTS, namespace=events.NAMESPACE),

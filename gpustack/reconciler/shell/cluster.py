@@ -101,6 +101,7 @@ REVISIONS: Kind[daemon_sets.ControllerRevision] = Kind(
 )
 DEPLOYMENTS: Kind[objects.Deployment] = Kind(objects.Deployment, "apps", "v1", "deployments", "Deployment")
 CLAIMS: Kind[objects.Claim] = Kind(objects.Claim, "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+CONFIG_MAPS: Kind[objects.ConfigMap] = Kind(objects.ConfigMap, "", "v1", "configmaps", "ConfigMap")
 LEASES: Kind[objects.Lease] = Kind(objects.Lease, "coordination.k8s.io", "v1", "leases", "Lease")
 POLICIES: Kind[policy.NodePolicy] = Kind(
     policy.NodePolicy, policy.GROUP, policy.VERSION, "nodepolicies", "NodePolicy", namespaced=False

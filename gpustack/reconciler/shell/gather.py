@@ -16,16 +16,18 @@ from typing import Any, TypeVar
 from ...api import keys
 from ...api.daemon_sets import ControllerRevision, DaemonSet
 from ...api.node_policy import NodePolicy
-from ...api.objects import Deployment, Node
+from ...api.objects import ConfigMap, Deployment, Node
 from ...api.pods import Pod
 from ..core import engine
 from ..core.engine import Wanted
+from ..core.layouts import read_layouts
 from ..core.record import Entry
 from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
 from ..core.view import operations, view
 from .clock import Clock
 from .cluster import (
     CLAIMS,
+    CONFIG_MAPS,
     DAEMONSETS,
     DEPLOYMENTS,
     NODES,
@@ -92,6 +94,9 @@ class Sources:
         self.drivers: Watch[Pod] = self._watch(PODS, Selection(inside, DRIVER))
         self.validators: Watch[Pod] = self._watch(PODS, Selection(inside, VALIDATORS))
         self.mig_managers: Watch[Pod] = self._watch(PODS, Selection(inside, MIG_MANAGER))
+        self.layouts: Watch[ConfigMap] = self._watch(
+            CONFIG_MAPS, Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
+        )
 
     def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
         return Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep)
@@ -108,6 +113,7 @@ class Sources:
             self.drivers,
             self.validators,
             self.mig_managers,
+            self.layouts,
         )
 
     @property
@@ -146,6 +152,7 @@ class Sources:
             ledger=ledger,
             refused=self.refusals.refused(now),
             setbacks=self.refusals.setbacks(),
+            layouts=next((read_layouts(each) for each in self.layouts.all()), None),
             paused=paused,
             foreign=foreign(self.deployments.all()),
             seen=self.seen,

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus
-from .cluster import NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
+from ...api import keys
+from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, WriteLayouts
+from .cluster import CONFIG_MAPS, NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
 from .cluster import Unreachable as NoAnswer
 from .events import Events
 from .gather import Sources
@@ -61,8 +62,7 @@ class Performer:
         outcome = Outcome()
         lanes: dict[str, list[Action]] = {}
         for action in decision.actions:
-            lane = f"NodePolicy/{action.policy.name}" if isinstance(action, PatchStatus) else action.node
-            lanes.setdefault(lane, []).append(action)
+            lanes.setdefault(_lane_of(action), []).append(action)
         admissions = await self._announce(lanes, outcome)
         slots = asyncio.Semaphore(self.parallel)
         try:
@@ -129,6 +129,8 @@ class Performer:
             await self._evict(action, outcome)
         elif isinstance(action, DeletePod):
             await self._delete(action)
+        elif isinstance(action, WriteLayouts):
+            await self._layouts(action)
         else:
             await self._status(action)
 
@@ -186,6 +188,16 @@ class Performer:
             raise
         self.sources.policies.learn(answer)
 
+    async def _layouts(self, action: WriteLayouts) -> None:
+        where = action.namespace
+        try:
+            answer = await self._send(self.cluster.patch(CONFIG_MAPS, keys.LAYOUTS, action.body(), namespace=where))
+        except (Conflict, NotFound):
+            await self.sources.layouts.reread(keys.LAYOUTS, where)
+            raise
+        self.sources.layouts.learn(answer)
+        self.log.info("wrote the layouts that the MIG managers read", config_map=f"{where}/{keys.LAYOUTS}")
+
     async def _send(self, request: Awaitable[A]) -> A:
         """A request while we lead, and no longer."""
         seconds = min(self.longest, self.elector.remaining)
@@ -210,6 +222,13 @@ def difference(before: Any, after: Mapping[str, Any]) -> dict[str, Any]:
         elif key not in before or value != before[key]:
             made[key] = value
     return made
+
+
+def _lane_of(action: Action) -> str:
+    """What an action is about: those about one thing are done in order, and end at the first that fails."""
+    if isinstance(action, PatchStatus):
+        return f"NodePolicy/{action.policy.name}"
+    return f"ConfigMap/{keys.LAYOUTS}" if isinstance(action, WriteLayouts) else action.node
 
 
 def _changes(action: PatchNode) -> dict[str, Any]:

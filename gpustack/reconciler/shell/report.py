@@ -9,7 +9,7 @@ from datetime import datetime
 from ...api import keys
 from ...api.objects import Node
 from ..core import record
-from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus
+from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, WriteLayouts
 from ..core.snapshot import Snapshot
 from .metrics import Metrics
 
@@ -101,6 +101,8 @@ def _action(action: Action) -> str:
         return f"node {action.node}: evict pod {action.namespace}/{action.name}: {action.why}"
     if isinstance(action, DeletePod):
         return f"node {action.node}: delete pod {action.namespace}/{action.name}: {action.why}"
+    if isinstance(action, WriteLayouts):
+        return f"ConfigMap {action.namespace}/{keys.LAYOUTS}: write the layouts that the MIG managers read"
     if isinstance(action, PatchStatus):
         return f"NodePolicy {action.policy.name}: write its status"
     parts = [f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(action.labels.items())]

@@ -15,6 +15,7 @@ from ...api.pods import Pod
 from ..core.actions import PatchNode
 from ..core.closing import release
 from ..core.engine import Wanted
+from ..core.layouts import named
 from ..core.snapshot import Snapshot
 from ..core.view import View, uses_of, views
 from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, TooMany, Unreachable
@@ -129,7 +130,7 @@ async def _round(
     cluster: Cluster, sources: Sources, made: Uninstalled, only: Iterable[str] | None, *, keep_labels: bool
 ) -> list[str]:
     """Write once to each node that needs it; the names of those that were changed by somebody else meanwhile."""
-    known = sources.base()
+    known = named(sources.base())
     ours = [view for view in views(known) if only is None or view.name in set(only)]
     known = await sources.closer(known, Wanted(tuple(view.name for view in ours)))
     again = []

@@ -1,7 +1,8 @@
 """IMP3xx about MIG: whose GPUs are cut anew and by whom, who waits for somebody, and what nodes advertise until then.
 
 The MIG manager acts when the label nvidia.com/mig.config of its node changes, and once when its pod starts. It never
-looks at its ConfigMap by itself (reconciler.md M2, M4). So what a new layout does depends on who moves the label.
+looks at its ConfigMap by itself (reconciler.md M2, M4). So what a new layout does depends on who moves the label. Where
+the reconciler keeps the manager's file, a name has one content for as long as a node has it, so no restart cuts anew.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ...api.keys import LAYOUTS
 from ...cluster.mig_layouts import LABEL
 from ...cluster.resolve import resolve
+from ...components.plugin.configs_inputs import kept_layouts
 from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
 from ...policy.language import reconciler
@@ -86,7 +89,7 @@ def waiting_nodes(subject: Subject) -> Iterator[Hit]:
     """The MIG manager restarts, and may cut nodes that still wait for a layout."""
     before, after = subject.before, subject.after
     restarts = _manager_restarts(subject)
-    if subject.whole or before is None or after is None or not manages(after) or not restarts:
+    if subject.whole or before is None or after is None or not manages(after) or not restarts or keeps(after):
         return
     its_own = any(each.what == "added" or any(names_item(one, MANAGER) for one in each.fields) for each in restarts)
     had = {pool.name: layout(pool) for pool in resolve(before).pools}
@@ -104,17 +107,18 @@ def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
     """Each layout that changes, and what becomes of it."""
     restarts = bool(_manager_restarts(subject))
     pooled: set[str] = set()
+    after = subject.after
     for pair in pairs(subject):
-        if subject.before is None or subject.after is None:
+        if subject.before is None or after is None:
             return
         one, two = layout(pair.before), layout(pair.after)
         pooled |= {each.name for each in (one, two) if each}
         if one != two and (one is None or two is None or one[:2] != two[:2]):
-            yield _change(subject.after, pair, one, two, restarts)
+            yield _change(after, pair, one, two, restarts)
     for name in _others(subject):
-        if name not in pooled:
+        if name not in pooled and after is not None:
             what = f"its content changes; nodes with {LABEL}={name} "
-            yield _same_label(f"layout {name}", what, None, restarts=restarts)
+            yield _same_label(f"layout {name}", what, None, restarts=restarts, after=after)
 
 
 def _change(
@@ -129,18 +133,23 @@ def _change(
     if two is None:
         return "label", Hit(where, f"{step}; its nodes stay cut as they are", nodes)
     same = one is not None and one.name == two.name
-    if same and restarts:
-        return _same_label(where, f"{step}; its nodes ", nodes, restarts=True)
+    if same and restarts and not keeps(after):
+        return _same_label(where, f"{step}; its nodes ", nodes, restarts=True, after=after)
     if reconciler.runs(after) and two.commanded:
         return "cut", Hit(where, step, nodes)
     if same:
-        return _same_label(where, f"{step}; its nodes ", nodes, restarts=False)
+        return _same_label(where, f"{step}; its nodes ", nodes, restarts=restarts, after=after)
     why = "no reconciler runs" if not reconciler.runs(after) else "the label is how the pool selects its nodes"
     return "label", Hit(where, f"{step}; {why}, so each node waits for its label {LABEL}={two.name}", nodes)
 
 
-def _same_label(where: str, what: str, nodes: Range | None, *, restarts: bool) -> tuple[Way, Hit]:
+def _same_label(
+    where: str, what: str, nodes: Range | None, *, restarts: bool, after: ClusterPolicySpec
+) -> tuple[Way, Hit]:
     """What becomes of nodes whose label names another layout all at once, without a change of the label."""
+    if keeps(after):
+        end = f"keep what they have until their label is the name that ConfigMap {LAYOUTS} gives the new content"
+        return "stale", Hit(where, what + end, nodes)
     if restarts:
         end = f"are cut without a drain as the pods of {MANAGER} restart, which they do in the same change"
         return "cut", Hit(where, what + end, nodes, tier=OUTAGE)
@@ -150,6 +159,11 @@ def _same_label(where: str, what: str, nodes: Range | None, *, restarts: bool) -
 def manages(spec: ClusterPolicySpec) -> bool:
     """Whether the MIG manager runs."""
     return bool(spec.migManager.enabled) and resolve(spec).mig_manager
+
+
+def keeps(spec: ClusterPolicySpec) -> bool:
+    """Whether the reconciler keeps the file of the MIG manager."""
+    return bool(kept_layouts(resolve(spec)))
 
 
 def layout(pool: Pool) -> Layout | None:

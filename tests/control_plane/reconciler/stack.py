@@ -105,6 +105,19 @@ class Stack:
             "the DaemonSet controller has seen the driver",
         )
 
+    def layouts_are_read(self, name: str) -> None:
+        """Wait until the MIG managers' file has a layout whose name begins so. Kubelets hand a changed ConfigMap on
+        within two minutes; here they have done so at once.
+        """
+        wait_for(lambda: any(each.startswith(name) for each in self.layouts()), f"{name} is written")
+        noted = {"metadata": {"annotations": {keys.LAYOUTS_AT: "2026-01-01T00:00:00+00:00"}}}
+        self.api.patch("ConfigMap", keys.LAYOUTS, noted, NS)
+
+    def layouts(self) -> dict[str, Any]:
+        """The layouts that the MIG managers read, by name."""
+        text = self.api.get("ConfigMap", keys.LAYOUTS, NS)["data"].get(keys.LAYOUTS_FILE)
+        return dict(json.loads(text)["mig-configs"]) if text else {}
+
     def _shortened(self, one: Manifest) -> Manifest:
         if one.body["kind"] != "NodePolicy":
             return one

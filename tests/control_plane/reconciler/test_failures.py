@@ -10,7 +10,8 @@ from gpustack.api import keys
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import Machine
-from tests.control_plane.reconciler.stack import NEW_DRIVER, Stack, render
+from tests.control_plane.objects import ready_pods
+from tests.control_plane.reconciler.stack import NEW_DRIVER, NS, Stack, render
 from tests.control_plane.reconciler.witness import Witness, offers
 
 SHORT = {"deadlines": {"driver": 8, "mig": 20, "verifying": 8}}
@@ -98,6 +99,7 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     stack.kubelets.change(fails, mig_fails=True)
     stack.kubelets.change(lies, mig_without_effect=True)
     stack.apply(recut)
+    stack.layouts_are_read("cut-")
     wait_for(lambda: stack.operation(fails).get("restarts"), "the failed MIG manager is restarted", 90)
     stack.kubelets.change(fails, mig_fails=False)
     stack.all_done(plain, fails)
@@ -110,6 +112,35 @@ def test_mig(stack: Stack, witness: Witness, recut: Path) -> None:
     stack.api.patch("Node", lies.name, {"metadata": {"annotations": {keys.RETRY: "now"}}})
     stack.all_done(lies)
     assert offers(stack.node(lies)) == recut_offers
+
+
+def test_what_was_not_commanded_is_not_cut(stack: Stack, witness: Witness, recut: Path) -> None:
+    """I27: a merge brings another layout for a pool whose nodes have to wait. A MIG manager that starts anew, for
+    whatever reason, and one whose machine has rebooted cut by the layout that their node had; the new one comes with
+    the operation, and the old one goes once no node asks for it.
+    """
+    stack.start()
+    nodes = restarted, rebooted = stack.add(2, "cut")
+    stack.all_done(*nodes)
+    cut = offers(stack.node(restarted))
+    for machine in nodes:
+        stack.api.patch("Node", machine.name, {"metadata": {"labels": {keys.HOLD: "true"}}})
+    stack.apply(recut)
+    stack.layouts_are_read("cut-")
+    witness.sights.clear()
+    for one in ready_pods(stack.api, NS, "nvidia-mig-manager"):
+        stack.api.delete("Pod", one["metadata"]["name"], NS)
+    stack.kubelets.reboot(rebooted)
+    wait_for(lambda: rebooted.boots == 2, "the machine has rebooted")
+    wait_for(lambda: all(offers(stack.node(each)) == cut for each in nodes), "the nodes offer what they did", 90)
+    assert {stack.labels(machine)[keys.MIG_CONFIG] for machine in nodes} == {"cut"}
+    assert {name.partition("-")[0] for name in stack.layouts()} >= {"cut"}
+    assert all(sight.offers in ({}, cut) for sight in witness.sights)
+    for machine in nodes:
+        stack.api.patch("Node", machine.name, {"metadata": {"labels": {keys.HOLD: None}}})
+    stack.all_done(*nodes)
+    assert {offers(stack.node(machine))["nvidia.com/gpu"] for machine in nodes} == {"56"}
+    wait_for(lambda: "cut" not in stack.layouts(), "the old layout is gone")
 
 
 @pytest.fixture(scope="module")

@@ -134,3 +134,18 @@ def flow_schema(api: Api, path: str) -> str:
         return answer.getheader("X-Kubernetes-PF-FlowSchema-UID") or ""
     finally:
         connection.close()
+
+
+def test_the_file_of_the_mig_managers(stack: Stack, account: Api) -> None:
+    """The program writes one ConfigMap, by name; it takes no mark off it, and writes no other."""
+    wait_for(lambda: stack.api.find("ConfigMap", keys.LAYOUTS, NS), "the ConfigMap is there")
+    account.patch("ConfigMap", keys.LAYOUTS, {"metadata": {"annotations": {keys.LAYOUTS_AT: "now"}}}, NS)
+    with pytest.raises(ApiError) as error:
+        account.patch("ConfigMap", keys.LAYOUTS, {"metadata": {"labels": {"gpustack.dev/guarded": None}}}, NS)
+    assert "gpustack-configmaps" in error.value.message
+    with pytest.raises(ApiError) as error:
+        account.patch("ConfigMap", "nvidia-mig-manager-entrypoint", {"data": {"entrypoint.sh": "id"}}, NS)
+    assert error.value.status == 403
+    with pytest.raises(ApiError) as error:
+        account.delete("ConfigMap", keys.LAYOUTS, NS)
+    assert error.value.status == 403

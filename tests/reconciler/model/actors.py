@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from gpustack.reconciler.memory.machine import reboot
 from gpustack.reconciler.memory.stack import COMPONENTS, NAMESPACE, STARTUP
 from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.memory.world import World
@@ -91,6 +92,8 @@ class Actors:
     want: Want
     versions: int
     by_hand: bool
+    kept: bool
+    """Whether the program writes the file of the MIG managers."""
 
     # --- Git ----------------------------------------------------------------------------------------------------------
 
@@ -100,6 +103,8 @@ class Actors:
             self.world.set_driver(self.want.version, self.want.digest)
         if number % 3 != 2:
             self.world.content = self.want.content
+            if self.kept:
+                self.world.keep_layouts()
             self.world.set_policy(POOL, **self.want.options())
 
     def driver(self, number: int) -> None:
@@ -247,6 +252,11 @@ class Actors:
         """A node's kubelet falls silent, or is back."""
         if node := self._node(number):
             self.world.set_works(node, not self.world.works(node))
+
+    def reboot(self, number: int) -> None:
+        """A machine restarts."""
+        if node := self._node(number):
+            reboot(self.world, self.world.machines[node])
 
     def nfd(self, number: int) -> None:
         """NFD loses the GPU of a node or of all, or finds it."""

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from gpustack.reconciler.core.actions import PatchStatus
+from gpustack.reconciler.core.actions import PatchStatus, WriteLayouts
 from gpustack.reconciler.memory.eviction import BUDGETS
 from gpustack.reconciler.memory.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
 from gpustack.reconciler.memory.rules import Document
@@ -158,7 +158,7 @@ def _reasons(history: History) -> None:
         return
     decided, machines = history.replica.decided, history.world.machines
     told = {wait.node for wait in decided.waits}
-    told |= {action.node for action in decided.actions if not isinstance(action, PatchStatus)}
+    told |= {action.node for action in decided.actions if not isinstance(action, PatchStatus | WriteLayouts)}
     told |= {name for name, machine in machines.items() if machine.driver.stage not in {"", "ready"}}
     due = (text for text in history.problems() if not text.endswith(("is cordoned", "has taints")))
     silent = [text for text in due if not {"", text.split()[0]} & told]

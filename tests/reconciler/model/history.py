@@ -36,7 +36,7 @@ BOUND = 700
 class History(Upheavals):
     """A cluster of NODES nodes and one replica of the program."""
 
-    def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0) -> None:
+    def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0, kept: bool = False) -> None:
         self.world = World(Server(history_limit=200))
         self.watcher = Watcher(self.world)
         # Partials, and no closures: a copy of a history is one of all that it holds (explore.py).
@@ -44,6 +44,7 @@ class History(Upheavals):
             Replica(self.world, partial(self.watcher.client, name), partial(self._begun, name))
             for name in ("one", "two")
         )
+        self.kept = kept
         self.want, self.versions, self.plans, self.by_hand = Want(limits=limits), 1, 0, False
         self.world.install_stack("1")
         self.sync(0)
@@ -222,7 +223,7 @@ STEPS: dict[str, Step] = {
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "deny unlist soak"
+        "deny unlist soak reboot"
     ).split()
 }
 """By name; the number goes to the step."""

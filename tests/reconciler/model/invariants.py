@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpustack.reconciler.memory.stack import STARTUP
+from gpustack.reconciler.memory.stack import STARTUP, base
 
 from . import moment as m
 from .moment import Moment
@@ -229,7 +229,7 @@ def i17_proof(now: Moment) -> Iterator[str]:
     machine = now.world.machines[now.name]
     target = found.get("target", {})
     wanted = target.get("mig")
-    if wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != wanted:
+    if wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != base(wanted):
         yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
     if not machine.loaded and found["finish"].get("daemonSet"):
         yield "done, and no driver is loaded"

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from gpustack.api import keys
 from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import FakeCluster, Request
 from gpustack.reconciler.memory.server import Event
+from gpustack.reconciler.memory.stack import NAMESPACE
 from gpustack.reconciler.memory.world import World
-from gpustack.reconciler.shell.cluster import ApiError
+from gpustack.reconciler.shell.cluster import CONFIG_MAPS, ApiError
 
 from . import moment as m
 from .invariants import NODE_CHECKS
@@ -189,6 +191,8 @@ class Watcher:
             for check in NODE_CHECKS if event.kind == "nodes" else POD_CHECKS:
                 for text in check(now):
                     raise ViolationError(f"{check.__name__}: {name}: {text}")
+        if self.world.uncommanded and now.world.server.find(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE):
+            raise ViolationError(f"i27_commanded: {self.world.uncommanded}")
         self.changes += event.kind in {"nodes", "pods"}
         if event.kind == "nodes":
             self._follow(now)
@@ -209,6 +213,9 @@ class Watcher:
             self.owners.pop(name, None)
             self.gone.pop(name, None)
             return
+        commanded = m.labels(now.before).get(keys.MIG_CONFIG) != m.labels(now.after).get(keys.MIG_CONFIG)
+        if commanded and (machine := self.world.machines.get(name)):
+            machine.cut = None
         was, is_ = m.cordoned(now.before), m.cordoned(now.after)
         if is_ and not was:
             self.owners[name] = "us" if now.ours or m.CORDONED in m.annotations_of(now.after) else "others"

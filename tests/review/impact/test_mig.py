@@ -36,6 +36,11 @@ POOL = {"name": "a", "count": 4, "gpusPerNode": 8, "gpuProduct": "NVIDIA-A100-SX
 RUNS = {"reconciler": {"image": "registry.example.com/gpustack-reconciler:1"}}
 RULES = {"IMP303", "IMP307", "IMP308", "IMP309", "IMP310"}
 WINDOWS = {"windows": [{"days": ["sat"], "start": "22:00", "hours": 6}]}
+THEIRS = {
+    "migManager": {"config": {"name": "theirs", "create": False}},
+    "references": [{"kind": "ConfigMap", "name": "theirs", "keys": ["config.yaml"]}],
+}
+"""A ConfigMap of layouts that is not the policy's."""
 HALVES, QUARTERS = {"layout": {"3g.40gb": 2}}, {"layout": {"3g.40gb": 1, "2g.20gb": 2}}
 
 
@@ -111,13 +116,27 @@ def test_the_reconciler_rolls_it(project: Project) -> None:
     assert "without a drain" not in effects["IMP303"].what
 
 
-@pytest.mark.parametrize("reconciler", [{}, RUNS])
-def test_managers_that_restart_cut_undrained(project: Project, reconciler: dict[str, Any]) -> None:
+def test_managers_that_restart_cut_undrained(project: Project) -> None:
     """A manager asserts at its start what its label names (M4), so a new image beside a new content cuts all nodes."""
-    more = {"mig": {"strategy": "mixed"}, **reconciler}
-    effects = told(policy(project, HALVES, **more), policy(project, QUARTERS, **more), restart=True)
+    mixed = {"mig": {"strategy": "mixed"}}
+    effects = told(policy(project, HALVES, **mixed), policy(project, QUARTERS, **mixed), restart=True)
     assert set(effects) == {"IMP303"}
     assert "cut without a drain" in effects["IMP303"].what
+
+
+def test_no_restart_cuts_what_the_reconciler_keeps(project: Project) -> None:
+    """Its file has the new content under a name that no node's label has yet (tests/reconciler/test_layouts.py), so a
+    new image cuts nothing, with the layout or after it; the nodes have their turn one after another."""
+    mixed = {"mig": {"strategy": "mixed"}, "upgrade": WINDOWS, **RUNS}
+    one, two = policy(project, HALVES, **dict(mixed)), policy(project, QUARTERS, **dict(mixed))
+    effects = told(one, two, restart=True)
+    assert set(effects) == {"IMP303"}
+    assert "without a drain" not in effects["IMP303"].what
+    assert not told(two, two, restart=True)
+    mine, yours = (policy(project, None, **named(layout), **RUNS) for layout in ({"3g.40gb": 2}, {"7g.80gb": 1}))
+    (effect,) = told(mine, yours, restart=True).values()
+    assert effect.rule == "IMP307"
+    assert "keep what they have until their label" in effect.what
 
 
 def test_managers_that_wait_to_be_deleted_cut_nothing(project: Project) -> None:
@@ -129,13 +148,16 @@ def test_managers_that_wait_to_be_deleted_cut_nothing(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "tier"), [({**RUNS, "upgrade": WINDOWS}, 2), (RUNS, 3), ({}, 3), ({"upgrade": WINDOWS}, 3)]
+    ("more", "tier"),
+    [({**RUNS, "upgrade": WINDOWS, **THEIRS}, 2), ({**RUNS, **THEIRS}, 3), ({}, 3), ({"upgrade": WINDOWS}, 3)],
 )
 def test_a_later_restart_cuts_what_waits(project: Project, more: dict[str, Any], tier: int) -> None:
     """A manager applies the content of its layout at its start (M4), on nodes too that keep the old one until their
-    window; whether some do isn't in the files. Without a window, or without a reconciler, that is a moment's matter."""
-    spec = policy(project, HALVES, **more)
-    effects = told(spec, policy(project, HALVES, **more), restart=True)
+    window; whether some do isn't in the files. Without a window, or without a reconciler, that is a moment's matter.
+    Where a reconciler runs, it is so of a ConfigMap that others bring."""
+    cut = {"config": "mine"} if "migManager" in more else HALVES
+    spec = policy(project, cut, **dict(more))
+    effects = told(spec, policy(project, cut, **dict(more)), restart=True)
     assert set(effects) == {"IMP310"}
     found = effects["IMP310"]
     assert (found.tier, found.where, found.nodes) == (tier, "pool a", (4, 4))

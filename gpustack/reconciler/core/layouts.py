@@ -1,0 +1,161 @@
+"""The MIG manager's file, in which a name keeps its content for as long as a node may ask for it.
+
+Solves: the manager reads its file again at each start, and cuts by what its node's label names then (reconciler.md M2,
+M4). So a new image of the manager, a crash or a reboot after a merge that changes a layout would cut nodes that nobody
+has emptied, and no node could be given back the layout that it had. The manager therefore reads a file that this
+program writes. What is rendered stands in it under its own name where that is free, else as NAME-<8 of its digest>; a
+node gets it by its label, in an operation. What a label or an open operation names stays as it is.
+
+Rejected: contents in ConfigMaps of their own (the manager mounts one), rendered names with digests (the compiler knows
+no node, and nothing would hold the old content for a reboot).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from ...api.objects import ConfigMap, Node
+from .actions import WriteLayouts
+from .record import Memory, Operation, Unreadable, read
+from .snapshot import Layouts, Snapshot
+from .view import View
+
+READ_WITHIN = timedelta(minutes=2)
+"""By when a kubelet has handed a changed ConfigMap to a pod that runs already; pods that start later get it at once."""
+LONGEST = 63
+"""Letters of a label's value."""
+DIGEST = 8
+
+
+class _File(msgspec.Struct):
+    layouts: dict[str, msgspec.Raw] = msgspec.field(name="mig-configs", default_factory=dict)
+
+
+def read_layouts(config_map: ConfigMap) -> Layouts:
+    """What is rendered into CONFIG_MAP and what was written into it. A file that can't be read counts as empty: it is
+    written anew."""
+    try:
+        wanted = msgspec.json.decode(config_map.data.get(keys.LAYOUTS_WANTED) or "{}", type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        wanted = {}
+    try:
+        written = msgspec.json.decode(config_map.data.get(keys.LAYOUTS_FILE) or "{}", type=_File).layouts
+    except msgspec.MsgspecError:
+        written = {}
+    try:
+        at = datetime.fromisoformat(config_map.annotations.get(keys.LAYOUTS_AT, ""))
+    except ValueError:
+        at = None
+    return Layouts(
+        {name: _canonical(raw) for name, raw in wanted.items()},
+        {name: _canonical(raw) for name, raw in written.items()},
+        at if at and at.tzinfo else None,
+        config_map.metadata.resourceVersion,
+    )
+
+
+def _canonical(raw: msgspec.Raw) -> str:
+    return msgspec.json.encode(msgspec.json.decode(raw), order="sorted").decode()
+
+
+def text(file: Mapping[str, str]) -> str:
+    """FILE as the manager reads it: JSON, which is YAML, one layout a line."""
+    entries = ",\n".join(f"{msgspec.json.encode(name).decode()}: {file[name]}" for name in sorted(file))
+    return f'{{"version": "v1", "mig-configs": {{\n{entries}\n}}}}\n'
+
+
+def named(known: Snapshot) -> Snapshot:
+    """KNOWN with what the file is to hold, and with policies that name their layouts as the file does."""
+    layouts = known.layouts
+    if layouts is None:
+        return known
+    asked = _asked(known.nodes)
+    names = {name: _name(known, layouts, name, asked) for name in layouts.wanted}
+    file = {names[name]: content for name, content in layouts.wanted.items()}
+    kept = {name: content for name, content in layouts.written.items() if asked is None or name in asked}
+    policies = [_renamed(policy, names) for policy in known.policies]
+    return replace(known, policies=policies, layouts=replace(layouts, file={**kept, **file}))
+
+
+def _asked(nodes: Collection[Node]) -> set[str] | None:
+    """The names that nodes ask for, or may before long; None where that can't be told of one of them."""
+    asked = set()
+    for node in nodes:
+        try:
+            operation = read(Operation, node.metadata.annotations.get(keys.OPERATION))
+        except Unreadable:
+            return None
+        asked |= {node.metadata.labels.get(keys.MIG_CONFIG, ""), operation.target.mig if operation else ""}
+    return asked - {""}
+
+
+def _name(known: Snapshot, layouts: Layouts, name: str, asked: set[str] | None) -> str:
+    """The name under which the file has the wanted content of NAME."""
+    content = layouts.wanted[name]
+    own = f"{name[: LONGEST - DIGEST - 1]}-{hashlib.sha256(content.encode()).hexdigest()[:DIGEST]}"
+    held = layouts.written.get(name) if asked is None or name in asked else None
+    if layouts.written.get(own) == content and held != content:
+        return own
+    free = held is None and not _other_content(known, name)
+    return name if free or held == content else own
+
+
+def _other_content(known: Snapshot, name: str) -> bool:
+    """Whether a node has NAME as its label, and was cut by another content of it: of a file that is gone."""
+    digests = {
+        policy.spec.mig.digest for policy in known.policies if policy.spec.mig and policy.spec.mig.config == name
+    }
+    return any(_proved_otherwise(node, name, digests) for node in known.nodes) if digests - {""} else False
+
+
+def _proved_otherwise(node: Node, name: str, digests: Collection[str]) -> bool:
+    if node.metadata.labels.get(keys.MIG_CONFIG) != name:
+        return False
+    try:
+        memory = read(Memory, node.metadata.annotations.get(keys.MEMORY))
+    except Unreadable:
+        return True
+    return memory is not None and memory.mig == name and memory.mig_digest not in {"", *digests}
+
+
+def _renamed(policy: NodePolicy, names: Mapping[str, str]) -> NodePolicy:
+    spec, mig = policy.spec, policy.spec.mig
+    config = names.get(mig.config, mig.config) if mig else ""
+    default = names.get(spec.migDefault, spec.migDefault)
+    if default == spec.migDefault and (mig is None or config == mig.config):
+        return policy
+    made = msgspec.structs.replace(mig, config=config) if mig else None
+    return msgspec.structs.replace(policy, spec=msgspec.structs.replace(spec, mig=made, migDefault=default))
+
+
+def due_write(known: Snapshot) -> WriteLayouts | None:
+    """The write that brings the file to what it is to hold; None where it does."""
+    layouts = known.layouts
+    if layouts is None or layouts.file == layouts.written:
+        return None
+    new = any(layouts.written.get(name) != content for name, content in layouts.file.items())
+    at = known.now.astimezone(UTC).isoformat() if new else ""
+    return WriteLayouts(known.namespace, layouts.version, text(layouts.file), at)
+
+
+def unread(known: Snapshot, view: View, name: str) -> str:
+    """Why the MIG manager of the node can't know the layout NAME yet; "" where it does, or nobody can tell."""
+    layouts = known.layouts
+    if layouts is None or name not in layouts.file:
+        return ""
+    if layouts.written.get(name) != layouts.file[name]:
+        return f"the layout {name} is being written for the MIG managers (ConfigMap {keys.LAYOUTS})"
+    at = layouts.at
+    if at is None or known.now >= at + READ_WITHIN:
+        return ""
+    made = (pod.metadata.creationTimestamp for pod in known.mig_managers.get(view.name, ()))
+    if all(since is not None and since > at for since in made):
+        return ""
+    return f"its kubelet hands the layout {name} to the MIG manager by {at + READ_WITHIN:%H:%M:%SZ}"
