@@ -97,8 +97,10 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 AUTOSCALERS = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT)
 """Annotations by which autoscalers leave a node alone."""
-LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted")
+LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 """Taints of nodes that an autoscaler is about to remove."""
+CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
+"""Soft taint (PreferNoSchedule) of nodes that it means to remove, unless they are needed meanwhile."""
 
 HASH = "controller-revision-hash"
 """Label of a DaemonSet's pods: the revision of the template that they were made from."""

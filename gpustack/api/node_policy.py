@@ -104,6 +104,13 @@ class Limits(Slim, kw_only=True):
     """Nodes that may be unavailable, for whatever reason, when an operation starts."""
 
 
+class OrderBy(Slim, kw_only=True):
+    """Nodes by a label: those with the first value go first, those with none of them last."""
+
+    label: str
+    values: list[str]
+
+
 class Upgrade(Limits, kw_only=True):
     """When and how fast nodes are taken out of service."""
 
@@ -121,6 +128,10 @@ class Upgrade(Limits, kw_only=True):
     """Whether one node at a time has its turn until one of its product and kernel works with what is brought."""
     soakSeconds: int | None = None
     """How long after a node of a rollout is done the next one waits. None: it doesn't."""
+    order: list[OrderBy] | None = None
+    """Which nodes have their turn first; the first label decides before the second. None: no label counts."""
+    leastUsed: bool | None = None
+    """Whether of those whose turn comes next the ones with the fewest pods that use a GPU go first."""
     maxAttempts: int = 3
     """How often an operation is tried on a node before it stays in quarantine."""
 

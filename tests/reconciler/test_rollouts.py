@@ -12,7 +12,7 @@ from gpustack.reconciler.core.closing import pause_before
 from gpustack.reconciler.memory import FakeCluster
 from gpustack.reconciler.memory.stack import DRIVER, NAMESPACE
 from gpustack.reconciler.memory.stack import POOL as KEY
-from gpustack.reconciler.memory.workloads import Workload, add_workload
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     PODS,
@@ -601,3 +601,46 @@ def test_the_pause_after_a_failure_doubles() -> None:
     """Five minutes at first, and six hours at most (A5)."""
     minutes = [pause_before(attempt).total_seconds() / 60 for attempt in range(1, 10)]
     assert minutes == [5, 10, 20, 40, 80, 160, 320, 360, 360]
+
+
+TIER = "example.com/tier"
+
+
+def begun(history: History, **upgrade: Any) -> list[str]:
+    """The nodes in the order in which they have their turn, with UPGRADE over the policy's: one at a time."""
+    history.want.version = "2"
+    history.sync(0)
+    history.world.server.edit(POLICIES, POOL, {"spec": {"upgrade": {**upgrade, "firstAlone": False}}})
+    order: list[str] = []
+    for _ in range(400):
+        history.once()
+        order += [name for name in sorted(phases(history)) if name not in order]
+        history.world.tick(5)
+        if len(order) == len(history.world.machines) and not phases(history):
+            return order
+    raise AssertionError(order)
+
+
+def test_nodes_have_their_turn_by_their_labels() -> None:
+    """The first label decides before the second; a value that isn't named, or no label, comes last."""
+    history = History(4)
+    for name, tier in (("n0", "prod"), ("n1", "dev"), ("n3", "canary")):
+        history.world.label(name, {TIER: tier})
+    order = [{"label": TIER, "values": ["canary", "dev"]}, {"label": "rack", "values": ["2"]}]
+    history.world.label("n2", {"rack": "2"})
+    assert begun(history, order=order) == ["n3", "n1", "n2", "n0"]
+
+
+def test_the_least_used_go_first() -> None:
+    """Of the next, those with the fewest pods that use a GPU; without a word of it by name."""
+    for wanted, least in ((["n2", "n0", "n1"], True), (["n0", "n1", "n2"], False)):
+        history = History(3)
+        add_workload(history.world, Workload("train", 0))
+        for pod in list(history.world.server.all(PODS)):
+            if pod["metadata"]["namespace"] == "work":
+                history.world.server.remove(PODS, pod["metadata"]["name"], "work")
+        for node, pods in (("n0", 1), ("n1", 2)):
+            for _ in range(pods):
+                start(history.world, Workload(f"of-{node}", 0, ends_after=5), node)
+        history.world.tick(90)  # what was counted when they were set up is forgotten
+        assert begun(history, leastUsed=least) == wanted

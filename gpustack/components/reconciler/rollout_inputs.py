@@ -50,6 +50,8 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
         soakSeconds=section.soakSeconds or None,
+        order=[policy.OrderBy(label=each.key, values=each.values) for each in section.order.labels] or None,
+        leastUsed=section.order.leastUsed or None,
         maxAttempts=section.maxAttempts,
     )
 

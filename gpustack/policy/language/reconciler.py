@@ -22,7 +22,9 @@ from .types import (
     ImageRepository,
     ImageTagOrDigest,
     IntOrPercent,
+    LabelKey,
     Labels,
+    LabelValue,
     ObjectName,
 )
 
@@ -46,6 +48,26 @@ class Deadlines(Section):
     verifying: Annotated[int, Field(ge=600, le=86400)] = own("reconciler.deadlines.verifying")
     """From there to a validator that has succeeded and GPUs that the kubelet offers, from 10 minutes on: a validator
     that nothing else restarts is made to run again after 5. Absent: 900."""
+
+
+class LabelOrder(Section):
+    """Nodes by a label: those with the first value go first, those with none of them last."""
+
+    key: LabelKey
+    """The label."""
+    values: Annotated[list[LabelValue], Field(min_length=1)]
+    """Its values, in the order in which nodes have their turn."""
+
+
+class NodeOrder(Section):
+    """Which nodes of a roll-out have their turn first. Broken nodes go before all others, and nodes of the zone where
+    the fewest are out of service before those of another."""
+
+    labels: list[LabelOrder] = items()
+    """By labels; the first decides before the second. Absent: no label counts."""
+    leastUsed: bool = own("reconciler.order.leastUsed")
+    """Whether, of the nodes whose turn comes next, those with the fewest pods that use a GPU go first. Absent: false,
+    they go by name."""
 
 
 class Reconciler(ImageSource):
@@ -104,6 +126,8 @@ class Reconciler(ImageSource):
     """How long after a node of a roll-out is done the next of its NodePolicy waits, so that trouble shows that comes
     under load only. New nodes, repairs and further attempts at a node that has failed don't wait. Absent: 0, the next
     follows at once."""
+    order: NodeOrder = section()
+    """Which nodes of a roll-out have their turn first."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     labelGraceSeconds: AtLeast0 = own("reconciler.labelGraceSeconds")

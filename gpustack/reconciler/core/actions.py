@@ -115,8 +115,8 @@ WaitKind = Literal[
     # What is due is left alone.
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.
-    "paused", "hold", "breaker", "leaving", "not-ready", "window", "cordoned", "taint", "backoff", "image", "admitting",
-    "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
+    "paused", "hold", "breaker", "leaving", "maintenance", "not-ready", "window", "cordoned", "taint", "backoff",
+    "image", "admitting", "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
     # An operation is under way.
     "held", "evicting", "acting", "verifying", "quarantine",
     # The whole cluster.

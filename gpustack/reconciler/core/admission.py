@@ -14,7 +14,7 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from . import acting, windows
+from . import acting, others, windows
 from .actions import PatchNode, Why
 from .due import Due
 from .moves import move
@@ -48,6 +48,8 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
         return "breaker", breaker
     if away := leaving(view):
         return "leaving", away
+    if busy := others.in_hand(view):
+        return busy
     if not view.node.ready:
         return "not-ready", "the node is not Ready"
     if view.uncovered and (what.install or {"driver", "repair"} & set(what.acts)):

@@ -22,7 +22,7 @@ from .breaker import breaker, failures
 from .closing import release
 from .due import Due, differences, due, may_be_new, unclear
 from .layouts import due_write, named, unread
-from .queue import Looked, Pass, Queue, queue, waits_of
+from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
 from .snapshot import Asked, Seen, Snapshot
 from .soak import soaks
@@ -78,7 +78,9 @@ def survey(known: Snapshot) -> Wanted:
             fresh += 1
             if fresh <= LOOKS:
                 wanted.append(view.name)
-    candidates = [each.view.name for each in queue(found, trials=TRIALS).begin]
+    line = queue(found, trials=TRIALS)
+    wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
+    candidates = [each.view.name for each in line.begin]
     return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
 
 

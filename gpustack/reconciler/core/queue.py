@@ -5,11 +5,12 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from ...api.node_policy import Breaker, Soak
+from ...api.node_policy import Breaker, OrderBy, Soak
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
@@ -125,6 +126,8 @@ def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> 
         return why
     if text := unread(known, candidate.view, what.target.mig):
         return "layout", text
+    if not what.install and uncounted(known, candidate):
+        return "checking", "it is counted how many pods use its GPUs: the least used go first"
     if text := soaking(found.soaks, candidate):
         return "soak", text
     if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
@@ -132,12 +135,23 @@ def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> 
     return None
 
 
-def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, int, str]:
-    """Last those that could not be changed when they had their turn; broken nodes first, then where the fewest are out
-    of service, then by name."""
-    view = candidate.view
+def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, list[int], int, int, str]:
+    """Last those that could not be changed when they had their turn; broken nodes first, then as the policy orders
+    them, then where the fewest are out of service, then by what runs there as far as it is known, then by name."""
+    view, upgrade = candidate.view, candidate.policy.spec.upgrade
     setbacks = known.setbacks.get(view.node.uid, 0)
-    return setbacks, "repair" not in candidate.due.acts, budget.down_nearby(view), view.name
+    ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
+    used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
+    return setbacks, "repair" not in candidate.due.acts, ranks, budget.down_nearby(view), used, view.name
+
+
+def uncounted(known: Snapshot, candidate: Candidate) -> bool:
+    """Whether the order of the candidates depends on how many pods use a GPU of the node, and nobody has counted."""
+    return bool(candidate.policy.spec.upgrade.leastUsed) and candidate.view.node.uid not in known.used
+
+
+def _rank(by: OrderBy, value: str) -> int:
+    return by.values.index(value) if value in by.values else len(by.values)
 
 
 def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:

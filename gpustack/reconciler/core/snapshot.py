@@ -112,6 +112,8 @@ class Snapshot:
     """By UID, the operations that were begun by this program; None where that isn't known, and records are believed."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why the pods of a node could not be read."""
+    used: Mapping[str, int] = field(default_factory=dict)
+    """How many pods use a GPU of a node, by UID, as it was seen in the last minute."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """By UID, nodes that the API server does not let us change, in its words, while they are left alone for that."""
     setbacks: Mapping[str, int] = field(default_factory=dict)

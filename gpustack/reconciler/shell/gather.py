@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from ...api import keys
@@ -21,9 +22,10 @@ from ...api.pods import Pod
 from ..core import engine
 from ..core.engine import Wanted
 from ..core.layouts import read_layouts
+from ..core.pods import to_evict
 from ..core.record import Entry
 from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
-from ..core.view import operations, view
+from ..core.view import operations, uses_of, view
 from .clock import Clock
 from .cluster import (
     CLAIMS,
@@ -54,6 +56,9 @@ MIG_MANAGER = "app=nvidia-mig-manager"
 OPERATOR = "gpu-operator"
 """Name of the operator's Deployment, and its label app.kubernetes.io/component."""
 
+COUNTED_FOR = timedelta(minutes=1)
+"""How long it is remembered how many pods use a node's GPUs: for the order of a roll-out alone."""
+
 A = TypeVar("A")
 
 
@@ -83,6 +88,7 @@ class Sources:
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
     _claims: str = CLAIMS.version
+    _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inside = self.namespace
@@ -150,6 +156,7 @@ class Sources:
             prechecks={name: precheck for name, precheck in remembered if precheck is not None},
             admitting=dict(admitting or {}),
             ledger=ledger,
+            used=self._fresh(now),
             refused=self.refusals.refused(now),
             setbacks=self.refusals.setbacks(),
             layouts=next((read_layouts(each) for each in self.layouts.all()), None),
@@ -169,8 +176,20 @@ class Sources:
         pods = {node: each for node, each in found.items() if not isinstance(each, str)}
         unread = {node: each for node, each in found.items() if isinstance(each, str)}
         known = replace(known, pods=pods, unread=unread)
-        known = replace(known, claims=await self._held(pods.values()))
+        known = self._counted(replace(known, claims=await self._held(pods.values())))
         return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
+
+    def _counted(self, known: Snapshot) -> Snapshot:
+        """KNOWN with how many pods use a GPU of the nodes whose pods it has, which is remembered for a while."""
+        for node in known.nodes:
+            if (listed := known.pods.get(node.name)) is not None:
+                using = to_evict(listed, uses_of(known, view(known, node)))
+                self._used[node.uid] = len(using), known.now
+        return replace(known, used=self._fresh(known.now))
+
+    def _fresh(self, now: datetime) -> Mapping[str, int]:
+        self._used = {uid: each for uid, each in self._used.items() if now - each[1] < COUNTED_FOR}
+        return {uid: count for uid, (count, _) in self._used.items()}
 
     async def _pods(self, kind: Kind[Pod], node: str) -> tuple[Pod, ...] | str:
         """The pods of NODE, or why they could not be read."""

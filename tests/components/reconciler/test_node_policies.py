@@ -356,3 +356,12 @@ def test_how_long_a_node_soaks() -> None:
     """As long as the policy says; without a word of it no NodePolicy has the field."""
     assert one({"soakSeconds": 600})["upgrade"]["soakSeconds"] == 600
     assert "soakSeconds" not in one({})["upgrade"]
+
+
+def test_who_goes_first() -> None:
+    """Labels in the policy's order, with their values in its order; without a word of it by name."""
+    labels = [{"key": "example.com/tier", "values": ["canary", "dev"]}, {"key": "rack", "values": ["1"]}]
+    found = one({"order": {"labels": labels, "leastUsed": True}})["upgrade"]
+    assert found["order"] == [{"label": each["key"], "values": each["values"]} for each in labels]
+    assert found["leastUsed"] is True
+    assert not {"order", "leastUsed"} & one({})["upgrade"].keys()
