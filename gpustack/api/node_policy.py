@@ -6,6 +6,8 @@ writes their status. The CustomResourceDefinition's schema and this file say the
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from .objects import Condition, Object, Slim, Taint, Time
@@ -111,6 +113,19 @@ class OrderBy(Slim, kw_only=True):
     values: list[str]
 
 
+class PodRule(Slim, kw_only=True):
+    """What becomes of pods that use a GPU of a node that is to be worked on; the first rule that a pod matches counts.
+
+    leave: they count as none that uses one. wait: nobody is evicted before they have ended. evict: as without a rule.
+    delete: they are deleted, whatever a PodDisruptionBudget says.
+    """
+
+    podSelector: str
+    namespace: str = ""
+    """Empty: any."""
+    then: Literal["leave", "wait", "evict", "delete"]
+
+
 class Upgrade(Limits, kw_only=True):
     """When and how fast nodes are taken out of service."""
 
@@ -128,6 +143,10 @@ class Upgrade(Limits, kw_only=True):
     """Whether one node at a time has its turn until one of its product and kernel works with what is brought."""
     soakSeconds: int | None = None
     """How long after a node of a rollout is done the next one waits. None: it doesn't."""
+    podRules: list[PodRule] | None = None
+    ignoreBudgetsAfter: int | None = None
+    """Seconds for which PodDisruptionBudgets may hold up a node whose turn it is; then its pods are deleted. None: for
+    ever."""
     order: list[OrderBy] | None = None
     """Which nodes have their turn first; the first label decides before the second. None: no label counts."""
     leastUsed: bool | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ...api import keys
 from ...model import Body
 from ..parts import admission
-from ..parts.admission import named
+from ..parts.admission import named, quoted
 from ..parts.kube import metadata
 from .reconciler_inputs import ReconcilerInputs
 
@@ -89,6 +89,47 @@ def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
             }
         ],
         labels={"app": name},
+    )
+
+
+def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
+    """The policy over which pods of others it deletes, where it may delete any."""
+    if inputs.guard == "Off" or not inputs.deletes:
+        return
+    allowed = [f"request.namespace == {quoted(inputs.namespace)}"]
+    for each in inputs.deleted:
+        parts = [
+            f"oldObject.metadata.?labels[?{quoted(key)}].orValue('') == {quoted(text)}" for key, text in each.labels
+        ]
+        parts += [f"request.namespace == {quoted(each.namespace)}"] if each.namespace else []
+        allowed.append(f"({' && '.join(parts)})")
+    if inputs.ignores_budgets:
+        allowed.append(uses_gpu(inputs.gpu_resources))
+    yield from admission.policy(
+        f"{name}-pods",
+        inputs.guard,
+        rules=[admission.over("", "pods", "DELETE")],
+        condition=admission.callers(inputs.namespace, [name]),
+        variables=[],
+        validations=[
+            {
+                "expression": " || ".join(allowed),
+                "message": "the reconciler deletes pods of the stack, and those that spec.reconciler says",
+            }
+        ],
+        labels={"app": name},
+    )
+
+
+def uses_gpu(resources: Iterable[str]) -> str:
+    """The expression that a pod asks for a GPU: by a resource, a RuntimeClass or a claim."""
+    own = named("key", sorted(resources), ("nvidia.com/",))
+    asks = f"each.?resources.limits.orValue({{}}).exists(key, {own})"
+    spec = "oldObject.spec"
+    return (
+        f"({spec}.?nodeName.orValue('') != '' && ({spec}.containers.exists(each, {asks}) || "
+        f"{spec}.?initContainers.orValue([]).exists(each, {asks}) || {spec}.?runtimeClassName.orValue('') != '' || "
+        f"size({spec}.?resourceClaims.orValue([])) > 0))"
     )
 
 

@@ -15,7 +15,7 @@ from ..component import Component
 from ..parts.kube import access, grant_here, metadata, rule, service, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .alerts import alerts
-from .guards import admission_policy, flow_schema, lease_policy
+from .guards import admission_policy, flow_schema, lease_policy, pod_policy
 from .reconciler_inputs import ReconcilerInputs
 
 NAME = "gpustack-reconciler"
@@ -33,7 +33,7 @@ class Reconciler(Component[ReconcilerInputs]):
     stage: ClassVar[Stage] = "reconciler"
 
     def manifests(self, inputs: ReconcilerInputs) -> Iterator[Body]:
-        yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(), labels=LABELS)
+        yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(inputs), labels=LABELS)
         events = [rule("events.k8s.io", "events", "create")]
         yield from grant_here(
             f"{NAME}-events", events, account=NAME, namespace=EVENTS, labels=LABELS, home=inputs.namespace
@@ -45,17 +45,19 @@ class Reconciler(Component[ReconcilerInputs]):
             yield flow_schema(NAME, inputs.namespace)
         yield from admission_policy(NAME, inputs)
         yield from lease_policy(NAME, inputs)
+        yield from pod_policy(NAME, inputs)
         if inputs.monitoring:
             labels = inputs.monitoring_labels
             yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
             yield alerts(NAME, inputs)
 
 
-def rights() -> list[Body]:
+def rights(inputs: ReconcilerInputs) -> list[Body]:
     """What it does everywhere: pods of any namespace may use a GPU."""
     return [
         rule("", "nodes", "get list watch patch"),
         rule("", "pods", "get list watch"),
+        *([rule("", "pods", "delete")] if inputs.deletes else []),
         rule("", "pods/eviction", "create"),
         rule("gpustack.dev", "nodepolicies", "get list watch"),
         rule("gpustack.dev", "nodepolicies/status", "patch update"),

@@ -14,10 +14,19 @@ if TYPE_CHECKING:
     from ...policy.language.reconciler import Deadlines
 
 
+class PodLabels(Inputs):
+    """Pods by their labels, in one namespace or, for "", in any."""
+
+    labels: tuple[tuple[str, str], ...]
+    namespace: str = ""
+
+
 class ReconcilerInputs(Inputs):
-    """`startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds it to its
-    own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there, `monitoring_labels`
-    are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an alert.
+    """`deleted` are pods that it may delete; with `ignores_budgets` all that use a GPU, by resources of NVIDIA's or of
+    `gpu_resources`. `startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds
+    it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
+    `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
+    alert.
     """
 
     namespace: str
@@ -31,10 +40,18 @@ class ReconcilerInputs(Inputs):
     tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
     startup_taints: tuple[tuple[str, str], ...] = ()
     guard: guards.Mode = "Deny"
+    deleted: tuple[PodLabels, ...] = ()
+    ignores_budgets: bool = False
+    gpu_resources: tuple[str, ...] = ()
     flow_schema: bool = True
     monitoring: bool = False
     monitoring_labels: dict[str, str] = {}
     stuck_seconds: int = 7200
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it deletes pods of others."""
+        return bool(self.deleted) or self.ignores_budgets
 
 
 def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
@@ -55,6 +72,13 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
         guard="Off" if section.admissionPolicy is False else guards.mode(spec),
+        deleted=tuple(
+            PodLabels(labels=tuple(sorted(each.labels.items())), namespace=each.namespace or "")
+            for each in section.podRules
+            if each.then == "delete"
+        ),
+        ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
+        gpu_resources=tuple(sorted({name for pool in cluster.pools for name in pool.capacity.per_node})),
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
         monitoring_labels=spec.cluster.monitoringLabels,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...api import node_policy as policy
     from ...cluster.budgets import Budget
     from ...policy.language.node_pools import Window
-    from ...policy.language.reconciler import Reconciler
+    from ...policy.language.reconciler import PodRule, Reconciler
     from ...policy.language.spec import ClusterPolicySpec
 
 
@@ -50,10 +50,20 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
         soakSeconds=section.soakSeconds or None,
+        podRules=[pod_rule(each) for each in section.podRules] or None,
+        ignoreBudgetsAfter=section.ignoreBudgetsAfterSeconds,
         order=[policy.OrderBy(label=each.key, values=each.values) for each in section.order.labels] or None,
         leastUsed=section.order.leastUsed or None,
         maxAttempts=section.maxAttempts,
     )
+
+
+def pod_rule(said: PodRule) -> policy.PodRule:
+    """A rule as the program reads it."""
+    from ...api import node_policy as policy
+
+    selector = ",".join(f"{key}={value}" for key, value in sorted(said.labels.items()))
+    return policy.PodRule(podSelector=selector, namespace=said.namespace or "", then=said.then)
 
 
 def window(said: Window) -> policy.Window:

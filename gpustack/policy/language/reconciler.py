@@ -50,6 +50,20 @@ class Deadlines(Section):
     that nothing else restarts is made to run again after 5. Absent: 900."""
 
 
+class PodRule(Section):
+    """What becomes of pods that use a GPU of a node that is to be worked on."""
+
+    labels: Annotated[Labels, Field(min_length=1)]
+    """The pods' labels, all of them."""
+    namespace: DnsLabel | None = None
+    """The pods' namespace. Absent: any."""
+    then: Literal["leave", "wait", "evict", "delete"]
+    """`leave`: they count as none that uses one, for pods that open no GPU though it looks so; a driver that they hold
+    in use does not unload. `wait`: nobody is evicted before they have ended, as with
+    `driver.upgradePolicy.waitForCompletion`. `evict`: as without a rule. `delete`: they are deleted, whatever a
+    PodDisruptionBudget says, whether or not something makes them anew, and with what they have in an emptyDir."""
+
+
 class LabelOrder(Section):
     """Nodes by a label: those with the first value go first, those with none of them last."""
 
@@ -126,6 +140,12 @@ class Reconciler(ImageSource):
     """How long after a node of a roll-out is done the next of its NodePolicy waits, so that trouble shows that comes
     under load only. New nodes, repairs and further attempts at a node that has failed don't wait. Absent: 0, the next
     follows at once."""
+    podRules: list[PodRule] = items()
+    """Rules for pods that use a GPU; the first that a pod matches counts. With one that says `delete` the program may
+    delete pods, as the API server holds it to. Absent: all are evicted."""
+    ignoreBudgetsAfterSeconds: AtLeast0 | None = None
+    """How long PodDisruptionBudgets may hold up a node whose turn it is, before its pods are deleted and not evicted.
+    With it the program may delete pods that use a GPU. Absent: they hold it up as long as they refuse."""
     order: NodeOrder = section()
     """Which nodes of a roll-out have their turn first."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")

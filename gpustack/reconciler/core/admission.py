@@ -14,7 +14,7 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from . import acting, others, windows
+from . import acting, evictions, others, windows
 from .actions import PatchNode, Why
 from .due import Due
 from .moves import move
@@ -114,6 +114,8 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
         podDeletion=spec.upgrade.podDeletion,
         drain=spec.upgrade.drain,
         wait=spec.upgrade.waitForCompletion,
+        podRules=spec.upgrade.podRules or [],
+        ignoreBudgets=evictions.ignored(known, view, policy),
         driverSeconds=spec.deadlines.driver,
         migSeconds=spec.deadlines.mig + (spec.deadlines.migReboot if spec.migReboot else 0),
         verifySeconds=spec.deadlines.verifying,
@@ -168,12 +170,13 @@ def retarget(known: Snapshot, candidate: Candidate, operation: Operation) -> Pat
     """Put a new target into an operation that has not touched the node yet."""
     what = candidate.due
     made = operation_for(known, candidate.view, candidate.policy, what)
+    kept = made.finish.ignoreBudgets or operation.finish.ignoreBudgets
     changed = msgspec.structs.replace(
         operation,
         acts=made.acts,
         target=made.target,
         restartOnly=made.restartOnly,
-        finish=made.finish,
+        finish=msgspec.structs.replace(made.finish, ignoreBudgets=kept),
         failures=operation.failures if made.target == operation.target else 0,
     )
     return move(known, candidate.view, changed, f"new target: {what.target}")

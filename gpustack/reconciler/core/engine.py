@@ -102,7 +102,8 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     text = pods.ending(using, known.now) or evictions.too_long(known, policy, using)
     text = text or evictions.in_vain(view, using)
     found = found or ([text] if text else [])
-    return ([] if found else using), found
+    tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]
+    return ([] if found else tried), found
 
 
 def decide(known: Snapshot) -> Decision:

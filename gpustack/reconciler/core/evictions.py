@@ -14,8 +14,10 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from . import pods, windows
+from .actions import DeletePod, Evict
 from .record import Operation
 from .snapshot import Snapshot
+from .spans import span
 from .view import View
 
 IN_VAIN = 3
@@ -58,6 +60,40 @@ def in_vain(view: View, using: Sequence[Pod]) -> str:
         f"given up {last.attempt} times: {last.reason}; tried again once that pod's like is gone from the node, or "
         f"after `gpustack rollout retry {view.name}`"
     )
+
+
+def removal(known: Snapshot, view: View, operation: Operation, pod: Pod, why: str) -> Evict | DeletePod:
+    """How POD goes: by eviction, unless a rule says to delete it, or its budget has refused for as long as it may."""
+    finish = operation.finish
+    over = finish.ignoreBudgets and known.refusals.get(pod.uid)
+    if not over and pods.rule_of(pod, finish.podRules) != "delete":
+        return Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, why)
+    said = f"its budget is ignored: {over}" if over else "spec.reconciler.podRules says so"
+    return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, f"{why}; {said}")
+
+
+def held_up(known: Snapshot, view: View) -> timedelta:
+    """For how long nothing but PodDisruptionBudgets has stood against the node."""
+    check, what = known.prechecks.get(view.name), (view.node.uid, "budget")
+    holds = what in known.seen.first if check is None else check.budgets  # not tried anew: it is as it was
+    return known.seen.since(*what, known.now, holds=holds)
+
+
+def ignored(known: Snapshot, view: View, policy: NodePolicy) -> bool:
+    """Whether PodDisruptionBudgets have held up the node for as long as POLICY lets them."""
+    check, limit = known.prechecks.get(view.name), policy.spec.upgrade.ignoreBudgetsAfter
+    return limit is not None and bool(check and check.budgets) and held_up(known, view) >= span(limit)
+
+
+def blocked(known: Snapshot, view: View, policy: NodePolicy) -> str:
+    """What stands against evicting the pods of the node, by its trial; "" for nothing, or nothing that counts."""
+    check, limit = known.prechecks.get(view.name), policy.spec.upgrade.ignoreBudgetsAfter
+    if check is None or not check.blockers or ignored(known, view, policy):
+        return ""
+    if limit is None or not check.budgets:
+        return check.blockers[0]
+    left = span(limit) - held_up(known, view)
+    return f"{check.blockers[0]}; its budget is ignored from {known.now + left:%Y-%m-%dT%H:%MZ} on"
 
 
 def now_due(known: Snapshot, left: Sequence[Pod]) -> list[Pod]:

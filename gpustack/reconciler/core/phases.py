@@ -22,7 +22,7 @@ from typing import Any
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from . import acting, evictions, pods, verify, windows
-from .actions import Action, Evict, Tell
+from .actions import Action, DeletePod, Evict, Tell
 from .admission import stopped, untolerable
 from .closing import abandon, close, quarantine
 from .moves import Changes, move
@@ -110,7 +110,7 @@ def _held(known: Snapshot, view: View, operation: Operation) -> Step:
     if listed is None:
         return Step(reason=_unread(known, view), again=5)
     wait = operation.finish.wait
-    left = pods.awaited(listed, wait.podSelector)
+    left = pods.awaited(listed, wait.podSelector, operation.finish.podRules)
     waited = max(known.now - operation.since, timedelta(0))
     if left and wait.timeoutSeconds == 0 and waited >= HELD_FOR:
         return Step(
@@ -146,7 +146,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
         return _empty(known, view, operation)
     if operation.emptySince is not None:
         return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
-    stuck = [text for pod in left if (text := pods.obstacle(pod, how))]
+    stuck = [text for pod in left if (text := pods.obstacle(pod, how, finish.podRules))]
     if stuck or evictions.over(known, operation, left):
         why = stuck[0] if stuck else evictions.leaves(known, left)
         if finish.drain.enable and not draining:
@@ -155,7 +155,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
         named = evictions.in_the_way(known, left)
         return Step([abandon(known, view, operation, why, failed=True, whose=named)], [_blocked(view, why)])
     asked = [
-        Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, f"uses a GPU of {view.name}")
+        evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}")
         for pod in evictions.now_due(known, left)
     ]
     return Step([*asked], reason=evictions.leaves(known, left), again=5)
@@ -197,20 +197,22 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
     return Step([*made.deletions, *evicted], reason=why or made.reason, again=5 if why else made.again)
 
 
-def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[Evict], str]:
-    """Pods that use GPUs of a node that is worked on: their evictions, and which one it is."""
+def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[Evict | DeletePod], str]:
+    """Pods that use GPUs of a node that is worked on: how they go, and which one it is."""
     if operation.restartOnly or operation.install or (listed := _listed(known, view)) is None:
         return [], ""
-    how = operation.finish.podDeletion
+    how, rules = operation.finish.podDeletion, operation.finish.podRules
     found = pods.to_evict(listed, uses_of(known, view))
     asked = [
-        Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, f"uses a GPU of {view.name}, which is worked on")
+        evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}, which is worked on")
         for pod in found
-        if not pods.obstacle(pod, how) and not pod.terminating and known.backoff.get(pod.uid, known.now) <= known.now
+        if not pods.obstacle(pod, how, rules)
+        and not pod.terminating
+        and known.backoff.get(pod.uid, known.now) <= known.now
     ]
     if not found:
         return asked, ""
-    why = pods.obstacle(found[0], how) or known.refusals.get(found[0].uid, "") or "it is evicted"
+    why = pods.obstacle(found[0], how, rules) or known.refusals.get(found[0].uid, "") or "it is evicted"
     return asked, f"{found[0].key} uses a GPU though the node is worked on: {why}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...api import keys
-from ...api.node_policy import Drain, PodDeletion
+from ...api.node_policy import Drain, PodDeletion, PodRule
 from ...api.pods import Pod
 from . import selectors
 from .record import Finish
@@ -37,10 +37,11 @@ class Uses:
     runtime_classes: Collection[str] = ()
     claims: Collection[str] = ()
     clients: Collection[str] = ()
+    rules: Sequence[PodRule] = ()
 
     def gpu(self, pod: Pod) -> bool:
         """Whether POD uses a GPU of its node, or still may. Operands do not count: they are what is changed."""
-        if pod.finished or self.operand(pod) or self._client(pod):
+        if pod.finished or self.operand(pod) or self._client(pod) or rule_of(pod, self.rules) == "leave":
             return False
         return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
 
@@ -69,8 +70,16 @@ def daemon(pod: Pod) -> bool:
     return bool(pod.metadata.controller and pod.metadata.controller.kind == "DaemonSet")
 
 
-def obstacle(pod: Pod, how: PodDeletion | Drain) -> str:
-    """Why POD can't be evicted under the options HOW; "" where it can."""
+def rule_of(pod: Pod, rules: Iterable[PodRule]) -> str:
+    """What the first of RULES that POD matches says; "" for none."""
+    for rule in rules:
+        if rule.namespace in ("", pod.metadata.namespace) and selectors.matches(rule.podSelector, pod.labels):
+            return rule.then
+    return ""
+
+
+def obstacle(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule] = ()) -> str:
+    """Why POD can't be removed under the options HOW and RULES; "" where it can."""
     if pod.mirror:
         return f"{pod.key} is a static pod: remove it on the node"
     if daemon(pod):
@@ -79,6 +88,8 @@ def obstacle(pod: Pod, how: PodDeletion | Drain) -> str:
             f"{pod.key} belongs to a DaemonSet that uses GPUs: {asks}name its namespace in "
             "spec.reconciler.clientNamespaces of the cluster's policy"
         )
+    if rule_of(pod, rules) == "delete":
+        return ""
     if pod.metadata.controller is None and not how.force:
         return f"{pod.key} has no controller and would not come back: delete it, or set force"
     if any(volume.emptyDir is not None for volume in pod.spec.volumes) and not how.deleteEmptyDir:
@@ -113,9 +124,9 @@ def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
 
 def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
     """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
-    found = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion))]
+    found = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion, uses.rules))]
     if found and finish.drain.enable:
-        return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain))]
+        return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain, uses.rules))]
     return found
 
 
@@ -153,6 +164,11 @@ def ending(pods: Iterable[Pod], now: datetime) -> str:
     return ""
 
 
-def awaited(pods: Iterable[Pod], selector: str) -> list[Pod]:
-    """The pods that SELECTOR says to wait for."""
-    return [pod for pod in pods if not pod.finished and selectors.matches(selector, pod.labels)] if selector else []
+def awaited(pods: Iterable[Pod], selector: str, rules: Sequence[PodRule] = ()) -> list[Pod]:
+    """The pods that SELECTOR or one of RULES says to wait for."""
+    return [
+        pod
+        for pod in pods
+        if not pod.finished
+        and (rule_of(pod, rules) == "wait" or (selector and selectors.matches(selector, pod.labels)))
+    ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from ...api.node_policy import Breaker, OrderBy, Soak
+from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
@@ -161,6 +162,6 @@ def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:
     check = known.prechecks.get(candidate.view.name)
     if check is None:
         return None if trials else ("checking", "it is being tried whether its pods can be evicted")
-    if check.blockers:
-        return "blocked", check.blockers[0]
+    if text := evictions.blocked(known, candidate.view, candidate.policy):
+        return "blocked", text
     return ("checking", check.unknown) if check.unknown else None

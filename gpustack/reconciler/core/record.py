@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import Drain, PodDeletion, WaitForCompletion
+from ...api.node_policy import Drain, PodDeletion, PodRule, WaitForCompletion
 from ...api.objects import Slim, Time
 from .words import brief
 
@@ -71,6 +71,9 @@ class Finish(Slim, kw_only=True):
     podDeletion: PodDeletion = msgspec.field(default_factory=PodDeletion)
     drain: Drain = msgspec.field(default_factory=Drain)
     wait: WaitForCompletion = msgspec.field(default_factory=WaitForCompletion)
+    podRules: list[PodRule] = []
+    ignoreBudgets: bool = False
+    """Whether pods are deleted whose budgets refuse: they have held up the node for as long as the policy lets them."""
     driverSeconds: int = 5400
     migSeconds: int = 1800
     verifySeconds: int = 900

@@ -57,6 +57,8 @@ class Precheck:
     """What stands against evicting the pods of a candidate: empty where nothing does."""
 
     blockers: tuple[str, ...] = ()
+    budgets: bool = False
+    """Whether nothing but PodDisruptionBudgets stands against it."""
     unknown: str = ""
     """Why it could not be found out; such a node makes room for others."""
 

@@ -193,7 +193,7 @@ def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[
 
 
 def bounded(operation: Operation, policy: NodePolicy) -> Operation:
-    """OPERATION with no more attempts and time than POLICY gives."""
+    """OPERATION with no more attempts, time and power over pods than POLICY gives."""
     limits, said = policy.spec.deadlines, operation.finish
     finish = msgspec.structs.replace(
         said,
@@ -201,6 +201,8 @@ def bounded(operation: Operation, policy: NodePolicy) -> Operation:
         migSeconds=min(said.migSeconds, limits.mig + (limits.migReboot if policy.spec.migReboot else 0)),
         verifySeconds=min(said.verifySeconds, limits.verifying),
         maxAttempts=min(said.maxAttempts, policy.spec.upgrade.maxAttempts),
+        podRules=policy.spec.upgrade.podRules or [],
+        ignoreBudgets=said.ignoreBudgets and policy.spec.upgrade.ignoreBudgetsAfter is not None,
     )
     return msgspec.structs.replace(operation, finish=finish)
 
@@ -300,6 +302,7 @@ def uses_of(known: Snapshot, view: View) -> Uses:
         {*(finish.runtimeClasses if finish else ()), *(gpu.runtimeClasses if gpu else ())},
         known.claims,
         frozenset(view.policy.spec.clientNamespaces if view.policy else ()),
+        finish.podRules if finish else (view.policy.spec.upgrade.podRules or ()) if view.policy else (),
     )
 
 

@@ -152,13 +152,13 @@ def _pausing(world: World, machine: Machine, task: Task) -> None:
 
 
 def _apply(world: World, machine: Machine, task: Task) -> None:
-    if "mig" in machine.faults or any(True for _ in world.gpu_pods(machine.name)):
+    name = task.value or ""
+    if "mig" in machine.faults or name not in task.file or any(True for _ in world.gpu_pods(machine.name)):
         world.label(machine.name, {keys.MIG_STATE: "failed"})
         if not task.restarted:
             _unpause(world, machine)
         task.stage = ""
         return
-    name = task.value or ""
     if machine.cut and machine.cut[0] == name and machine.cut[1] != task.file[name]:
         world.uncommanded.append(f"{machine.name} is cut by another {name} than before")
     machine.geometry, machine.cut = (base(name), task.file[name]), (name, task.file[name])

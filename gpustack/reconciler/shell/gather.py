@@ -45,7 +45,7 @@ from .cluster import (
 )
 from .lean import Interest, free_claims, interest
 from .log import Log
-from .refusals import Refusals, busy, evict, why
+from .refusals import Refusals, busy, by_budget, evict, why
 from .watch import Sleep, Watch
 
 DRIVER = "app.kubernetes.io/component=nvidia-driver"
@@ -254,6 +254,7 @@ class Sources:
 
     async def _blockers(self, of: tuple[str, Sequence[Pod]]) -> Precheck:
         blockers: list[str] = []
+        budgets = True
         for pod in of[1]:
             if len(blockers) >= self.bounds.blockers:
                 break
@@ -265,7 +266,8 @@ class Sources:
                 if isinstance(error, Unreachable) or busy(error):  # nobody has looked at it
                     return Precheck(unknown=f"whether {pod.key} can be evicted is not known: {error}")
                 blockers.append(f"{pod.key}: {why(error)}")
-        return Precheck(tuple(blockers))
+                budgets = budgets and by_budget(error)
+        return Precheck(tuple(blockers), budgets=budgets and bool(blockers))
 
     async def _each(self, of: Sequence[Any], call: Callable[[Any], Awaitable[A]]) -> list[A]:
         """CALL for each, several at a time."""
@@ -285,7 +287,9 @@ def looked_at(known: Snapshot) -> Interest:
     for policy in known.policies:
         texts |= {policy.spec.upgrade.drain.podSelector, policy.spec.upgrade.waitForCompletion.podSelector}
         resources |= policy.spec.gpu.resources.keys()
+        texts |= {rule.podSelector for rule in policy.spec.upgrade.podRules or ()}
     for operation in operations(known).values():
+        texts |= {rule.podSelector for rule in operation.finish.podRules}
         texts |= {operation.finish.drain.podSelector, operation.finish.wait.podSelector}
         resources |= operation.finish.resources.keys()
     return interest(texts, resources)

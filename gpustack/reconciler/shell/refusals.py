@@ -118,6 +118,11 @@ def busy(error: ApiError) -> bool:
     return isinstance(error, TooMany) and not error.causes and DENIED not in str(error)
 
 
+def by_budget(error: ApiError) -> bool:
+    """Whether it is a PodDisruptionBudget that refuses an eviction: it is named as the cause."""
+    return isinstance(error, TooMany) and bool(error.causes)
+
+
 def why(error: ApiError) -> str:
     """A refusal in words; the causes are what names the disruption budget."""
     return "; ".join(error.causes) or str(error)

@@ -365,3 +365,18 @@ def test_who_goes_first() -> None:
     assert found["order"] == [{"label": each["key"], "values": each["values"]} for each in labels]
     assert found["leastUsed"] is True
     assert not {"order", "leastUsed"} & one({})["upgrade"].keys()
+
+
+def test_what_becomes_of_pods() -> None:
+    """Rules in the policy's order, their labels as a selector; without a word of them no NodePolicy has the fields."""
+    rules = [
+        {"labels": {"b": "2", "a": "1"}, "then": "delete"},
+        {"labels": {"c": ""}, "namespace": "n", "then": "wait"},
+    ]
+    found = one({"podRules": rules, "ignoreBudgetsAfterSeconds": 0})["upgrade"]
+    assert found["podRules"] == [
+        {"podSelector": "a=1,b=2", "namespace": "", "then": "delete"},
+        {"podSelector": "c=", "namespace": "n", "then": "wait"},
+    ]
+    assert found["ignoreBudgetsAfter"] == 0
+    assert not {"podRules", "ignoreBudgetsAfter"} & one({})["upgrade"].keys()

@@ -27,6 +27,8 @@ def shape(of: Any) -> Any:
     if typing.get_origin(of) in (types.UnionType, typing.Union):
         parts = [part for part in typing.get_args(of) if part is not type(None)]
         return "int-or-string" if set(parts) == {int, str} else shape(parts[0])
+    if typing.get_origin(of) is typing.Literal:
+        return "string"
     if typing.get_origin(of) is list:
         return [shape(typing.get_args(of)[0])]
     if typing.get_origin(of) is dict:
@@ -68,6 +70,8 @@ def test_required_fields_are_the_programs() -> None:
     for schema, struct in (
         (spec["mig"], policy.Mig),
         (windows, policy.Window),
+        (spec["upgrade"]["properties"]["podRules"]["items"], policy.PodRule),
+        (spec["upgrade"]["properties"]["order"]["items"], policy.OrderBy),
         (spec["driver"]["properties"]["daemonSets"]["items"], policy.DaemonRevision),
         (spec["startupTaints"]["items"], objects.Taint),
         (status["conditions"]["items"], objects.Condition),

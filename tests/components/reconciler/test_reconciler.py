@@ -25,7 +25,7 @@ def pod(reconciler: dict[str, Any] | None = None, **sections: Any) -> Any:
 
 def test_rights() -> None:
     """The program may do what it does and no more: pods are deleted and Leases written in its own namespace only,
-    Events in that of nodes' Events only, and no Secret or ConfigMap is read."""
+    Events in that of nodes' Events only; of ConfigMaps it has one, by name, and no Secret is read."""
     bodies = program()
     cluster, here = bodies[f"ClusterRole/{NAME}"], bodies[f"Role/{NAME}"]
     assert grants(cluster) == {
@@ -44,6 +44,7 @@ def test_rights() -> None:
         *(f"{kind}:{verb}" for kind in ("daemonsets", "controllerrevisions") for verb in ("get", "list", "watch")),
         *("deployments:list", "deployments:watch", "leases:create"),
         *(f"leases={NAME}:{verb}" for verb in ("get", "list", "patch", "update")),
+        *(f"configmaps=gpustack-mig-layouts:{verb}" for verb in ("get", "list", "patch", "watch")),
     }
     groups = {rule["apiGroups"][0] for body in (cluster, here) for rule in body["rules"]}
     assert groups == {"", "gpustack.dev", "resource.k8s.io", "apps", "coordination.k8s.io"}
@@ -189,3 +190,28 @@ def test_monitoring() -> None:
         for name in ("leader", "node_phase_since_seconds", "nodes", "breaker_open", "still_since_seconds")
     }
     assert alerts["NodeStuck"]["expr"].endswith("> 10800")
+
+
+RULE = {"labels": {"app": "job", "a/b": "x_y"}, "namespace": "ml", "then": "delete"}
+
+
+def test_pods_are_deleted_by_choice_alone() -> None:
+    """The right to delete pods everywhere comes with a rule that says so, or with budgets that are ignored; an
+    admission policy holds the program to pods of those rules, or to those that use a GPU."""
+    policy, role = f"ValidatingAdmissionPolicy/{NAME}-pods", f"ClusterRole/{NAME}"
+    others = [{"labels": {"app": "x"}, "then": then} for then in ("leave", "wait", "evict")]
+    plain = program({"podRules": others})
+    assert policy not in plain
+    assert "pods:delete" not in grants(plain[role])
+    ruled = program({"podRules": [RULE, *others]})
+    assert "pods:delete" in grants(ruled[role])
+    (found,) = ruled[policy]["spec"]["validations"]
+    assert found["expression"] == (
+        "request.namespace == 'gpu-operator' || (oldObject.metadata.?labels[?'a/b'].orValue('') == 'x_y' && "
+        "oldObject.metadata.?labels[?'app'].orValue('') == 'job' && request.namespace == 'ml')"
+    )
+    ignoring = program({"ignoreBudgetsAfterSeconds": 600})
+    assert "pods:delete" in grants(ignoring[role])
+    (found,) = ignoring[policy]["spec"]["validations"]
+    assert "key.startsWith('nvidia.com/')" in found["expression"]
+    assert "job" not in found["expression"]

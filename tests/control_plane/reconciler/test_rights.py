@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,8 @@ from gpustack.reconciler.shell.lease import NAME as LEASE
 from tests.control_plane.api import Api, ApiError, Body
 from tests.control_plane.cluster import wait_for
 from tests.control_plane.machine import Machine
-from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack
+from tests.control_plane.objects import pod
+from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack, render
 
 STARTING = {"key": "example.com/starting", "effect": "NoSchedule"}
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -149,3 +151,31 @@ def test_the_file_of_the_mig_managers(stack: Stack, account: Api) -> None:
     with pytest.raises(ApiError) as error:
         account.delete("ConfigMap", keys.LAYOUTS, NS)
     assert error.value.status == 403
+
+
+def test_it_deletes_what_the_policy_names(stack: Stack, account: Api, node: str, tmp_path: Path) -> None:
+    """A rule that says `delete` gives the right, and the API server holds it to pods of that rule: by labels, and for
+    budgets that are ignored by what they ask for."""
+    with pytest.raises(ApiError) as error:
+        account.delete("Pod", "none", "default")
+    assert error.value.status == 403
+    rules = [{"labels": {"app": "job"}, "namespace": "default", "then": "delete"}]
+    stack.apply(render(tmp_path / "rules", {"reconciler": {"podRules": rules}}))
+    for name, labels in (("job", {"app": "job"}), ("web", {"app": "web"})):
+        stack.api.create(pod(name, "default", labels=labels, nodeName=node))
+    wait_for(lambda: denied_by(account, "web") == "gpustack-reconciler-pods", "the policy is in force")
+    account.delete("Pod", "job", "default", grace=0)
+    stack.apply(render(tmp_path / "ignoring", {"reconciler": {"ignoreBudgetsAfterSeconds": 60}}))
+    stack.api.create(pod("gpu", "default", gpus=1, nodeName=node))
+    wait_for(lambda: denied_by(account, "gpu") == "", "the policy has changed")
+    account.delete("Pod", "gpu", "default", grace=0)
+    assert denied_by(account, "web") == "gpustack-reconciler-pods"
+
+
+def denied_by(account: Api, name: str) -> str:
+    """The policy that denies the deletion of a pod; "" where nothing does."""
+    try:
+        account.delete("Pod", name, "default", uid="another")  # a precondition that never holds, if anybody looks at it
+    except ApiError as error:
+        return "gpustack-reconciler-pods" if "gpustack-reconciler-pods" in error.message else ""
+    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -53,6 +53,10 @@ class Want:
     """Whether nodes go without waiting for the first one of a rollout."""
     soak: int = 0
     """Seconds between one node of a rollout and the next."""
+    pods: dict[str, Any] = field(default_factory=dict)
+    """Rules for pods, and when budgets are ignored."""
+    least: bool = False
+    """Whether the least used nodes go first."""
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
@@ -62,6 +66,9 @@ class Want:
             upgrade["firstAlone"] = False
         if self.soak:
             upgrade["soakSeconds"] = self.soak
+        upgrade |= self.pods
+        if self.least:
+            upgrade["leastUsed"] = True
         if self.zone:
             upgrade["zoneMaxUnavailable"] = 1
         if self.drain:
@@ -146,6 +153,14 @@ class Actors:
     def soak(self, number: int) -> None:
         """A time between one node and the next, or none."""
         self.want.soak = 300 * (number % 3)
+        self.sync(0)
+
+    def pods(self, number: int) -> None:
+        """Another rule for the workload's pods; budgets are ignored after a while, or never; another order."""
+        rules = [{"podSelector": "app=train", "then": ("delete", "wait", "evict")[number % 3]}]
+        self.want.pods = {"podRules": rules} if number % 2 else {}
+        self.want.pods |= {"ignoreBudgetsAfter": 300} if number >= 6 else {}
+        self.want.least = number % 4 == 1
         self.sync(0)
 
     def mode(self, number: int) -> None:

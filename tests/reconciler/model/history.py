@@ -140,7 +140,7 @@ class History(Upheavals):
         self.watcher.kill.clear()
         self.watcher.denied.clear()
         self.watcher.unlisted.clear()
-        self.want.window, self.want.soak, self.replica.lag = False, 0, 0
+        self.want.window, self.want.soak, self.replica.lag, self.want.pods = False, 0, 0, {}
         self.fleet(paused=False)
         self.calm()
         self.want.limits = self.want.limits if LIMITS[self.want.limits][1] else 0
@@ -223,7 +223,7 @@ STEPS: dict[str, Step] = {
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "deny unlist soak reboot"
+        "deny unlist soak reboot pods"
     ).split()
 }
 """By name; the number goes to the step."""

@@ -36,13 +36,27 @@ def i6_driver_pods(now: Moment) -> Iterator[str]:
 
 
 def i8_how(now: Moment) -> Iterator[str]:
-    """Pods go by eviction; those of the driver and of the MIG manager are deleted."""
+    """Pods go by eviction; those of the driver and of the MIG manager are deleted, and those that the policy names, or
+    whose budgets it lets be ignored, while their node is emptied."""
     if now.request is None:
         return
-    if now.request.verb == "delete" and _app(now) not in OWN:
+    if now.request.verb == "delete" and _app(now) not in OWN and not _may_delete(now):
         yield f"{now.name} was deleted and not evicted"
     if not now.request.body:
         yield f"{now.name} was removed without saying which pod of that name"
+
+
+def _may_delete(now: Moment) -> bool:
+    """Whether the policy, as the pass saw it, lets the pod of a workload be deleted."""
+    found = next(
+        (each for each in (_seen(now), m.operation(_node(now))) if each.get("phase") in {"Evicting", "Acting"}), {}
+    )
+    policy = now.seen_policy(found.get("policy", ""))
+    if policy is None or m.labels(now.before).get("uses-gpu") != "true":
+        return False
+    upgrade = policy.spec.upgrade
+    named = any(each.then == "delete" and each.podSelector == f"app={_app(now)}" for each in upgrade.podRules or ())
+    return named or (upgrade.ignoreBudgetsAfter is not None and found["finish"].get("ignoreBudgets", False))
 
 
 def i9_which(now: Moment) -> Iterator[str]:

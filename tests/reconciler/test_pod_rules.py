@@ -1,0 +1,121 @@
+"""Rules for pods, and budgets that are ignored after a time: by explicit choice alone (P22, I8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpustack.api.node_policy import PodRule
+from gpustack.reconciler.core.pods import rule_of
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
+from gpustack.reconciler.shell.cluster import PODS, POLICIES
+from tests.reconciler.model import moment as m
+from tests.reconciler.model.actors import POOL
+from tests.reconciler.model.history import History
+from tests.reconciler.test_pods import REPLICAS, pod
+
+LABEL = "app=job"
+
+
+def one_node(workload: Workload, **upgrade: Any) -> History:
+    """A node with a pod of WORKLOAD, and a driver that is due; UPGRADE goes over the policy's."""
+    history = History(1, limits=3)
+    add_workload(history.world, Workload("train", 0))
+    for each in list(history.world.gpu_pods("n0")):
+        history.world.server.remove(PODS, each["metadata"]["name"], "work")
+    history.want.version, history.want.digest = "2", "digest-2"
+    history.want.pods = upgrade
+    history.sync(0)
+    add_workload(history.world, workload)
+    start(history.world, workload, "n0")
+    return history
+
+
+def ways(history: History) -> list[str]:
+    """How the workload's pods went, in order: evicted or deleted."""
+    found = [each for each in history.world.server.writes if each.kind == "pods" and each.namespace == "work"]
+    return ["evict" if each.subresource else each.verb for each in found if each.actor == "one"]
+
+
+def run(history: History, passes: int = 60, seconds: float = 10) -> None:
+    """Some passes."""
+    for _ in range(passes):
+        history.once()
+        history.world.tick(seconds)
+
+
+def loaded(history: History) -> str:
+    """The driver of the machine."""
+    return history.world.machines["n0"].loaded
+
+
+@pytest.mark.parametrize("then", ["evict", "delete"])
+def test_a_rule_says_how_a_pod_goes(then: str) -> None:
+    """Deleted: whatever its budget says, which allows nobody to go. Evicted, as without a rule: the node waits."""
+    history = one_node(Workload("job", 1, max_unavailable=0), podRules=[{"podSelector": LABEL, "then": then}])
+    run(history)
+    assert (loaded(history) == "digest-2") == (then == "delete")
+    assert ways(history) == (["delete"] if then == "delete" else [])
+
+
+@pytest.mark.parametrize("then", ["leave", "wait"])
+def test_a_rule_says_that_a_pod_stays(then: str) -> None:
+    """Left: it counts as none that uses a GPU, and the work goes on beside it. Waited for: nobody is evicted before."""
+    idle = {"uses-gpu": str(then == "wait").lower()}  # it asks for one, and opens none
+    workload = Workload("job", 1, ends_after=1, labels=idle)
+    history = one_node(workload, podRules=[{"podSelector": LABEL, "then": then}])
+    run(history, 12)
+    phase = m.operation(history.world.node("n0")).get("phase")
+    assert ways(history) == []
+    assert phase == "Held" if then == "wait" else phase not in {"Held", "Evicting"}
+
+
+def test_rules_in_their_order_and_namespace() -> None:
+    """The first that a pod matches counts; one of another namespace doesn't match."""
+    found = pod(REPLICAS)
+    rules = [
+        PodRule(podSelector="x=y", then="leave"),
+        PodRule(podSelector="", namespace="other", then="wait"),
+        PodRule(podSelector="", namespace="tenant", then="delete"),
+        PodRule(podSelector="", then="evict"),
+    ]
+    assert rule_of(found, rules) == "delete"
+    assert rule_of(found, rules[:2]) == ""
+
+
+def test_a_budget_is_ignored_after_a_time_and_not_before() -> None:
+    """The node waits for so long, and says until when; then its pod is asked to go, refused, and deleted."""
+    history = one_node(Workload("job", 1, max_unavailable=0), ignoreBudgetsAfter=1800)
+    run(history, 25, 60)
+    assert ways(history) == []
+    (wait,) = (each for each in history.replica.decided.waits if each.kind == "blocked")
+    assert "its budget is ignored from 2026-01-05T09:3" in wait.message
+    run(history, 60, 10)
+    assert ways(history) == ["delete"]
+    assert loaded(history) == "digest-2"
+
+
+def test_without_the_choice_a_budget_holds_for_ever() -> None:
+    """A day, and nothing is removed."""
+    history = one_node(Workload("job", 1, max_unavailable=0))
+    run(history, 150, 600)
+    assert ways(history) == []
+    assert loaded(history) == "digest-1"
+
+
+def test_a_record_takes_no_power_that_the_policy_does_not_give() -> None:
+    """Whoever owns the node may write its record: rules and ignored budgets are the policy's."""
+    history = one_node(Workload("job", 1, ends_after=10_000, max_unavailable=1))
+    for _ in range(30):
+        history.once()
+        history.world.tick(1)
+        if m.operation(history.world.node("n0")).get("phase") == "Evicting":
+            break
+    text = m.annotations_of(history.world.node("n0"))[m.OP]
+    rules = '"finish":{"ignoreBudgets":true,"podRules":[{"podSelector":"app=job","then":"delete"}],'
+    assert '"finish":{' in text
+    history.world.annotate("n0", {m.OP: text.replace('"finish":{', rules)})
+    run(history, 6)
+    assert "delete" not in ways(history)
+    assert history.world.server.find(POLICIES, POOL)
