@@ -102,5 +102,11 @@ LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 """Soft taint (PreferNoSchedule) of nodes that it means to remove, unless they are needed meanwhile."""
 
+# --- by which others say that they work on a node ---------------------------------------------------------------------
+KURED = "weave.works/kured-reboot-in-progress"
+NETWORK_STATE = "nvidia.com/ofed-driver-upgrade-state"
+MACHINE_CONFIGS = ("machineconfiguration.openshift.io/currentConfig", "machineconfiguration.openshift.io/desiredConfig")
+DRAINED = "medik8s.io/drain"
+
 HASH = "controller-revision-hash"
 """Label of a DaemonSet's pods: the revision of the template that they were made from."""

@@ -68,6 +68,7 @@ RULE_MODULES = (
     "tenants.quotas",
     "tenants.machines",
     "tenants.operators",
+    "tenants.emptying",
     "checks.objects.words",
     "checks.language.operators",
     "checks.nfd.nfd_twice",

@@ -35,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             connect.add_sources(below)
         else:
             connect.add_connection(below)
+        if name == "plan":
+            below.add_argument(
+                "--budget-report",
+                action="store_true",
+                help="look at all nodes instead: which pods could not be evicted, or take long to end",
+            )
         if name in {"pause", "resume"}:
             below.add_argument(
                 "policy",
@@ -67,11 +73,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def look(options: argparse.Namespace) -> int:
-    from .live import plan, reading, status
+    from .live import budget_report, plan, reading, status
     from .text import Code, printable, say
 
-    what = plan if options.action == "plan" else status
-    told = what.data(reading.look(options))
+    report = options.action == "plan" and options.budget_report
+    what = budget_report if report else plan if options.action == "plan" else status
+    told = what.data(reading.look(options, everybody=report))
     if options.format == "json":
         print(as_json({"version": 1, "exit": 0, **told}))
         return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import toolkit
 from ..catalog.gpus import Product
-from ..policy.language import images
+from ..policy.language import images, reconciler
 from ..policy.language.cluster import platform_of
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
@@ -48,6 +48,8 @@ class PoolOffer:
     sharing: PoolSharing
     mig: bool = False
     virtual: bool = False
+    hours: int | None = None
+    """How long the longest of its windows is; None where nodes may be worked on at any time, or nobody does."""
     own_labels: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, wanted: Mapping[str, int]) -> bool:
@@ -79,6 +81,8 @@ class Offer:
     network_cards: bool = False
     writes_etc_nvidia: bool = False
     permitted: frozenset[str] | None = None
+    clients: frozenset[str] | None = None
+    """Namespaces whose DaemonSets the driver manager takes off a node itself; None where nobody empties nodes."""
 
     @property
     def resources(self) -> frozenset[str]:
@@ -106,6 +110,7 @@ def offer(cluster: Cluster) -> Offer:
         and not cluster.dra
         and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
         permitted=permitted(cluster),
+        clients=frozenset(spec.reconciler.clientNamespaces) if spec.reconciler and reconciler.runs(spec) else None,
     )
 
 
@@ -129,6 +134,7 @@ def pool_offer(pool: Pool) -> PoolOffer:
         sharing, known = pool.sharing, True
     except UnknownSharing:
         sharing, known = PoolSharing(), False
+    works = reconciler.runs(pool.spec)
     cut = pool.spec.mig.strategy in {"single", "mixed"} and pool.layout is not None
     return PoolOffer(
         name=pool.name,
@@ -138,6 +144,7 @@ def pool_offer(pool: Pool) -> PoolOffer:
         labels=_labels(pool, sharing if known else None, cut=cut),
         sharing=sharing,
         mig=cut,
+        hours=max((each.hours for each in pool.budget.windows), default=None) if works else None,
         virtual=pool.workload != "container" and not pool.cluster.kata,
         own_labels=dict(pool.said.nodeSelector),
     )

@@ -47,6 +47,7 @@ QUOTAS: dict[tuple[str, str], Path] = {
     ("karpenter.sh", "NodePool"): ("spec", "limits"),
 }
 """API groups and kinds that share out resources by their names, and where those stand."""
+BUDGET = ("policy", "PodDisruptionBudget")
 GROUPS = ("kueue.x-k8s.io", "kubevirt.io")
 """API groups, with those below them, of which rules over manifests know kinds."""
 
@@ -154,7 +155,7 @@ def called(body: Body) -> str:
 def concerned(body: Body) -> bool:
     """Whether rules have to do with BODY although it may have no pods."""
     group, kind = str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))
-    return (group, kind) in QUOTAS or any(f".{group}".endswith(f".{one}") for one in GROUPS)
+    return (group, kind) in {*QUOTAS, BUDGET} or any(f".{group}".endswith(f".{one}") for one in GROUPS)
 
 
 def findings(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer) -> Iterator[Finding]:

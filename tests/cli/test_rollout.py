@@ -15,8 +15,8 @@ from gpustack.cluster.node_labels import selection
 from gpustack.policy.loading.load import load
 from gpustack.reconciler.core.actions import PatchNode
 from gpustack.reconciler.memory.stack import NAMESPACE
-from gpustack.reconciler.memory.workloads import Workload, add_workload
-from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES, Forbidden, NotFound
+from gpustack.reconciler.memory.workloads import Workload, add_workload, start
+from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Forbidden, NotFound
 from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, kubeconfig, live
 from tests.project import Project
@@ -445,3 +445,31 @@ def test_a_node_that_was_replaced_meanwhile(cluster: Live) -> None:
     cluster.cluster.fault = fault
     ran = cluster.run("rollout", "hold", "node-0")
     assert (ran.code, "GPU933" in ran.err) == (4, True)
+
+
+def test_the_budget_report_asks_every_node(cluster: Live) -> None:
+    """Though nothing is due: whose budget refuses, who takes long to end, and how many nodes are free of both; nothing
+    is written."""
+    add_workload(cluster.world, Workload("train", 0))
+    for pod in list(cluster.world.server.all(PODS)):
+        if pod["metadata"]["namespace"] == "work":
+            cluster.world.server.remove(PODS, pod["metadata"]["name"], "work")
+    for node, workload in (
+        ("node-0", Workload("strict", 1, max_unavailable=0)),
+        ("node-1", Workload("slow", 1, grace=7200)),
+    ):
+        add_workload(cluster.world, workload)
+        start(cluster.world, workload, node)
+    cluster.world.tick(5)
+    before = cluster.world.server.version
+    found = cluster.run("rollout", "plan", "--budget-report", "--format", "json").json
+    assert cluster.world.server.version == before
+    nodes = {each["node"]: each for each in found["nodes"]}
+    assert "The disruption budget strict needs 1 healthy pods" in nodes["node-0"]["blockers"][0]
+    assert [each["seconds"] for each in nodes["node-1"]["slow"]] == [7200]
+    assert (nodes["node-1"]["blockers"], nodes["node-2"]["evicts"]) == ([], [])
+    text = cluster.run("rollout", "plan", "--budget-report").out
+    assert "can't be emptied\n  node-0: work/strict-" in text
+    assert "pods that may take more than 300 s to end\n  work/slow-" in text
+    assert "2 nodes of 3: nothing stands against emptying them now" in text
+    assert text.endswith("nothing was changed\n")

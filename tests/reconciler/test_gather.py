@@ -178,7 +178,7 @@ def test_trials_evict_nobody_and_name_the_budget(world: World) -> None:
     budget(world)
     known = closer(sources(world), [], ["a", "b"])
     text = "work/x: The disruption budget db needs 1 healthy pods and has 1 currently"
-    assert known.prechecks == {"a": Precheck((text,)), "b": Precheck()}
+    assert known.prechecks == {"a": Precheck((text,), budgets=True), "b": Precheck()}
     assert world.server.writes == []
     assert not any("deletionTimestamp" in pod["metadata"] for pod in world.server.all(PODS))
 
@@ -188,7 +188,9 @@ def test_two_budgets_stand_against_an_eviction(world: World) -> None:
     world.pod("x", "a", labels={"app": "x"})
     budget(world, "one")
     budget(world, "two")
-    blockers = closer(sources(world), [], ["a"]).prechecks["a"].blockers
+    check = closer(sources(world), [], ["a"]).prechecks["a"]
+    blockers = check.blockers
+    assert not check.budgets  # nor is it ignored after a time
     assert "more than one PodDisruptionBudget" in blockers[0]
 
 

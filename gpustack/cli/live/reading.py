@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...api.objects import Object
 from ...model import Finding, InputError
 from ...reconciler.core.spans import span
-from ...reconciler.core.view import ours, selects
+from ...reconciler.core.view import ours, selects, views
 from ...reconciler.shell.cluster import (
     EVERYTHING,
     NODES,
@@ -137,19 +137,21 @@ class Look:
         return by_node
 
 
-def look(options: argparse.Namespace) -> Look:
-    """What OPTIONS say to look at."""
+def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:
+    """What OPTIONS say to look at; EVERYBODY: with the pods of all nodes, and trials of their evictions."""
     if not options.sources:
-        return connect.run(options, lambda cluster: looked(cluster, options.namespace))
+        return connect.run(options, lambda cluster: looked(cluster, options.namespace, everybody=everybody))
     if options.kubeconfig or options.context:
         what = "--from looks at files, so --kubeconfig and --context have no effect"
         raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
     dump = files.load(options.sources)
     space = options.namespace or dump.namespace or connect.DEFAULT_NAMESPACE
-    return connect.waited(looked(dump.cluster, space, dump.missing, synced=bool(dump.rendered)))
+    return connect.waited(looked(dump.cluster, space, dump.missing, synced=bool(dump.rendered), everybody=everybody))
 
 
-async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *, synced: bool = False) -> Look:
+async def looked(
+    cluster: Cluster, asked: str, notes: list[str] | None = None, *, synced: bool = False, everybody: bool = False
+) -> Look:
     """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
     operator that still runs, nodes that nobody has taken over from it."""
     from ...reconciler.core import engine, foresee
@@ -180,6 +182,8 @@ async def looked(cluster: Cluster, asked: str, notes: list[str] | None = None, *
         base = foresee.foreseen(base)
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
+    if everybody:
+        due = [view.name for view in views(base) if view.policy is not None and not view.unreadable]
     closer = Wanted(tuple(dict.fromkeys((*wanted.pods, *due))), tuple(dict.fromkeys((*wanted.candidates, *due))))
     known = await sources.closer(base, closer)
     now = engine.decide(replace(known, nodes=first.nodes, layouts=first.layouts))

@@ -15,12 +15,8 @@ from ...api import keys
 from .actions import Why
 from .view import View
 
-KURED = "weave.works/kured-reboot-in-progress"
-NETWORK_STATE = "nvidia.com/ofed-driver-upgrade-state"
 IDLE = ("", "upgrade-done", "upgrade-required")
 """States of the network driver's upgrade in which nobody has touched the node; `upgrade-required` is queued."""
-MACHINE_CONFIG = "machineconfiguration.openshift.io/"
-MAINTENANCE = "medik8s.io/drain"
 
 
 def in_hand(view: View) -> Why | None:
@@ -29,13 +25,13 @@ def in_hand(view: View) -> Why | None:
     taints = {taint.key for taint in view.node.spec.taints}
     if keys.CANDIDATE_TAINT in taints:
         return "leaving", f"cluster-autoscaler means to remove the node (taint {keys.CANDIDATE_TAINT})"
-    if KURED in annotations:
-        return "maintenance", f"kured reboots the node (annotation {KURED})"
-    if (state := labels.get(NETWORK_STATE, "")) not in IDLE:
-        return "maintenance", f"the network driver is upgraded (label {NETWORK_STATE}={state})"
-    current, desired = (annotations.get(f"{MACHINE_CONFIG}{name}", "") for name in ("currentConfig", "desiredConfig"))
+    if keys.KURED in annotations:
+        return "maintenance", f"kured reboots the node (annotation {keys.KURED})"
+    if (state := labels.get(keys.NETWORK_STATE, "")) not in IDLE:
+        return "maintenance", f"the network driver is upgraded (label {keys.NETWORK_STATE}={state})"
+    current, desired = (annotations.get(key, "") for key in keys.MACHINE_CONFIGS)
     if current != desired:
         return "maintenance", f"the machine config operator brings the node to {desired or 'nothing'}"
-    if MAINTENANCE in taints:
-        return "maintenance", f"a NodeMaintenance drains the node (taint {MAINTENANCE})"
+    if keys.DRAINED in taints:
+        return "maintenance", f"a NodeMaintenance drains the node (taint {keys.DRAINED})"
     return None

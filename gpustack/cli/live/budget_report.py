@@ -1,0 +1,76 @@
+"""gpustack rollout plan --budget-report: what emptying the nodes would meet, before anything is due.
+
+Solves: that a PodDisruptionBudget allows nobody to go, or a pod takes two hours to end, shows on the night of the
+roll-out, node by node. Every node is asked here as if it had its turn now, by the reconciler's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..common import counted
+from .plan import SHOWN, head, some
+
+if TYPE_CHECKING:
+    from ...reconciler.core.view import View
+    from .reading import Look
+
+SLOW = 300
+"""Seconds to end from which on a pod is named."""
+
+
+def data(look: Look) -> dict[str, Any]:
+    """The report for --format json."""
+    nodes = [_node(look, view) for view in look.outlook.views if view.policy is not None]
+    return {"namespace": look.namespace, "leader": look.leader or None, "paused": look.known.paused or None} | {
+        "notes": list(look.notes),
+        "nodes": nodes,
+    }
+
+
+def _node(look: Look, view: View) -> dict[str, Any]:
+    from ...reconciler.core import engine, pods
+    from ...reconciler.core.view import uses_of
+
+    listed, check = look.known.pods.get(view.name), look.known.prechecks.get(view.name)
+    using = pods.to_evict(listed or (), uses_of(look.known, view))
+    obstacles = engine.trial(look.known, view)[1] if listed is not None else []
+    slow = [(int(pods.grace(pod).total_seconds()), pod.key) for pod in using]
+    return {
+        "node": view.name,
+        "policy": view.policy.name if view.policy else None,
+        "podsKnown": listed is not None,
+        "tried": check is not None or not using,
+        "evicts": [pod.key for pod in using],
+        "blockers": obstacles or (list(check.blockers) if check else []),
+        "unknown": check.unknown if check else "",
+        "slow": [{"pod": key, "seconds": seconds} for seconds, key in sorted(slow, reverse=True) if seconds > SLOW],
+    }
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """The report as a person reads it."""
+    yield from head(found)
+    nodes = found["nodes"]
+    blocked: dict[str, list[str]] = {}
+    for each in nodes:
+        for text in each["blockers"]:
+            blocked.setdefault(text, []).append(each["node"])
+    if blocked:
+        yield "can't be emptied"
+    for text, names in blocked.items():
+        yield f"  {some(names)}: {text}"
+    slow = sorted(((one["seconds"], one["pod"], each["node"]) for each in nodes for one in each["slow"]), reverse=True)
+    if slow:
+        yield f"pods that may take more than {SLOW} s to end"
+    for seconds, pod, node in slow[:SHOWN]:
+        yield f"  {pod} on {node}: {seconds} s"
+    if len(slow) > SHOWN:
+        yield f"  and {len(slow) - SHOWN} more"
+    unread = [each["node"] for each in nodes if not each["podsKnown"] or not each["tried"] or each["unknown"]]
+    if unread:
+        yield f"not known: {some(unread)}"
+    clear = sum(not each["blockers"] and each["podsKnown"] and each["tried"] and not each["unknown"] for each in nodes)
+    yield f"{counted(clear, 'node')} of {len(nodes)}: nothing stands against emptying them now"
+    yield "nothing was changed"
