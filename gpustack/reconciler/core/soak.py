@@ -81,4 +81,4 @@ def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
     said = soak.get(candidate.policy.uid)
     if said is None or candidate.due.install or "repair" in candidate.due.acts or candidate.again is not None:
         return ""
-    return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%MZ}"
+    return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%M:%SZ}"

@@ -128,7 +128,7 @@ def test_what_was_not_commanded_is_not_cut(stack: Stack, recut: Path) -> None:
         stack.api.patch("Node", machine.name, {"metadata": {"labels": {keys.HOLD: "true"}}})
     stack.apply(recut)
     stack.layouts_are_read("cut-")
-    for one in ready_pods(stack.api, NS, "nvidia-mig-manager"):
+    for one in ready_pods(stack.api, NS, "nvidia-mig-manager", node=restarted.name):
         stack.api.delete("Pod", one["metadata"]["name"], NS)
     stack.kubelets.reboot(rebooted)
     wait_for(lambda: rebooted.boots == 2, "the machine has rebooted")
