@@ -483,15 +483,40 @@ def test_a_cluster_is_only_looked_at(project: Project) -> None:
         "Pod": "/api/v1/namespaces/gpu-operator/pods",
         "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     }
-    answers = {path: [each for each in objects if each["kind"] == kind] for kind, path in paths.items()}
+    answers: dict[str, Any] = {path: [each for each in objects if each["kind"] == of] for of, path in paths.items()}
     with serving(project.folder, answers) as (config, asked):
         found = plan(project, "--kubeconfig", config, "--context", "prod")
     assert found["promise"]["level"] == "kept", found["promise"]
     assert [each["id"] for each in found["steps"]] == ORDER
     assert "not looked at" not in json.dumps(found)
     assert all("namespaces" not in path or path.count("/") < 8 for path in asked), "lists alone"
+    assert [path for path in asked if "secrets" in path] == [path for path in asked if "labelSelector=owner" in path]
     stop = step(found, "stop")["commands"][0]
     assert stop == (
         f"kubectl --kubeconfig={shlex.quote(str(config))} --context=prod scale deployments.apps/gpu-operator "
         "--namespace=gpu-operator --replicas=0"
     )
+
+
+def test_what_one_may_not_list_was_not_looked_at(project: Project) -> None:
+    """A right that is missing ends nothing, and leaves open what depends on it."""
+    objects = prepared(project, PLAIN)
+    paths = {"ClusterPolicy": "/apis/nvidia.com/v1/clusterpolicies", "Node": "/api/v1/nodes"}
+    answers: dict[str, Any] = {path: [each for each in objects if each["kind"] == of] for of, path in paths.items()}
+    answers["/apis/rbac.authorization.k8s.io/v1/clusterroles"] = None
+    with serving(project.folder, answers) as (config, _):
+        found = plan(project, "--kubeconfig", config)
+    assert "not looked at: ClusterRole (" in step(found, "release")["seen"]
+    assert "no Deployment of the operator was found in namespace gpu-operator" in step(found, "stop")["seen"]
+
+
+@pytest.mark.parametrize("part", [{"labels": "x"}, {"annotations": ["x"]}, {"ownerReferences": 1}])
+def test_objects_of_another_form_end_in_a_sentence(part: Body, project: Project) -> None:
+    """Whatever a dump holds, the answer is a plan or a sentence."""
+    objects = prepared(project, PLAIN)
+    for kind in ("Deployment", "Pod", "DaemonSet"):
+        changed = copy.deepcopy(objects)
+        of(changed, kind)["metadata"] |= part
+        write(project, changed)
+        ran = ran_plan(project, "--format", "json")
+        assert ran.code in {0, 2} or ran.json["findings"][0]["rule"] == "GPU050", ran.out

@@ -19,14 +19,14 @@ class Fields:
 
     def __init__(self, seen: Seen, render: Render) -> None:
         self.seen, self.manager = seen, str(facts()["engines"][render.engine]["manager"])
-        pairs = [(stage, body, self.live(body)) for stage, body in render.bodies]
-        lives = [live for _, _, live in pairs if live is not None]
-        self.known = bool(lives) and all("managedFields" in live["metadata"] for live in lives)
+        lives = [live for _, body in render.bodies if (live := self.live(body))]
+        pairs = [(body, self.live(body)) for stage, body in render.bodies if stage != "reconciler" and telling(body)]
+        shown = ["managedFields" in live["metadata"] for _, live in pairs if live is not None]
+        self.known = bool(shown) and all(shown)
         self.lacking = [
             body
-            for stage, body, live in pairs
-            if stage != "reconciler"
-            and (body["kind"] in seen.looked if live is None else "managedFields" in live["metadata"])
+            for body, live in pairs
+            if (body["kind"] in seen.looked if live is None else "managedFields" in live["metadata"])
             and self.own(live) is None
         ]
         self.former = [live for live in lives if self.old(live) is not None]
@@ -55,6 +55,11 @@ class Fields:
             {"op": "replace", "path": f"{at}/{old}/operation", "value": "Apply"},
             *([] if own is None else [{"op": "remove", "path": f"{at}/{own}"}]),
         ]
+
+
+def telling(body: Body) -> bool:
+    """Whether the rendered BODY has any field that somebody can own: a bare ServiceAccount has none."""
+    return bool(body.keys() - {"apiVersion", "kind", "metadata"} or body["metadata"].keys() - {"name", "namespace"})
 
 
 def _entry(live: Body | None, managers: list[str], operation: str) -> int | None:

@@ -15,6 +15,7 @@ from gpustack.catalog import _data
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
 
 from ..adopt.inputs import context, live, objects, read_all
+from ..adopt.installation import understood
 
 if TYPE_CHECKING:
     from gpustack.reconciler.shell.cluster import Cluster
@@ -126,8 +127,12 @@ def dumped(sources: Sequence[str]) -> Seen:
 
 
 def gathered(sources: Sequence[str], items: Sequence[Item]) -> Seen:
-    """The objects in SOURCES and ITEMS, as `adopt` reads them."""
-    found = read_all(sources, {}, items)
+    """The objects in SOURCES and ITEMS, as `adopt` reads them. Raises InputError for other forms."""
+    with understood("what the cluster holds"):
+        return _gathered(read_all(sources, {}, items))
+
+
+def _gathered(found: context.Context) -> Seen:
     bodies = [checked(each) for each in found.items if each.text_at("kind") and each.text_at("metadata", "name")]
     told, known = found.installation, kinds()
     seen = Seen(bodies, {body["kind"] for body in bodies if body["kind"] in known and in_cluster(body)})

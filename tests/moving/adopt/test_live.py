@@ -26,16 +26,17 @@ PATHS = {
 
 
 @contextlib.contextmanager
-def serving(folder: Path, answers: dict[str, list[dict[str, Any]]]) -> Iterator[tuple[Path, list[str]]]:
-    """An API server that has ANSWERS by path, and 404 for all else: a kubeconfig, and what was asked."""
+def serving(folder: Path, answers: dict[str, list[dict[str, Any]] | None]) -> Iterator[tuple[Path, list[str]]]:
+    """An API server that has ANSWERS by path, None for 403, and 404 for all else: a kubeconfig, and what was asked."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            items = answers.get(self.path.partition("?")[0])
+            path = self.path.partition("?")[0]
+            items = answers.get(path)
             text = json.dumps({"kind": "List", "metadata": {}, "items": items}).encode()
-            self.send_response(404 if items is None else 200)
+            self.send_response(200 if items is not None else 403 if path in answers else 404)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
@@ -54,7 +55,7 @@ def test_a_cluster_is_read_as_its_dump_is(project: Project) -> None:
     text = dump(case(RELEASE, "16-mig-mixed-custom"))
     project.write("dump.json", text)
     items = json.loads(text)["items"]
-    answers = {path: [each for each in items if each["kind"] == kind] for kind, path in PATHS.items()}
+    answers: dict[str, Any] = {path: [each for each in items if each["kind"] == kind] for kind, path in PATHS.items()}
     answers["/api/v1/namespaces/gpu-operator/secrets"] = [SECRET]
     before = project.run("adopt", "dump.json", "--out", "x.yaml", "--format", "json").json
     with serving(project.folder, answers) as (config, asked):

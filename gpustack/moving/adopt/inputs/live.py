@@ -27,8 +27,8 @@ OF_THE_NAMESPACE = (
     ("", "v1", "secrets", "Secret"),
     ("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
 )
-HELM = "owner=helm"
-"""The label that Helm gives the Secrets of its releases."""
+CHOSEN = {"Secret": "owner=helm", "Pod": "app=gpu-operator"}
+"""Labels of the kinds of which not all are read: Secrets that hold a release of Helm, pods of the operator itself."""
 
 
 async def look(cluster: Cluster, namespace: str, default: str) -> list[Item]:
@@ -47,7 +47,7 @@ async def listed(cluster: Cluster, kind: Sequence[str], namespace: str) -> list[
     group, version, plural, name = kind
     model: Any = dict[str, Any]
     raw: Kind[Any] = Kind(model, group, version, plural, name, namespaced=bool(namespace))
-    chosen = Selection(namespace=namespace, labels=HELM) if name == "Secret" else Selection(namespace=namespace)
+    chosen = Selection(namespace=namespace, labels=CHOSEN.get(name, ""))
     try:
         bodies = (await cluster.list(raw, chosen)).items
     except NotFound:
