@@ -95,8 +95,8 @@ def whole(text: str) -> int | None:
 
 def numbers(text: str) -> tuple[int, ...]:
     """The numbers of TEXT such as 595.71.05, empty where one of its parts isn't a number."""
-    found = [whole(part) for part in text.split(".")]
-    return tuple(number for number in found if number is not None) if None not in found else ()
+    parts = [whole(part) for part in text.split(".")]
+    return tuple(number for number in parts if number is not None) if None not in parts else ()
 
 
 def has_credentials(text: str) -> bool:
@@ -104,8 +104,8 @@ def has_credentials(text: str) -> bool:
     if "@" not in text:
         return False
     plain = _PLAIN_PASSWORD.fullmatch(text)
-    found = [*_PASSWORD.finditer(text), *_TOKEN.finditer(text), *([plain] if plain else [])]
-    return any("$" not in match[1] for match in found)
+    matches = [*_PASSWORD.finditer(text), *_TOKEN.finditer(text), *([plain] if plain else [])]
+    return any("$" not in match[1] for match in matches)
 
 
 def masked(text: str) -> str:
@@ -134,7 +134,7 @@ def printable(line: str) -> str:
     )
     if "::" not in made and "##" not in made:
         return made
-    return _COMMAND.sub(lambda found: f"{found[1] or ''}\\x{'3a' if found[0].endswith(':') else '23'}", made)
+    return _COMMAND.sub(lambda match: f"{match[1] or ''}\\x{'3a' if match[0].endswith(':') else '23'}", made)
 
 
 def docs(page: str) -> str:

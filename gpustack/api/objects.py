@@ -192,8 +192,8 @@ class Claim(Object, kw_only=True):
     @property
     def holds_gpu(self) -> bool:
         """Whether a GPU is allocated to it. With admin access it only looks on, as the operator sees it (U18)."""
-        found = self.status.allocation.devices.results
-        return any(each.driver == DRA_DRIVER and not each.adminAccess for each in found)
+        results = self.status.allocation.devices.results
+        return any(each.driver == DRA_DRIVER and not each.adminAccess for each in results)
 
 
 class DeploymentSpec(Slim, kw_only=True):

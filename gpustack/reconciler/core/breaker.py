@@ -35,15 +35,15 @@ class Failure:
 
 def failures(views: Sequence[View]) -> list[Failure]:
     """The failures that there are, by node. Nodes that are going away count no more."""
-    found = []
+    failed = []
     for view in views:
         operation = view.operation
         if operation is None or operation.install or leaving(view):
             continue
         if operation.phase == "Quarantine" or operation.failures:
             mark = f"{view.node.uid}/{max(operation.failures, 1)}"
-            found.append(Failure(view.name, mark, operation.policy, parts_of(operation.target)))
-    return found
+            failed.append(Failure(view.name, mark, operation.policy, parts_of(operation.target)))
+    return failed
 
 
 def parts_of(target: Target) -> frozenset[str]:

@@ -38,8 +38,8 @@ def absolute(limit: IntOrPercent, total: int) -> int:
 
 def announced(view: View, admitting: Admitting) -> bool:
     """Whether the node was announced to be taken, and is not seen to be: the watch may lag behind the write."""
-    found = admitting.get(view.node.uid)
-    return found is not None and not found.install and (view.operation is None or not view.operation.disruptive)
+    entry = admitting.get(view.node.uid)
+    return entry is not None and not entry.install and (view.operation is None or not view.operation.disruptive)
 
 
 def unavailable(view: View, admitting: Admitting) -> bool:
@@ -184,8 +184,8 @@ def _owner(view: View, known: Collection[str]) -> str:
 
 def _fleet(policies: Sequence[NodePolicy]) -> list[Limits]:
     """The limits over all pools. They are the same in every policy; while a sync is under way, each of them holds."""
-    found: list[Limits] = []
+    limits: list[Limits] = []
     for policy in policies:
-        if policy.spec.fleet not in found:
-            found.append(policy.spec.fleet)
-    return found
+        if policy.spec.fleet not in limits:
+            limits.append(policy.spec.fleet)
+    return limits

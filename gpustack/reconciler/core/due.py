@@ -113,9 +113,9 @@ def in_service(known: Snapshot, view: View) -> bool:
         return False
     validators = (*known.validators.get(view.name, ()), *known.sandbox_validators.get(view.name, ()))
     theirs = view.policy is not None and view.policy.spec.labelling  # who else would have labelled it by now?
-    found = [pod for pod in known.driver_pods.get(view.name, ()) if pod.ready]
-    found += [pod for pod in validators if pod.ready or theirs]
-    return any(since >= made for pod in found if (since := pod.metadata.creationTimestamp))
+    working = [pod for pod in known.driver_pods.get(view.name, ()) if pod.ready]
+    working += [pod for pod in validators if pod.ready or theirs]
+    return any(since >= made for pod in working if (since := pod.metadata.creationTimestamp))
 
 
 def unclear(known: Snapshot, view: View) -> str:
@@ -158,16 +158,16 @@ def _install(view: View, policy: NodePolicy) -> Due:
 
 def swaps(known: Snapshot, view: View, policy: NodePolicy) -> dict[str, str]:
     """The labels whose change disturbs what runs on the node."""
-    found: dict[str, str] = {}
+    swapped: dict[str, str] = {}
     if not policy.spec.labelling:
-        return found
+        return swapped
     for key in labeller.SWAPPED:
         wanted, current = policy.spec.labels.get(key, ""), view.labels.get(key, "")
         if not wanted or wanted == current:
             continue
         if current or (key == keys.DRIVER_OWNER and known.driver_pods.get(view.name)):
-            found[key] = wanted
-    return found
+            swapped[key] = wanted
+    return swapped
 
 
 def _left_alone(view: View, policy: NodePolicy) -> NotNow | None:
@@ -263,14 +263,14 @@ def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]
 def manual_until(view: View) -> datetime | None:
     """Until when a MIG configuration that was set by hand stays; None where nobody said so, or not readably."""
     try:
-        found = datetime.fromisoformat(view.annotations.get(keys.MANUAL_MIG, ""))
+        until = datetime.fromisoformat(view.annotations.get(keys.MANUAL_MIG, ""))
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return until if until.tzinfo else None
 
 
 def differences(view: View, policy: NodePolicy) -> Iterator[str]:
     """What a node that is done should be and is not, for reports: the product of its GPUs."""
-    expected, found = policy.spec.gpu.product, view.labels.get(keys.PRODUCT, "")
-    if expected and found and expected != found and not found.startswith(f"{expected}-"):
-        yield f"its GPUs are {found}, and the pool expects {expected}"
+    expected, actual = policy.spec.gpu.product, view.labels.get(keys.PRODUCT, "")
+    if expected and actual and expected != actual and not actual.startswith(f"{expected}-"):
+        yield f"its GPUs are {actual}, and the pool expects {expected}"

@@ -64,10 +64,10 @@ def survey(known: Snapshot) -> Wanted:
     if known.foreign:
         return Wanted()
     known = named(known)
-    found = _pass(known, _look)
+    so_far = _pass(known, _look)
     wanted: list[str] = []
     fresh = 0
-    for view in found.views:
+    for view in so_far.views:
         if view.unreadable:
             continue
         operation = view.operation
@@ -78,7 +78,7 @@ def survey(known: Snapshot) -> Wanted:
             fresh += 1
             if fresh <= LOOKS:
                 wanted.append(view.name)
-    line = queue(found, trials=TRIALS)
+    line = queue(so_far, trials=TRIALS)
     wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
     candidates = [each.view.name for each in line.begin]
     return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
@@ -97,13 +97,13 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
         return [], []
     finish = operation_for(known, view, policy, Due(("driver",), Target())).finish
     listed = known.pods.get(view.name, ())
-    found = pods.obstacles(listed, uses_of(known, view), finish)
+    obstacles = pods.obstacles(listed, uses_of(known, view), finish)
     using = pods.to_evict(listed, uses_of(known, view))
     text = pods.ending(using, known.now) or evictions.too_long(known, policy, using)
     text = text or evictions.in_vain(view, using)
-    found = found or ([text] if text else [])
+    obstacles = obstacles or ([text] if text else [])
     tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]
-    return ([] if found else tried), found
+    return ([] if obstacles else tried), obstacles
 
 
 def decide(known: Snapshot) -> Decision:
@@ -118,8 +118,8 @@ def outlook(known: Snapshot) -> Outlook:
     if known.foreign:
         still = Looked(waits=[("operator", f"{known.foreign} runs: nothing is written on nodes")])
         return _made(_pass(known, lambda *_: still), Queue(), asked)
-    found = _pass(known, _look)
-    return _made(found, queue(found), asked)
+    so_far = _pass(known, _look)
+    return _made(so_far, queue(so_far), asked)
 
 
 def _pass(known: Snapshot, look: Callable[[Snapshot, View], Looked]) -> Pass:
@@ -135,29 +135,29 @@ def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
     return {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
 
 
-def _made(found: Pass, line: Queue, asked: Asked) -> Outlook:
-    """The decision that comes of what was FOUND and of who is in LINE."""
-    known, by_name = found.known, {view.name: view for view in found.views}
-    actions = [action for looked in found.looked for action in looked.actions]
+def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
+    """The decision that comes of the pass SO_FAR and of who is in LINE."""
+    known, by_name = so_far.known, {view.name: view for view in so_far.views}
+    actions = [action for looked in so_far.looked for action in looked.actions]
     actions += [admit(known, candidate) for candidate in line.begin]
     waits = [
-        wait for view, looked in zip(found.views, found.looked, strict=True) for wait in waits_of(view, looked.waits)
+        wait for view, looked in zip(so_far.views, so_far.looked, strict=True) for wait in waits_of(view, looked.waits)
     ]
     waits += line.waits
-    refused = _refused(found, actions, waits)
+    refused = _refused(so_far, actions, waits)
     left = refused.keys() - {wait.node for wait in waits if wait.kind == "refused"}
     waits += [
         wait for name in refused if name in left for wait in waits_of(by_name[name], [("refused", refused[name])])
     ]
     actions = [action for action in actions if not (isinstance(action, PatchNode) and action.node in left)]
-    tells = [tell for looked in found.looked for tell in looked.tells if tell.node not in left]
+    tells = [tell for looked in so_far.looked for tell in looked.tells if tell.node not in left]
     patches = [action for action in actions if isinstance(action, PatchNode)]
     tells += [Tell(name, "ChangeRefused", text, warning=True) for name, text in refused.items()]
     tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
-    tallies = _tallies(found, waits)
+    tallies = _tallies(so_far, waits)
     statuses = {
         policy.uid: status.status(
-            known, policy, tallies[policy.uid], found.breakers[policy.uid], found.soaks.get(policy.uid)
+            known, policy, tallies[policy.uid], so_far.breakers[policy.uid], so_far.soaks.get(policy.uid)
         )
         for policy in known.policies
     }
@@ -165,34 +165,34 @@ def _made(found: Pass, line: Queue, asked: Asked) -> Outlook:
     first: list[Action] = [
         PatchStatus(policy, statuses[policy.uid]) for policy in known.policies if statuses[policy.uid] != policy.status
     ]
-    again = min([300.0, *(looked.again for looked in found.looked), *([5.0] if line.begin else [])])
+    again = min([300.0, *(looked.again for looked in so_far.looked), *([5.0] if line.begin else [])])
     if file := due_write(known):
         first.append(file)
     decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), Seen(asked.kept))
     names = frozenset(candidate.view.name for candidate in line.begin)
-    return Outlook(decision, found.views, statuses, line.order, names)
+    return Outlook(decision, so_far.views, statuses, line.order, names)
 
 
-def _refused(found: Pass, actions: Iterable[Action], waits: Iterable[Wait]) -> dict[str, str]:
+def _refused(so_far: Pass, actions: Iterable[Action], waits: Iterable[Wait]) -> dict[str, str]:
     """The nodes that are left alone for a while since the API server lets nobody change them, with its words."""
-    refused = found.known.refused
+    refused = so_far.known.refused
     if not refused:
         return {}
     names = {action.node for action in actions if isinstance(action, PatchNode) and action.uid in refused}
     names |= {wait.node for wait in waits if wait.kind == "refused"}
-    return {view.name: refused[view.node.uid] for view in found.views if view.name in names}
+    return {view.name: refused[view.node.uid] for view in so_far.views if view.name in names}
 
 
-def _tallies(found: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
+def _tallies(so_far: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
     """What was seen of the nodes of each policy, by its UID."""
     said: dict[str, list[Wait]] = {}
     for wait in waits:
         said.setdefault(wait.policy, []).append(wait)
     made = {}
-    for policy in found.known.policies:
+    for policy in so_far.known.policies:
         every = [
             (view, looked)
-            for view, looked in zip(found.views, found.looked, strict=True)
+            for view, looked in zip(so_far.views, so_far.looked, strict=True)
             if view.gpu and any(policy.uid == each.uid for each in view.policies)
         ]
         own = [(view, looked) for view, looked in every if len(view.policies) == 1]
@@ -205,7 +205,7 @@ def _tallies(found: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
             uncovered=sum(looked.uncovered for _, looked in own),
             overlapping=[view.name for view, _ in every if len(view.policies) > 1],
             lost=[
-                view.name for view, looked in zip(found.views, found.looked, strict=True) if policy.uid in looked.lost
+                view.name for view, looked in zip(so_far.views, so_far.looked, strict=True) if policy.uid in looked.lost
             ],
             waits=said.get(policy.name, []),
         )

@@ -45,8 +45,8 @@ def maker(pod: Pod) -> str:
 
 def in_the_way(known: Snapshot, left: Sequence[Pod]) -> str:
     """Whose pod it was for which an attempt is given up."""
-    found = next((pod for pod in left if pod.uid in known.refusals or pod.terminating), left[0])
-    return maker(found)
+    stuck = next((pod for pod in left if pod.uid in known.refusals or pod.terminating), left[0])
+    return maker(stuck)
 
 
 def in_vain(view: View, using: Sequence[Pod]) -> str:

@@ -202,30 +202,30 @@ def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[
     if operation.restartOnly or operation.install or (listed := _listed(known, view)) is None:
         return [], ""
     how, rules = operation.finish.podDeletion, operation.finish.podRules
-    found = pods.to_evict(listed, uses_of(known, view))
+    using = pods.to_evict(listed, uses_of(known, view))
     asked = [
         evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}, which is worked on")
-        for pod in found
+        for pod in using
         if not pods.obstacle(pod, how, rules)
         and not pod.terminating
         and known.backoff.get(pod.uid, known.now) <= known.now
     ]
-    if not found:
+    if not using:
         return asked, ""
-    why = pods.obstacle(found[0], how, rules) or known.refusals.get(found[0].uid, "") or "it is evicted"
-    return asked, f"{found[0].key} uses a GPU though the node is worked on: {why}"
+    why = pods.obstacle(using[0], how, rules) or known.refusals.get(using[0].uid, "") or "it is evicted"
+    return asked, f"{using[0].key} uses a GPU though the node is worked on: {why}"
 
 
 def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
     """Believe nothing but what can be seen: validator, resources, no component still paused."""
-    found = verify.problems(known, view, operation)
-    if not found:
+    problems = verify.problems(known, view, operation)
+    if not problems:
         extra = acting.afterwards(known, view, operation)
         return Step([extra]) if extra else Step([close(known, view, operation)], [_done(view, operation)])
     if _over(known, view, operation):
-        why = "; ".join(found)
+        why = "; ".join(problems)
         return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
-    return Step([*verify.nudges(known, view, operation)], reason=found[0], again=15)
+    return Step([*verify.nudges(known, view, operation)], reason=problems[0], again=15)
 
 
 def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:

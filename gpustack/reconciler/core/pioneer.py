@@ -81,5 +81,5 @@ def _works_with(known: Snapshot, view: View) -> Target:
     return Target(revision=revision, mig=view.memory.mig if cut else "", mig_digest=view.memory.mig_digest)
 
 
-def _revisions(found: Iterable[str]) -> frozenset[str]:
-    return frozenset(each for each in found if each)
+def _revisions(hashes: Iterable[str]) -> frozenset[str]:
+    return frozenset(each for each in hashes if each)

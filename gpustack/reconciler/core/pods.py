@@ -107,7 +107,7 @@ def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
 
     Never pods of DaemonSets, static pods, pods with the skip label or of kube-system (reconciler.md U23, U24, I9).
     """
-    found = []
+    drained = []
     for pod in pods:
         gpu = uses.gpu(pod)
         spared = (
@@ -118,16 +118,16 @@ def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
             or pod.labels.get(keys.DRAIN_SKIP) == "true"
         )
         if gpu or (not spared and selectors.matches(drain.podSelector, pod.labels)):
-            found.append(pod)
-    return found
+            drained.append(pod)
+    return drained
 
 
 def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
     """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
-    found = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion, uses.rules))]
-    if found and finish.drain.enable:
+    texts = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion, uses.rules))]
+    if texts and finish.drain.enable:
         return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain, uses.rules))]
-    return found
+    return texts
 
 
 DEFAULT_GRACE = timedelta(seconds=30)

@@ -70,25 +70,25 @@ def waits_of(view: View, whys: Iterable[Why]) -> Iterator[Wait]:
     return (Wait(view.name, view.policy.name if view.policy else "", kind, message) for kind, message in whys)
 
 
-def queue(found: Pass, trials: int = 0) -> Queue:
+def queue(so_far: Pass, trials: int = 0) -> Queue:
     """Which of the candidates may begin now; the others say why not.
 
     With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
     """
-    known = found.known
-    budget = Budget(found.views, known.policies, known.admitting)
-    for view, looked in zip(found.views, found.looked, strict=True):
+    known = so_far.known
+    budget = Budget(so_far.views, known.policies, known.admitting)
+    for view, looked in zip(so_far.views, so_far.looked, strict=True):
         if looked.taken_over:
             budget.take(view)
-    pioneers = Pioneers.of(known, found.views)
+    pioneers = Pioneers.of(known, so_far.views)
     taken: list[Candidate] = []
     waits: list[Wait] = []
-    candidates = [looked.candidate for looked in found.looked if looked.candidate is not None]
+    candidates = [looked.candidate for looked in so_far.looked if looked.candidate is not None]
     order = sorted(candidates, key=lambda each: _order(known, budget, each))
     trouble = cache(partial(image_trouble, known))  # looks at every driver pod: once for each revision, not each node
     for candidate in order:
         view = candidate.view
-        why = _gates(found, candidate, trouble)
+        why = _gates(so_far, candidate, trouble)
         if why is None and view.node.uid in known.admitting and view.operation is None:
             why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
         if why is None and len(known.ledger or ()) + len(taken) >= OPEN:
@@ -117,19 +117,19 @@ def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
     return ("first", text) if text else None
 
 
-def _gates(found: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> Why | None:
+def _gates(so_far: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> Why | None:
     """Why the operation may not begin now, whatever the budget. TROUBLE says what is wrong with a revision's image."""
-    known, what = found.known, candidate.due
+    known, what = so_far.known, candidate.due
     if refused := known.refused.get(candidate.view.node.uid):
         return "refused", refused
-    switch = found.breakers[candidate.policy.uid]
+    switch = so_far.breakers[candidate.policy.uid]
     if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
         return why
     if text := unread(known, candidate.view, what.target.mig):
         return "layout", text
     if not what.install and uncounted(known, candidate):
         return "checking", "it is counted how many pods use its GPUs: the least used go first"
-    if text := soaking(found.soaks, candidate):
+    if text := soaking(so_far.soaks, candidate):
         return "soak", text
     if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
         return "image", f"the driver's image can't be pulled elsewhere: {text}"

@@ -193,29 +193,29 @@ def read(of: type[R], text: str | None) -> R | None:
     if not text:
         return None
     try:
-        found = msgspec.json.decode(text, type=of)
+        decoded = msgspec.json.decode(text, type=of)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreadable(f"it is no {of.__name__.lower()} record: {error}") from None
-    if isinstance(found, Operation) and not 1 <= found.v <= FORMAT:
-        raise Unreadable(f"its format is {found.v}; this version reads up to {FORMAT}")
-    if isinstance(found, Operation):
-        _sound(found)
-    return found
+    if isinstance(decoded, Operation) and not 1 <= decoded.v <= FORMAT:
+        raise Unreadable(f"its format is {decoded.v}; this version reads up to {FORMAT}")
+    if isinstance(decoded, Operation):
+        _sound(decoded)
+    return decoded
 
 
-def _sound(found: Operation) -> None:
+def _sound(operation: Operation) -> None:
     """Refuse what no version writes: it would be done for ever, or something of somebody else's be removed."""
-    if not found.acts:
+    if not operation.acts:
         raise Unreadable("it names nothing to do")
-    if len(set(found.acts)) < len(found.acts):
+    if len(set(operation.acts)) < len(operation.acts):
         raise Unreadable("it names something to do twice")
-    if label := next((key for key in found.target.labels if not key.startswith(SHARED)), ""):
+    if label := next((key for key in operation.target.labels if not key.startswith(SHARED)), ""):
         raise Unreadable(f"it would set the label {label!r}, which doesn't begin with {SHARED}")
-    if odd := next((name for name in found.target.deploy if not COMPONENT.fullmatch(name)), ""):
+    if odd := next((name for name in operation.target.deploy if not COMPONENT.fullmatch(name)), ""):
         raise Unreadable(f"{odd!r} is not a component")
-    if found.attempt > MOST or found.failures > MOST:
-        raise Unreadable(f"it was tried {max(found.attempt, found.failures)} times")
-    if foreign := set(found.annotated) - set(keys.AUTOSCALERS):
+    if operation.attempt > MOST or operation.failures > MOST:
+        raise Unreadable(f"it was tried {max(operation.attempt, operation.failures)} times")
+    if foreign := set(operation.annotated) - set(keys.AUTOSCALERS):
         raise Unreadable(f"it calls the annotation {min(foreign)!r} its own")
 
 

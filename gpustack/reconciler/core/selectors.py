@@ -29,8 +29,8 @@ def parse(text: str) -> tuple[Test, ...]:
 def keys(text: str) -> frozenset[str]:
     """The labels that TEXT asks about; none for one that can't be read."""
     parts = [part.strip() for part in _SPLIT.split(text) if part.strip()]
-    found = [next((of["key"] for form in (_SET, _EQUAL, _EXISTS) if (of := form.match(part))), "") for part in parts]
-    return frozenset(found) if all(found) else frozenset()
+    names = [next((of["key"] for form in (_SET, _EQUAL, _EXISTS) if (of := form.match(part))), "") for part in parts]
+    return frozenset(names) if all(names) else frozenset()
 
 
 def matches(text: str, labels: Labels) -> bool:
@@ -42,14 +42,14 @@ def matches(text: str, labels: Labels) -> bool:
 
 
 def _requirement(text: str) -> Test:
-    if found := _SET.match(text):
-        key, values = found["key"], {value.strip() for value in found["values"].split(",")}
-        inside = found["op"] == "in"
+    if match := _SET.match(text):
+        key, values = match["key"], {value.strip() for value in match["values"].split(",")}
+        inside = match["op"] == "in"
         return lambda labels: (labels.get(key) in values) if inside else (labels.get(key) not in values)
-    if found := _EQUAL.match(text):
-        key, value, equal = found["key"], found["value"], found["op"] != "!="
+    if match := _EQUAL.match(text):
+        key, value, equal = match["key"], match["value"], match["op"] != "!="
         return lambda labels: (labels.get(key) == value) if equal else (labels.get(key) != value)
-    if found := _EXISTS.match(text):
-        key, there = found["key"], not found["no"]
+    if match := _EXISTS.match(text):
+        key, there = match["key"], not match["no"]
         return lambda labels: (key in labels) == there
     raise ValueError(f"{text!r} is no requirement of a label selector")

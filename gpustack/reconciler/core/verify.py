@@ -62,13 +62,13 @@ def _resources(view: View, operation: Operation) -> Iterator[str]:
     if layout != DISABLED and view.barred("mig-manager"):
         return  # nobody cuts it: which layout it has isn't known
     for name, count in sorted(wanted.items()):
-        found = view.allocatable(name)
-        if found != count if count else found == 0:
-            yield f"the node offers {found} {name} and should offer {count or 'some'}"
+        offered = view.allocatable(name)
+        if offered != count if count else offered == 0:
+            yield f"the node offers {offered} {name} and should offer {count or 'some'}"
     if wanted:
-        for name, found in view.offers.items():
+        for name, offered in view.offers.items():
             if name.startswith(MIG_RESOURCES) and name not in wanted:
-                yield f"the node offers {found} {name} and should offer none"
+                yield f"the node offers {offered} {name} and should offer none"
 
 
 def _cut_by_nobody(view: View, operation: Operation) -> bool:

@@ -160,12 +160,12 @@ def view(known: Snapshot, node: Node) -> View:
         spoilt = open_ is None and keys.OPERATION in annotations and (known.ledger is None or node.uid in known.ledger)
         return View(node, policies, open_, unledgered=other, unreadable=str(why), spoilt=spoilt)
     open_, other = ledgered(known, node, operation)
-    found = View(node, policies, open_, last, memory, other)
-    if found.barred("driver"):
-        return found
-    policy = found.policy
+    made = View(node, policies, open_, last, memory, other)
+    if made.barred("driver"):
+        return made
+    policy = made.policy
     drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, open_)
-    return replace(found, drivers=tuple(drivers))
+    return replace(made, drivers=tuple(drivers))
 
 
 def operations(known: Snapshot) -> dict[str, Operation]:
@@ -174,8 +174,8 @@ def operations(known: Snapshot) -> dict[str, Operation]:
     for node in known.nodes:
         if text := node.metadata.annotations.get(keys.OPERATION):
             with contextlib.suppress(Unreadable):
-                if found := read(Operation, text):
-                    made[node.uid] = found
+                if operation := read(Operation, text):
+                    made[node.uid] = operation
     return made
 
 

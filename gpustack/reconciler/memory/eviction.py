@@ -112,13 +112,13 @@ def _selects(budget: Document, pod: Document) -> bool:
     selector = budget["spec"].get("selector")
     if selector is None:
         return False
-    found = pod["metadata"].get("labels") or {}
-    if any(found.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+    labels = pod["metadata"].get("labels") or {}
+    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_expression(each, found) for each in selector.get("matchExpressions") or [])
+    return all(_expression(each, labels) for each in selector.get("matchExpressions") or [])
 
 
-def _expression(each: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def _expression(each: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     key, values = each["key"], ",".join(each.get("values") or [])
     texts = {
         "In": f"{key} in ({values})",
@@ -126,7 +126,7 @@ def _expression(each: Mapping[str, Any], found: Mapping[str, str]) -> bool:
         "Exists": key,
         "DoesNotExist": f"!{key}",
     }
-    return selectors.matches(texts[each["operator"]], found)
+    return selectors.matches(texts[each["operator"]], labels)
 
 
 def _scaled(value: int | str, total: int) -> int:

@@ -99,11 +99,11 @@ class FakeCluster:
         request = await self._begin("list", kind, which.namespace, which=which)
         try:
             decoded = (self.server.decode(kind, document) for document in self.server.all(kind, which))
-            found = tuple(leaned(kind, decoded))
-            within(kind, len(found))
+            objects = tuple(leaned(kind, decoded))
+            within(kind, len(objects))
         except ValueError as error:
             raise ApiError(str(error), 400, "BadRequest") from None
-        answer = Listing(found, str(self.server.version), self.server.now)
+        answer = Listing(objects, str(self.server.version), self.server.now)
         await self._call(request, "after")
         return answer
 
@@ -212,13 +212,13 @@ class FakeCluster:
 
     def _since(self, kind: Kind[T], which: Selection, position: int) -> Sequence[Change[T]]:
         """The changes after POSITION, as seen through a selector: what leaves the selection is deleted."""
-        found = []
+        changes = []
         for event in reversed(self.server.history):
             if event.version <= position:
                 break
             if event.kind == kind.plural and (change := self._change(kind, which, event)) is not None:
-                found.append(change)
-        return found[::-1]
+                changes.append(change)
+        return changes[::-1]
 
     def _change(self, kind: Kind[T], which: Selection, event: Event) -> Change[T] | None:
         before = event.before if event.before is not None and matches(event.before, which) else None

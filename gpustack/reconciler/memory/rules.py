@@ -32,10 +32,10 @@ _FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase
 
 
 def _field(document: Mapping[str, Any], text: str) -> bool:
-    found = _EQUAL.match(text.strip())
-    if found is None or found["key"] not in _FIELDS:
+    match = _EQUAL.match(text.strip())
+    if match is None or match["key"] not in _FIELDS:
         raise ValueError(f"field label not supported: {text!r}")
     value: Any = document
-    for part in found["key"].split("."):
+    for part in match["key"].split("."):
         value = value.get(part) or "" if isinstance(value, Mapping) else ""
-    return bool(value == found["value"]) != (found["how"] == "!=")
+    return bool(value == match["value"]) != (match["how"] == "!=")

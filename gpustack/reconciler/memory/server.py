@@ -128,10 +128,10 @@ class Server:
 
     def get(self, kind: Kind[Any], name: str, namespace: str = "") -> Document:
         """An object as it is stored; not to be changed. Raises `NotFound`."""
-        found = self.find(kind, name, namespace)
-        if found is None:
+        document = self.find(kind, name, namespace)
+        if document is None:
             raise NotFound(f'{kind.plural} "{name}" not found', 404, "NotFound")
-        return found
+        return document
 
     def find(self, kind: Kind[Any], name: str, namespace: str = "") -> Document | None:
         """As `get`, None where there is none."""
@@ -232,13 +232,13 @@ class Server:
 
     def decode(self, kind: Kind[T], document: Document) -> T:
         """DOCUMENT as the slim model, as the client would decode it. Decoded once: lists of 5,000 stay fast."""
-        found = self._decoded.get(id(document))
-        if found is None or found[0] is not document:
+        cached = self._decoded.get(id(document))
+        if cached is None or cached[0] is not document:
             if len(self._decoded) > self.history_limit:
                 self._decoded.clear()
-            found = (document, msgspec.convert(document, type=kind.model))
-            self._decoded[id(document)] = found
-        return found[1]
+            cached = (document, msgspec.convert(document, type=kind.model))
+            self._decoded[id(document)] = cached
+        return cached[1]
 
     def wake(self) -> None:
         """Tell those who watch."""
@@ -302,8 +302,8 @@ def matches(document: Document, which: Selection) -> bool:
     metadata = document["metadata"]
     if which.namespace and metadata.get("namespace") != which.namespace:
         return False
-    found = metadata.get("labels") or {}
-    if which.labels and not all(test(found) for test in selectors.parse(which.labels)):
+    labels = metadata.get("labels") or {}
+    if which.labels and not all(test(labels) for test in selectors.parse(which.labels)):
         return False
     return not which.fields or rules.fields(which.fields, document)
 

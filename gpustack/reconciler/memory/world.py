@@ -125,10 +125,10 @@ class World:
 
     def layouts(self) -> dict[str, str]:
         """The contents that a MIG manager reads which starts now, by name; empty where there is no file yet."""
-        found = self.server.find(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
-        if found is None:
+        config_map = self.server.find(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
+        if config_map is None:
             return dict.fromkeys(LAYOUTS, self.content)
-        file = json.loads(found["data"].get(keys.LAYOUTS_FILE) or '{"mig-configs": {}}')
+        file = json.loads(config_map["data"].get(keys.LAYOUTS_FILE) or '{"mig-configs": {}}')
         return {name: entry[0]["devices"] for name, entry in file["mig-configs"].items()}
 
     # --- questions ----------------------------------------------------------------------------------------------------

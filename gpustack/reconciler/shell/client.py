@@ -80,8 +80,8 @@ def configuration(kubeconfig: str = "", context: str = "") -> SingleConfig:
     """
     kubeconfig = _first(kubeconfig)
     try:
-        found = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()
-        single = found.get(context or None)
+        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()
+        single = config.get(context or None)
     except KeyError as error:
         raise Unreachable(f"the configuration has no {error}") from None
     except (ConfigError, OSError, ValueError) as error:

@@ -109,9 +109,9 @@ POLICIES: Kind[policy.NodePolicy] = Kind(
 EVENTS: Kind[objects.Object] = Kind(objects.Object, "events.k8s.io", "v1", "events", "Event")
 
 
-def leaned(kind: Kind[T], found: Iterable[T]) -> Iterator[T]:
-    """FOUND as a list of KIND has them."""
-    for each in found:
+def leaned(kind: Kind[T], items: Iterable[T]) -> Iterator[T]:
+    """ITEMS as a list of KIND has them."""
+    for each in items:
         made = kind.lean(each) if kind.lean else each
         if made is not None:
             yield made

@@ -172,9 +172,9 @@ class Sources:
         nodes = tuple(dict.fromkeys((*wanted.pods, *wanted.candidates)))
         of = looked_at(known).pods()
         lists = await self._each(nodes, lambda node: self._pods(of, node))
-        found = dict(zip(nodes, lists, strict=True))
-        pods = {node: each for node, each in found.items() if not isinstance(each, str)}
-        unread = {node: each for node, each in found.items() if isinstance(each, str)}
+        listed = dict(zip(nodes, lists, strict=True))
+        pods = {node: each for node, each in listed.items() if not isinstance(each, str)}
+        unread = {node: each for node, each in listed.items() if isinstance(each, str)}
         known = replace(known, pods=pods, unread=unread)
         known = self._counted(replace(known, claims=await self._held(pods.values())))
         return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
@@ -208,8 +208,8 @@ class Sources:
             names.setdefault(pod.metadata.namespace, set()).update(pod.claims)
         spaces = sorted(namespace for namespace, of in names.items() if of)
         held: set[str] = set()
-        found = await self._each(spaces, lambda space: self._free_claims(space, names[space]))
-        for namespace, free in zip(spaces, found, strict=True):
+        lists = await self._each(spaces, lambda space: self._free_claims(space, names[space]))
+        for namespace, free in zip(spaces, lists, strict=True):
             held |= {f"{namespace}/{name}" for name in names[namespace] - free}
         return frozenset(held)
 
@@ -217,40 +217,40 @@ class Sources:
         """Which claims of NAMESPACE, of these NAMES, hold no GPU: in the newest version of their API that is served."""
         for version in dict.fromkeys((self._claims, "v1", "v1beta2", "v1beta1")):
             try:
-                found = await self.cluster.list(free_claims(names, version), Selection(namespace))
+                listing = await self.cluster.list(free_claims(names, version), Selection(namespace))
             except NotFound:
                 continue
             except ApiError as error:
                 self.log.warning("claims could not be read", namespace=namespace, error=str(error))
                 return set()
             self._claims = version
-            return {claim.name for claim in found.items}
+            return {claim.name for claim in listing.items}
         return set()
 
     async def _try(self, known: Snapshot, candidates: Sequence[str]) -> dict[str, Precheck]:
         """Try the evictions of CANDIDATES, without evicting. A node that had no turn is not in it."""
-        found: dict[str, Precheck] = {}
+        checks: dict[str, Precheck] = {}
         names, left = set(candidates) - known.prechecks.keys(), self.bounds.trials
         nodes = {node.name: node for node in known.nodes if node.name in names}
         todo: list[tuple[str, Sequence[Pod]]] = []
         for name in (name for name in dict.fromkeys(candidates) if name in nodes):
             if name not in known.pods:
                 unknown = f"its pods could not be read: {known.unread.get(name, 'nobody has asked')}"
-                found[name] = self.refusals.block(nodes[name].uid, Precheck(unknown=unknown), known.now)
+                checks[name] = self.refusals.block(nodes[name].uid, Precheck(unknown=unknown), known.now)
                 continue
             pods, obstacles = engine.trial(known, view(known, nodes[name]))
             if obstacles:
-                found[name] = self.refusals.block(nodes[name].uid, Precheck(tuple(obstacles)), known.now)
+                checks[name] = self.refusals.block(nodes[name].uid, Precheck(tuple(obstacles)), known.now)
             elif not todo or len(pods) <= left:
                 left -= len(pods)
                 todo.append((name, pods))
         for (name, _), check in zip(todo, await self._each(todo, self._blockers), strict=True):
             if check.blockers or check.unknown:
-                found[name] = self.refusals.block(nodes[name].uid, check, known.now)
+                checks[name] = self.refusals.block(nodes[name].uid, check, known.now)
             else:
                 self.refusals.clear(nodes[name].uid)
-                found[name] = check
-        return found
+                checks[name] = check
+        return checks
 
     async def _blockers(self, of: tuple[str, Sequence[Pod]]) -> Precheck:
         blockers: list[str] = []
@@ -304,12 +304,12 @@ def driver_sets(sets: Iterable[DaemonSet], revisions: Iterable[ControllerRevisio
     for each in revisions:
         if (owner := each.metadata.controller) is not None:
             owned.setdefault(owner.uid, []).append(each)
-    found = []
+    made = []
     for of in sets:
         newest = max(owned.get(of.uid, ()), key=lambda each: each.revision, default=None)
         lags = of.status.observedGeneration < of.metadata.generation
-        found.append(DriverSet(of, "" if newest is None or lags else _hash(newest, of)))
-    return tuple(found)
+        made.append(DriverSet(of, "" if newest is None or lags else _hash(newest, of)))
+    return tuple(made)
 
 
 def _hash(revision: ControllerRevision, of: DaemonSet) -> str:
@@ -318,11 +318,11 @@ def _hash(revision: ControllerRevision, of: DaemonSet) -> str:
 
 def by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
     """PODS by the node that they are on."""
-    found: dict[str, list[Pod]] = {}
+    placed: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.spec.nodeName:
-            found.setdefault(pod.spec.nodeName, []).append(pod)
-    return found
+            placed.setdefault(pod.spec.nodeName, []).append(pod)
+    return placed
 
 
 def foreign(deployments: Iterable[Deployment]) -> str:

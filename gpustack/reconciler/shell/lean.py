@@ -68,12 +68,12 @@ class Interest:
 
     def _asks(self, pod: Pod) -> list[Container]:
         """One container that asks for what all of them ask for, as far as somebody looks at it."""
-        found: set[str] = set()
+        names: set[str] = set()
         for container in (*pod.spec.containers, *pod.spec.initContainers):
             for wanted in (container.resources.limits, container.resources.requests):
-                found |= self.resources & wanted.keys()
-                found |= {next((name for name in wanted if name.startswith(RESOURCES)), "")}
-        limits = dict.fromkeys(sorted(found - {""})[:MOST_CLAIMS], "1")
+                names |= self.resources & wanted.keys()
+                names |= {next((name for name in wanted if name.startswith(RESOURCES)), "")}
+        limits = dict.fromkeys(sorted(names - {""})[:MOST_CLAIMS], "1")
         return [Container(resources=Requirements(limits=limits))] if limits else []
 
 

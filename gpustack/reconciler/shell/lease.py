@@ -133,12 +133,14 @@ class Elector:
         """The operations that were begun and have not ended, by node UID, as last seen; None without a Lease."""
         return None if self.seen is None else self._open
 
-    def tend(self, found: Mapping[str, str]) -> None:
-        """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while. FOUND
-        are the operations that records say to be open, by node UID: a watch may lag behind the write of one.
+    def tend(self, operations: Mapping[str, str]) -> None:
+        """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
+        OPERATIONS are those that records say to be open, by node UID: a watch may lag behind the write of one.
         """
         now = self.clock.monotonic()
-        gone = {uid for uid, each in self._open.items() if found.get(uid) != each.op and uid not in self._admitting}
+        gone = {
+            uid for uid, each in self._open.items() if operations.get(uid) != each.op and uid not in self._admitting
+        }
         self._closed = {uid: self._closed.get(uid, now) for uid in gone}
 
     @property
@@ -402,7 +404,7 @@ def _text(entries: Mapping[str, Any]) -> str | None:
 def begun(text: str | None, op: str) -> bool:
     """Whether the record TEXT is that of the operation OP."""
     try:
-        found = record.read(record.Operation, text)
+        operation = record.read(record.Operation, text)
     except record.Unreadable:
         return False
-    return found is not None and found.id == op
+    return operation is not None and operation.id == op

@@ -51,11 +51,11 @@ class Refusals:
         self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds))
         return self.pods[pod]
 
-    def block(self, node: str, found: Precheck, now: datetime) -> Precheck:
-        """Trying the evictions of the node with UID NODE came to FOUND."""
+    def block(self, node: str, check: Precheck, now: datetime) -> Precheck:
+        """Trying the evictions of the node with UID NODE came to CHECK."""
         tries, until = self._next(self.nodes.get(node), now, 0.0)
-        self.nodes[node] = Refused("; ".join(found.blockers) or found.unknown, tries, until, found)
-        return found
+        self.nodes[node] = Refused("; ".join(check.blockers) or check.unknown, tries, until, check)
+        return check
 
     def fail(self, node: str, error: ApiError, now: datetime) -> None:
         """A change of the node with UID NODE was not made.
@@ -97,8 +97,8 @@ class Refusals:
 
     def blocked(self, node: str, now: datetime) -> Precheck | None:
         """What the last trial on NODE found, while it is not to be repeated."""
-        found = self.nodes.get(node)
-        return found.precheck if found and found.until > now else None
+        refused = self.nodes.get(node)
+        return refused.precheck if refused and refused.until > now else None
 
     def forget(self, now: datetime) -> None:
         """Drop what has not been asked for in an hour."""

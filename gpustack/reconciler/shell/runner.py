@@ -171,5 +171,5 @@ class Runner:
         self._dirty.clear()
 
     def _uid(self, node: str) -> str:
-        found = self.sources.nodes.get(node)
-        return found.uid if found else node
+        known_node = self.sources.nodes.get(node)
+        return known_node.uid if known_node else node

@@ -106,10 +106,10 @@ class Watch(Generic[T]):
         """List everything, as of now. A watch that is under way begins anew from there."""
         listing = await self.cluster.list(self.kind, self.which)
         self.clock.observe(listing.date)
-        found = {_key(each): each for each in listing.items}
-        news = not self.synced or found.keys() != self.items.keys()
-        news = news or any(_news(self.items[key], each) for key, each in found.items())
-        self.items, self._version, self.synced = found, listing.resource_version, True
+        listed = {_key(each): each for each in listing.items}
+        news = not self.synced or listed.keys() != self.items.keys()
+        news = news or any(_news(self.items[key], each) for key, each in listed.items())
+        self.items, self._version, self.synced = listed, listing.resource_version, True
         self._listed = self.clock.monotonic()
         self._epoch += 1
         self._ours.clear()

@@ -69,8 +69,8 @@ def change(text: bytes, kind: Kind[T]) -> Change[T]:
     """A line of a watch. Raises the error that it stands for."""
     line = decode(text, Line, kind)
     if line.type == "ERROR":
-        found = decode(bytes(line.object), Refusal, kind)
-        raise _mapped(found.code, found, 0.0)
+        refused = decode(bytes(line.object), Refusal, kind)
+        raise _mapped(refused.code, refused, 0.0)
     if line.type == "BOOKMARK":  # an object of the kind with nothing in it, null lists where the kind has lists
         version = decode(bytes(line.object), _Mark, kind).metadata.resourceVersion
         return Change(line.type, kind.model(metadata=Metadata(resourceVersion=version)))
@@ -116,10 +116,10 @@ def answer(response: httpx2.Response) -> Answer:
 def refusal(response: httpx2.Response) -> ApiError:
     """The error that an answer stands for."""
     try:
-        found = msgspec.json.decode(response.content, type=Refusal)
+        answer = msgspec.json.decode(response.content, type=Refusal)
     except UNREADABLE:  # a proxy answered
-        found = Refusal(message=response.text[:300].strip())
-    return _mapped(response.status_code, found, _seconds(response.headers.get("Retry-After", "")))
+        answer = Refusal(message=response.text[:300].strip())
+    return _mapped(response.status_code, answer, _seconds(response.headers.get("Retry-After", "")))
 
 
 def _mapped(code: int, refusal: Refusal, retry_after: float) -> ApiError:
@@ -146,10 +146,10 @@ _TREE: Mapping[int, type[ApiError]] = {
 def date(response: httpx2.Response) -> datetime | None:
     """The API server's clock, to the second."""
     try:
-        found = parsedate_to_datetime(response.headers["Date"])
+        parsed = parsedate_to_datetime(response.headers["Date"])
     except (KeyError, ValueError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)  # "-0000" is UTC from somewhere
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)  # "-0000" is UTC from somewhere
 
 
 def _seconds(text: str) -> float:
