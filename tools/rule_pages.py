@@ -111,13 +111,12 @@ def source(rule: Rule) -> str:
 
 
 def raising() -> dict[str, list[str]]:
-    """For each id of errors.py, the files below gpustack/ that raise it."""
+    """For each id of errors.yaml, the files below gpustack/ that raise it."""
     found: dict[str, list[str]] = {name: [] for name in RAISED}
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.name != "errors.py":
-            for name in sorted(set(re.findall(r'"(GPU[0-9]{3})"', path.read_text(encoding="utf-8")))):
-                if name in found:
-                    found[name].append(path.relative_to(PACKAGE).as_posix())
+        for name in sorted(set(re.findall(r'"(GPU[0-9]{3})"', path.read_text(encoding="utf-8")))):
+            if name in found:
+                found[name].append(path.relative_to(PACKAGE).as_posix())
     return found
 
 

@@ -26,11 +26,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..cluster.on_demand import resolve
 from ..model import Finding, Resource, Severity
-from . import RULE_MODULES
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
@@ -100,14 +100,22 @@ class Rule:
             )
 
 
+def rule_modules() -> Iterator[str]:
+    """The modules that hold rules, here and in `tenants`: those beside which their pages stand."""
+    room = Path(__file__).parents[1]
+    for pattern in ("checks/*/*.yaml", "tenants/*.yaml"):
+        for pages in sorted(room.glob(pattern)):
+            yield ".".join(pages.relative_to(room).with_suffix("").parts)
+
+
 RULES: dict[str, Rule] = {}
 """The rules of the modules that were imported."""
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by its id. Imports the modules of RULE_MODULES: only who checks something pays for that."""
-    for module in RULE_MODULES:
+    """Every rule, by its id. Imports all modules with rules: only who checks something pays for that."""
+    for module in rule_modules():
         import_module(f"gpustack.{module}")
     return tuple(RULES[name] for name in sorted(RULES))
 
