@@ -1,4 +1,4 @@
-"""The findings that are not rules: what each id means that is raised where something can't be read, rendered or done."""
+"""What each id means that is no rule's: it is raised where something can't be read, rendered or done."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset, with_revision
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
-from ..parts.scc import scc
+from ..parts.kube import config_map, rule
+from ..parts.operand import operand_access, reads_version
 from ..scripts import script
 from .driver_inputs import DriverInputs
 from .driver_pod import MAIN, component, pod
@@ -32,10 +32,7 @@ class Driver(Component[DriverInputs]):
 
     def manifests(self, inputs: DriverInputs) -> Iterator[Body]:
         common, settings = inputs.common, inputs.settings
-        role, cluster = [PRIVILEGED_SCC] if common.openshift else [], rights(common, evicts=inputs.evicts)
-        yield from access(NAME, common.namespace, role=role, cluster=cluster)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, cluster=rights(common, evicts=inputs.evicts))
         if common.traits.driver_probe_script:
             yield startup_probe(common, {"app": DAEMONSET, **component(settings)})
         if any(each.trusted_ca for each in (settings, *(pool.settings for pool in inputs.pools))):
@@ -64,14 +61,14 @@ def rights(common: Common, *, evicts: bool) -> list[Body]:
     A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU. An Eviction names no node that a
     guard could compare, so the right is not there where the reconciler evicts, and tells the manager not to (D6).
     """
-    rules = [
+    return [
+        *reads_version(common),
         rule("", "nodes", "get list patch update watch"),
         rule("", "pods", "get list watch"),
         *([rule("", "pods/eviction", "create")] if evicts else []),
         *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
         rule("apps", "daemonsets", "get"),
     ]
-    return [rule("config.openshift.io", "clusterversions", "get list"), *rules] if common.openshift else rules
 
 
 def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Body:

@@ -13,6 +13,7 @@ from ...model import Body
 from ..parts.common_inputs import Common
 from ..parts.daemonset import host_root
 from ..parts.kube import rule
+from ..parts.operand import reads_version
 from ..parts.pod import PRIVILEGED, Container, Env, Volume
 from .driver_settings_inputs import Manager
 
@@ -49,9 +50,9 @@ def evicts(manager: Manager) -> bool:
 
 def rights(common: Common, manager: Manager) -> list[Body]:
     """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
-    rules = [
+    return [
+        *reads_version(common),
         rule("", "nodes", "get list patch watch"),
         rule("", "pods", "get list watch"),
         *([rule("", "pods/eviction", "create")] if evicts(manager) else []),
     ]
-    return [rule("config.openshift.io", "clusterversions", "get list"), *rules] if common.openshift else rules

@@ -13,8 +13,7 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset, with_revision
-from ..parts.kube import PRIVILEGED_SCC, access
-from ..parts.scc import scc
+from ..parts.operand import operand_access
 from .driver import driver_labels, rights, startup_probe
 from .driver_pod import MAIN, component, pod
 from .driver_settings_inputs import DriverPod
@@ -40,7 +39,8 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
             yield trusted_authorities(common.namespace, STATE)
         for driver in inputs.drivers:
             for account in dict.fromkeys(target.account for target in driver.pods):
-                yield from rights_of(common, account, evicts=inputs.evicts)
+                allowed = rights(common, evicts=inputs.evicts)
+                yield from operand_access(common, account, cluster=allowed, like="nvidia-driver", labels=STATE)
         yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
 
 
@@ -49,14 +49,6 @@ def daemonsets(inputs: NvidiaDriversInputs) -> Iterator[Body]:
     for driver in inputs.drivers:
         for target in driver.pods:
             yield driver_daemonset(inputs.common, driver, target)
-
-
-def rights_of(common: Common, account: str, *, evicts: bool) -> Iterator[Body]:
-    """The service account ACCOUNT, and what it may do; EVICTS as in driver.py."""
-    role = [PRIVILEGED_SCC] if common.openshift else []
-    yield from access(account, common.namespace, role=role, cluster=rights(common, evicts=evicts), labels=STATE)
-    if common.openshift:
-        yield scc(account, common.namespace, like="nvidia-driver", labels=STATE)
 
 
 def driver_daemonset(common: Common, driver: NvidiaDriverInputs, target: DriverPod) -> Body:

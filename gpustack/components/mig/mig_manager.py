@@ -13,9 +13,9 @@ from ...catalog import texts
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
+from ..parts.kube import config_map, rule
+from ..parts.operand import from_script, operand_access
+from ..parts.pod import Env, Pod, Volume, unique
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .mig_manager_inputs import DEFAULT_CONFIG, DEFAULT_GPU_CLIENTS, MigManagerInputs
@@ -33,11 +33,10 @@ class MigManager(Component[MigManagerInputs]):
 
     def manifests(self, inputs: MigManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
+        yield from operand_access(
+            common,
             NAME,
-            common.namespace,
             role=[
-                *([PRIVILEGED_SCC] if common.openshift else []),
                 rule("", "pods", "get list watch delete"),
                 *([rule("", "configmaps", "create get list update patch")] if discovers(inputs) else []),
             ],
@@ -46,8 +45,6 @@ class MigManager(Component[MigManagerInputs]):
                 *([rule("", "pods", "list")] if common.traits.mig_manager_lists_pods else []),
             ],
         )
-        if common.openshift:
-            yield scc(NAME, common.namespace)
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("mig-manager")}, labels={"app": NAME})
         if inputs.config in ("", DEFAULT_CONFIG):
             yield config_map(DEFAULT_CONFIG, common.namespace, {"config.yaml": texts.mig_parted_config()})
@@ -61,16 +58,7 @@ class MigManager(Component[MigManagerInputs]):
 def pod(inputs: MigManagerInputs) -> Pod:
     """The manager, once the toolkit works."""
     common = inputs.common
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["/bin/sh", "-c"],
-        args=inputs.args or ["/bin/entrypoint.sh"],
-        env=environment(inputs),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-    )
+    main = from_script(inputs, NAME, environment(inputs))
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
     main.mount(HOST_SYS, "/sys")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.kube import PRIVILEGED_SCC, access, service
+from ..parts.kube import access, service
+from ..parts.operand import PRIVILEGED_SCC
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, tcp_probe, unique
 from ..parts.scc import scc
 from ..parts.validation import toolkit_wait

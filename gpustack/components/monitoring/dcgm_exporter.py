@@ -13,7 +13,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, grant, rule, service, service_monitor
+from ..parts.kube import access, config_map, grant, rule, service, service_monitor
+from ..parts.operand import PRIVILEGED_SCC
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
 from ..parts.scc import scc
 from ..parts.validation import toolkit_wait

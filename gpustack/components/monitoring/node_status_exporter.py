@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, rule, service, service_monitor
+from ..parts.kube import access, rule, service, service_monitor
+from ..parts.operand import PRIVILEGED_SCC
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pod, unique
 from ..parts.scc import scc
 from .node_status_exporter_inputs import NodeStatusExporterInputs

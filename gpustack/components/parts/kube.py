@@ -28,10 +28,6 @@ def rule(group: str, resources: str, verbs: str, *, names: Sequence[str] = ()) -
     return sparse(resources=resources.split(), verbs=verbs.split(), resourceNames=list(names)) | {"apiGroups": [group]}
 
 
-PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "use", names=["privileged"])
-"""The right that lets a privileged pod start on OpenShift. Nothing else reads it, so it is rendered there only."""
-
-
 def access(
     name: str,
     namespace: str,

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
+from ..parts.kube import config_map, rule
+from ..parts.operand import from_script, operand_access
+from ..parts.pod import Env, Pod, Volume, unique
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .config_manager import CONFIG_FILE, add_config_manager
@@ -26,13 +27,8 @@ class DevicePlugin(Component[DevicePluginInputs]):
 
     def manifests(self, inputs: DevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[PRIVILEGED_SCC] if common.openshift else [],
-            cluster=[rule("", "nodes", "get list watch")] if inputs.config else [],
-            token=inputs.config is not None,
-        )
+        cluster = [rule("", "nodes", "get list watch")] if inputs.config else []
+        yield from operand_access(common, NAME, cluster=cluster, token=inputs.config is not None, own_scc=False)
         entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET})
         yield daemonset(
@@ -50,16 +46,7 @@ def pod(inputs: DevicePluginInputs) -> Pod:
     files.
     """
     common = inputs.common
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["/bin/sh", "-c"],
-        args=inputs.args or ["/bin/entrypoint.sh"],
-        env=environment(inputs),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-    )
+    main = from_script(inputs, NAME, environment(inputs))
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
     main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
     main.mount(VALIDATIONS, "/run/nvidia/validations")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.kube import PRIVILEGED_SCC, access, rule
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
+from ..parts.kube import rule
+from ..parts.operand import main_container, operand_access
+from ..parts.pod import Env, Pod, Volume, unique
 from ..parts.validation import toolkit_wait
 from .config_manager import CONFIG_FILE, add_config_manager
 from .device_plugin import mig_env
@@ -26,18 +26,15 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
 
     def manifests(self, inputs: GfdInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
+        yield from operand_access(
+            common,
             ACCOUNT,
-            common.namespace,
             role=[
-                *([PRIVILEGED_SCC] if common.openshift else []),
                 rule("nfd.k8s-sigs.io", "nodefeatures", "get list watch create update"),
                 *([rule("", "pods", "get")] if common.traits.gfd_names_its_pod else []),
             ],
             cluster=[rule("", "nodes", "get list watch")],
         )
-        if common.openshift:
-            yield scc(ACCOUNT, common.namespace)
         yield daemonset(
             common,
             NAME,
@@ -53,10 +50,7 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
 def pod(inputs: GfdInputs) -> Pod:
     """GFD's pod."""
     common = inputs.common
-    main = Container(
-        NAME, inputs.image, inputs.pull_policy, command=["gpu-feature-discovery"], args=inputs.args, security=PRIVILEGED
-    )
-    main.env, main.resources = environment(inputs), inputs.resources
+    main = main_container(inputs, NAME, environment(inputs), command=["gpu-feature-discovery"])
     features, system = Volume.host("output-dir", FEATURES), Volume.host("host-sys", "/sys")
     main.mount(features, FEATURES).mount(system, "/sys", read_only=True)
     template = Pod(

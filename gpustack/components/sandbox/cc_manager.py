@@ -10,9 +10,9 @@ from ...model import Body
 from ..component import Component
 from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset
-from ..parts.kube import PRIVILEGED_SCC, access, rule
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod
-from ..parts.scc import scc
+from ..parts.kube import rule
+from ..parts.operand import main_container, operand_access
+from ..parts.pod import PRIVILEGED_S0, Env, Pod
 from .cc_manager_inputs import CcManagerInputs
 from .vfio_manager import RESOURCES
 
@@ -30,25 +30,15 @@ class CcManager(Component[CcManagerInputs]):
 
     def manifests(self, inputs: CcManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        role = [*([PRIVILEGED_SCC] if common.openshift else []), rule("", "pods", "get list watch")]
-        yield from access(NAME, common.namespace, role=role, cluster=[rule("", "nodes", "get list patch watch")])
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        role, cluster = [rule("", "pods", "get list watch")], [rule("", "nodes", "get list patch watch")]
+        yield from operand_access(common, NAME, role=role, cluster=cluster)
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="cc-manager")
 
 
 def pod(inputs: CcManagerInputs) -> Pod:
     """The manager, which waits for nothing: a GPU changes its mode before anything uses it."""
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        args=inputs.args,
-        env=environment(inputs),
-        security=PRIVILEGED_S0,
-        resources=inputs.resources or RESOURCES,
-        pre_stop=["/bin/rm", "-f", READY_FILE],
-    )
+    resources, end = inputs.resources or RESOURCES, ["/bin/rm", "-f", READY_FILE]
+    main = main_container(inputs, NAME, environment(inputs), PRIVILEGED_S0, resources=resources, pre_stop=end)
     main.mount(HOST_SYS, "/sys").mount(RUN_NVIDIA, "/run/nvidia")
     selector = {}
     if not inputs.common.traits.cc_manager_for_kata:

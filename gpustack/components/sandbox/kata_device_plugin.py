@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import PRIVILEGED_SCC, access, rule
-from ..parts.scc import scc
+from ..parts.kube import rule
+from ..parts.operand import operand_access, reads_version
 from .kata_device_plugin_inputs import KataDevicePluginInputs
 from .sandbox_device_plugin import plugin, plugin_daemonset, wait
 
@@ -19,19 +19,15 @@ class KataDevicePlugin(Component[KataDevicePluginInputs]):
 
     def manifests(self, inputs: KataDevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        versions = [rule("config.openshift.io", "clusterversions", "get list")] if common.openshift else []
-        yield from access(
+        yield from operand_access(
+            common,
             NAME,
-            common.namespace,
             role=[
-                *([PRIVILEGED_SCC] if common.openshift else []),
                 rule("", "pods", "create get list watch delete"),
                 rule("nfd.k8s-sigs.io", "nodefeatures", "create get list watch update"),
             ],
-            cluster=[*versions, rule("", "nodes pods", "get")],
+            cluster=[*reads_version(common), rule("", "nodes pods", "get")],
         )
-        if common.openshift:
-            yield scc(NAME, common.namespace)
         main = plugin(inputs, NAME)
         main.env.field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName")
         yield plugin_daemonset(inputs, NAME, main, [wait(common, "vm-passthrough", "vfio-pci")])

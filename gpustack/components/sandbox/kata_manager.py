@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, DRIVER_LABEL, VALIDATIONS, daemonset, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, metadata, rule
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, exec_probe
-from ..parts.scc import scc
+from ..parts.kube import config_map, metadata, rule
+from ..parts.operand import from_script, operand_access, reads_version
+from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, exec_probe
 from ..scripts import entrypoint, script
 from ..toolkit.environment import configure_runtime
 from .kata_manager_inputs import KataManagerInputs
@@ -30,17 +30,8 @@ class KataManager(Component[KataManagerInputs]):
 
     def manifests(self, inputs: KataManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", "secrets", "get list watch")],
-            cluster=[
-                *([rule("config.openshift.io", "clusterversions", "get list")] if common.openshift else []),
-                rule("", "nodes", "get list"),
-            ],
-        )
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        cluster = [*reads_version(common), rule("", "nodes", "get list")]
+        yield from operand_access(common, NAME, role=[rule("", "secrets", "get list watch")], cluster=cluster)
         yield config_map(CONFIG, common.namespace, {"config.yaml": inputs.config}, labels=LABELS)
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("kata-manager")}, labels=LABELS)
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="kata-manager")
@@ -61,17 +52,8 @@ def pod(inputs: KataManagerInputs) -> Pod:
     env = Env().field("NODE_NAME", "spec.nodeName").set("CONFIG_FILE", CONFIG_FILE)
     env.set("LOAD_KERNEL_MODULES", True).set("CDI_ENABLED", True).appended()
     env.set("KATA_ARTIFACTS_DIR", inputs.artifacts).update(inputs.env)
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["/bin/sh", "-c"],
-        args=inputs.args or ["/bin/entrypoint.sh"],
-        env=env,
-        security=PRIVILEGED_S0,
-        resources=inputs.resources,
-        readiness=exec_probe(["sh", "-c", RUNS], initialDelaySeconds=5, periodSeconds=5),
-    )
+    probe = exec_probe(["sh", "-c", RUNS], initialDelaySeconds=5, periodSeconds=5)
+    main = from_script(inputs, NAME, env, PRIVILEGED_S0, readiness=probe)
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
     main.mount(entrypoint(CONFIG), CONFIG_FILE, sub_path="config.yaml")
     main.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")

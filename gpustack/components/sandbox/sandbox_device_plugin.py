@@ -12,9 +12,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common, OperandInputs
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset
-from ..parts.kube import PRIVILEGED_SCC, access
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
+from ..parts.operand import main_container, operand_access
+from ..parts.pod import Container, Env, Pod, Volume, unique
 from ..parts.validation import READY, validator
 from ..plugin.device_plugin import KUBELET_SOCKETS
 from .sandbox_device_plugin_inputs import SandboxDevicePluginInputs
@@ -27,9 +26,7 @@ class SandboxDevicePlugin(Component[SandboxDevicePluginInputs]):
 
     def manifests(self, inputs: SandboxDevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], token=False)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, token=False)
         main = plugin(inputs, NAME, VFIO)
         if not common.traits.sandbox_plugin_writes_cdi:
             main.command = ["nvidia-kubevirt-gpu-device-plugin"]
@@ -45,15 +42,7 @@ def plugin(inputs: OperandInputs, name: str, *devices: Volume) -> Container:
     hands out those of DEVICES, folders that are where they are on the node.
     """
     env = Env()
-    main = Container(
-        f"{name}-ctr",
-        inputs.image,
-        inputs.pull_policy,
-        args=inputs.args,
-        env=env.policy(inputs.env),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-    )
+    main = main_container(inputs, f"{name}-ctr", env.policy(inputs.env))
     main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
     for volume in devices:
         main.mount(volume, volume.path)

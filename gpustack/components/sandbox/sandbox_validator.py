@@ -13,9 +13,9 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import DEFAULT_DRIVER_DIR
 from ..parts.daemonset import VALIDATIONS, daemonset, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.kube import rule
+from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, Volume
-from ..parts.scc import scc
 from ..parts.validation import DRIVER_CHECK, READY, validator, verdict
 from ..validator.validator import PART_OF
 from .sandbox_validator_inputs import SandboxValidatorInputs
@@ -28,10 +28,7 @@ class SandboxValidator(Component[SandboxValidatorInputs]):
 
     def manifests(self, inputs: SandboxValidatorInputs) -> Iterator[Body]:
         common = inputs.common
-        role = [PRIVILEGED_SCC] if common.openshift else []
-        yield from access(NAME, common.namespace, role=role, cluster=[rule("", "nodes", "get")])
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, cluster=[rule("", "nodes", "get")])
         yield daemonset(
             common,
             NAME,

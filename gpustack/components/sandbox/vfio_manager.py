@@ -10,9 +10,9 @@ from ...model import Body
 from ..component import Component
 from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
 from ..parts.daemonset import daemonset, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
+from ..parts.kube import config_map
+from ..parts.operand import from_script, operand_access
+from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, unique
 from ..scripts import script
 from .vfio_manager_inputs import VfioManagerInputs
 
@@ -29,10 +29,7 @@ class VfioManager(Component[VfioManagerInputs]):
 
     def manifests(self, inputs: VfioManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        role = [PRIVILEGED_SCC] if common.openshift else []
-        yield from access(NAME, common.namespace, role=role, cluster=rights(common, inputs.manager))
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, cluster=rights(common, inputs.manager))
         if not common.traits.vfio_manager_program:
             yield config_map(NAME, common.namespace, {"vfio-manage.sh": script("vfio-manage")}, labels={"app": NAME})
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="vfio-manager")
@@ -42,14 +39,12 @@ def pod(inputs: VfioManagerInputs) -> Pod:
     """The manager binds once and then waits to be ended, when it gives the GPUs back."""
     common = inputs.common
     program = "vfio-manage" if common.traits.vfio_manager_program else SCRIPT
-    main = Container(
+    main = from_script(
+        inputs,
         NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["/bin/sh", "-c"],
+        Env().policy(inputs.env),
+        PRIVILEGED_S0,
         args=inputs.args or [f"{program} bind --all && {SLEEP}"],
-        env=Env().policy(inputs.env),
-        security=PRIVILEGED_S0,
         resources=inputs.resources or RESOURCES,
         pre_stop=["/bin/sh", "-c", f"{program} unbind --all"],
     )

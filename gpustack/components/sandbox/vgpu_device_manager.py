@@ -13,9 +13,9 @@ from ..component import Component
 from ..driver.driver_manager import HOST_SYS
 from ..parts.common_inputs import Common
 from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
+from ..parts.kube import config_map, rule
+from ..parts.operand import main_container, operand_access
+from ..parts.pod import Container, Env, Pod, Volume, unique
 from ..parts.validation import READY, validator
 from .vgpu_device_manager_inputs import VgpuDeviceManagerInputs
 
@@ -32,10 +32,7 @@ class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
     def manifests(self, inputs: VgpuDeviceManagerInputs) -> Iterator[Body]:
         common = inputs.common
         cluster = [rule("", "nodes", "get list watch update")]
-        role = [*([PRIVILEGED_SCC] if common.openshift else []), rule("", "pods", "list")]
-        yield from access(NAME, common.namespace, role=role, cluster=cluster)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, role=[rule("", "pods", "list")], cluster=cluster)
         if inputs.release:
             data = {"config.yaml": texts.vgpu_devices_config(inputs.release)}
             yield config_map(DEFAULT_VGPU_CONFIG, common.namespace, data)
@@ -46,15 +43,7 @@ class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
 def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
     """The manager, once the vGPU manager works."""
     common = inputs.common
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        args=inputs.args,
-        env=environment(inputs),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-    )
+    main = main_container(inputs, NAME, environment(inputs))
     config = Volume.config_map("vgpu-config", inputs.config or DEFAULT_VGPU_CONFIG)
     main.mount(config, CONFIG_DIR).mount(HOST_SYS, "/sys")
     main.mount(host_root(common), "/host", propagation="HostToContainer")

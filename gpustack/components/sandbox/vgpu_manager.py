@@ -17,9 +17,9 @@ from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
 from ..driver.driver_toolkit_inputs import DriverToolkit
 from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, OS_RELEASE
 from ..parts.daemonset import daemonset, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.kube import rule
+from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
-from ..parts.scc import scc
 from ..parts.volumes import named_after
 from .vgpu_manager_inputs import VgpuManagerInputs, VgpuManagerPod
 
@@ -37,14 +37,8 @@ class VgpuManager(Component[VgpuManagerInputs]):
 
     def manifests(self, inputs: VgpuManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[PRIVILEGED_SCC] if common.openshift else [],
-            cluster=[*rights(common, inputs.manager), rule("apps", "daemonsets", "get")],
-        )
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        cluster = [*rights(common, inputs.manager), rule("apps", "daemonsets", "get")]
+        yield from operand_access(common, NAME, cluster=cluster)
         for target in inputs.pods:
             labels, pod_labels = driver_toolkit.labels(target.toolkit) if target.toolkit else ({}, {})
             yield daemonset(

@@ -8,8 +8,9 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, config_map, rule
-from ..parts.pod import PRIVILEGED_S0, Container, Pod, Volume, unique
+from ..parts.kube import config_map, rule
+from ..parts.operand import from_script, operand_access
+from ..parts.pod import PRIVILEGED_S0, Pod, Volume, unique
 from ..parts.validation import driver_checks
 from ..scripts import entrypoint, script
 from .environment import configure_runtime, environment
@@ -26,11 +27,7 @@ class ContainerToolkit(Component[ToolkitInputs]):
 
     def manifests(self, inputs: ToolkitInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("apps", "daemonsets", "list")],
-        )
+        yield from operand_access(common, NAME, role=[rule("apps", "daemonsets", "list")], own_scc=False)
         start = {"entrypoint.sh": script("container-toolkit")}
         yield config_map(ENTRYPOINT, common.namespace, start, labels={"app": DAEMONSET})
         scc = {"openshift.io/scc": "hostmount-anyuid"}
@@ -40,16 +37,7 @@ class ContainerToolkit(Component[ToolkitInputs]):
 def pod(inputs: ToolkitInputs) -> Pod:
     """The toolkit, once the node's driver works."""
     common = inputs.common
-    main = Container(
-        "nvidia-container-toolkit-ctr",
-        inputs.image,
-        inputs.pull_policy,
-        command=["/bin/sh", "-c"],
-        args=["/bin/entrypoint.sh"],
-        env=environment(inputs),
-        security=PRIVILEGED_S0,
-        resources=inputs.resources,
-    )
+    main = from_script(inputs, "nvidia-container-toolkit-ctr", environment(inputs), PRIVILEGED_S0)
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
     main.mount(TOOLKIT_ROOT, "/run/nvidia/toolkit")
     main.mount(VALIDATIONS, "/run/nvidia/validations")

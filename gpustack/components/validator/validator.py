@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
-from ..parts.kube import PRIVILEGED_SCC, access, rule
+from ..parts.kube import rule
+from ..parts.operand import operand_access
 from ..parts.pod import Container, Env, Pairs, Pod
-from ..parts.scc import scc
 from ..parts.validation import READY, driver_checks, feature_check, own_feature_check, validator, verdict
 from .validator_inputs import ValidatorInputs
 
@@ -31,18 +31,8 @@ class OperatorValidator(Component[ValidatorInputs]):
 
     def manifests(self, inputs: ValidatorInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[
-                *([PRIVILEGED_SCC] if common.openshift else []),
-                rule("", "pods", "create get list delete"),
-                rule("apps", "daemonsets", "get list"),
-            ],
-            cluster=[rule("", "nodes", "get")],
-        )
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        role = [rule("", "pods", "create get list delete"), rule("apps", "daemonsets", "get list")]
+        yield from operand_access(common, NAME, role=role, cluster=[rule("", "nodes", "get")])
         yield daemonset(
             common,
             NAME,

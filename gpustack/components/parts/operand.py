@@ -1,0 +1,56 @@
+"""What the operands have in common: an identity with rights, and a container that runs what the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...model import Body
+from .common_inputs import Common, OperandInputs
+from .kube import access, rule
+from .pod import PRIVILEGED, Container, Env, SecurityContext
+from .scc import scc
+
+PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "use", names=["privileged"])
+"""The right that lets a privileged pod start on OpenShift. Nothing else reads it, so it is rendered there only."""
+
+
+def operand_access(
+    common: Common,
+    name: str,
+    *,
+    role: Sequence[Body] = (),
+    cluster: Sequence[Body] = (),
+    token: bool = True,
+    own_scc: bool = True,
+    like: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[Body]:
+    """The identity of privileged pods, with the rights ROLE in their namespace and CLUSTER in all (`kube.access`), and
+    what OpenShift wants to let them start: with OWN_SCC constraints of their own (`scc.scc`), too.
+    """
+    here = [PRIVILEGED_SCC, *role] if common.openshift else role
+    yield from access(name, common.namespace, role=here, cluster=cluster, labels=labels, token=token)
+    if common.openshift and own_scc:
+        yield scc(name, common.namespace, like=like, labels=labels)
+
+
+def reads_version(common: Common) -> list[Body]:
+    """The right by which a program asks OpenShift for its version."""
+    return [rule("config.openshift.io", "clusterversions", "get list")] if common.openshift else []
+
+
+def main_container(
+    inputs: OperandInputs, name: str, env: Env, security: SecurityContext = PRIVILEGED, **more: Any
+) -> Container:
+    """The container NAME of the policy's image with its arguments and resources, where MORE doesn't say others."""
+    more = {"args": inputs.args, "resources": inputs.resources, **more}
+    return Container(name, inputs.image, inputs.pull_policy, env=env, security=security, **more)
+
+
+def from_script(
+    inputs: OperandInputs, name: str, env: Env, security: SecurityContext = PRIVILEGED, **more: Any
+) -> Container:
+    """The same, begun by the script that is mounted as /bin/entrypoint.sh."""
+    args = inputs.args or ["/bin/entrypoint.sh"]
+    return main_container(inputs, name, env, security, **{"command": ["/bin/sh", "-c"], "args": args, **more})
