@@ -56,15 +56,16 @@ Z900-300GB:
   products:
     NVIDIA-Z900: {board: Z900 300GB, pci: ["3FFF"]}
 """
-ALERT = """\
-        Alert(
-            "MadeUp",
-            "max by (policy) (gpustack_reconciler_breaker_open) > 2",
-            "5m",
-            "warning",
-            "Something that can't be",
-            "It is;",
-        ),
+ALERT = """
+  ReconcilerMadeUp:
+    severity: ticket
+    plain: warning
+    needs: [reconciler]
+    bad: max by (policy) (gpustack_reconciler_breaker_open) > 2
+    lasts: 5m
+    page: breaker-open
+    summary: Something that can't be
+    description: It is.
 """
 POLICY: dict[str, Any] = {
     "release": "v27.1.0",
@@ -161,9 +162,8 @@ def further(root: Path) -> None:
     with (data / "gpus" / "products.yaml").open("a", encoding="utf-8") as file:
         file.write(GPU)
     (root / "gpustack" / "gitops" / "engines" / "carrier.py").write_text(ENGINE, encoding="utf-8")
-    alerts = root / "gpustack" / "components" / "reconciler" / "alerts.py"
-    before, mark, after = alerts.read_text(encoding="utf-8").partition("    return [\n")
-    alerts.write_text(f"{before}{mark}{ALERT}{after}", encoding="utf-8")
+    with (data / "alerts.yaml").open("a", encoding="utf-8") as file:
+        file.write(ALERT)
 
 
 @pytest.fixture(scope="module")

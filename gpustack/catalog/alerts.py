@@ -36,6 +36,9 @@ class Alert:
     counters: Sequence[str] = ()
     records: Sequence[str] = ()
     set: Mapping[str, int] = field(default_factory=dict)
+    pools: Literal["", "nvswitch"] = ""
+    node_labels: Sequence[str] = ()
+    plain: str = ""
     off: str = ""
 
     @property

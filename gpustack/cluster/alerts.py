@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..catalog import alerts as known
 from ..catalog import dcgm
 from ..policy.language import alerts as language
+from ..policy.language.reconciler import runs
 
 if TYPE_CHECKING:
     from ..policy.language.alerts import AlertSettings, Silence
@@ -30,29 +31,12 @@ class Rule:
     severity: known.Severity
     lasts: str
     numbers: Mapping[str, int]
-    only: str = ""
+    only: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
 
 
 OWN_LIST = ("DCGM_EXPORTER_CONFIGMAP_DATA", "DCGM_EXPORTER_COLLECTORS")
 """Variables by which the exporter is told of a list of fields."""
-
-
-def _exporter(cluster: Cluster) -> str:
-    return "" if cluster.stack.dcgmExporter.enabled else f"{cluster.at('dcgmExporter')}.enabled is false"
-
-
-def _promise(cluster: Cluster) -> str:
-    return "" if promises(cluster) else "no node pool says what its nodes offer: gpuProduct and gpusPerNode"
-
-
-NEEDS: Mapping[str, Callable[[Cluster], str]] = {"exporter": _exporter, "promise": _promise}
-"""What an alert needs: why the cluster lacks it, "" where it is there."""
-
-
-def why_not(cluster: Cluster, alert: known.Alert) -> str:
-    """Why ALERT could never fire in CLUSTER, "" where it can."""
-    return next((why for need in alert.needs if (why := NEEDS[need](cluster))), "")
 
 
 def promises(cluster: Cluster) -> dict[str, int]:
@@ -61,27 +45,67 @@ def promises(cluster: Cluster) -> dict[str, int]:
     return {name: sum(filter(None, counts)) for name, counts in found.items() if counts and None not in counts}
 
 
+def switched(cluster: Cluster) -> tuple[str, ...]:
+    """The pools of CLUSTER whose GPUs reach each other over NVSwitch. A GPU that is cut reaches no other."""
+    whole = (pool for pool in cluster.pools if pool.product and pool.layout is None and pool.workload == "container")
+    return tuple(pool.name for pool in whole if pool.product and pool.product.nvswitch)
+
+
+def _licensed(cluster: Cluster) -> bool:
+    drivers = cluster.spec.drivers if cluster.listed else [cluster.spec.driver]
+    return any(value for each in drivers for name, value in each.licensingConfig if name != "nlsEnabled")
+
+
+NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
+    "exporter": ("the exporter is off", lambda cluster: cluster.stack.dcgmExporter.enabled),
+    "promise": (
+        "no node pool says what its nodes offer: gpuProduct and gpusPerNode",
+        promises,
+    ),
+    "pools": ("there are not several node pools", lambda cluster: len(cluster.pools) > 1),
+    "nvswitch": ("no node pool has whole GPUs on boards with NVSwitch", switched),
+    "driver": ("the nodes bring their driver", lambda cluster: cluster.container_drivers),
+    "plugin": (
+        "there is no device plugin",
+        lambda cluster: not cluster.dra and cluster.spec.devicePlugin.enabled is not False,
+    ),
+    "mig": (
+        "no node pool has a MIG layout, or there is no MIG manager",
+        lambda cluster: cluster.mig_manager and any(pool.layout for pool in cluster.pools),
+    ),
+    "licence": ("no driver has a licensingConfig", _licensed),
+    "reconciler": ("there is no reconciler", lambda cluster: runs(cluster.spec)),
+}
+"""What an alert needs: why it can't fire in a cluster without, and whether it is there."""
+
+
+def why_not(cluster: Cluster, alert: known.Alert) -> str:
+    """Why ALERT could never fire in CLUSTER, "" where it can."""
+    return next((why for why, there in map(NEEDS.__getitem__, alert.needs) if not there(cluster)), "")
+
+
 def rules(cluster: Cluster) -> Iterator[Rule]:
     """The rules of CLUSTER, in the order of the catalogue; none where the policy asks for no alerts."""
     said = cluster.spec.alerts
     if said is None or not said.enabled or not cluster.spec.cluster.monitoring:
         return
     for name, alert in known.alerts().items():
-        own = said.rules.get(name) or language.AlertSettings()
         if not why_not(cluster, alert):
-            yield from _rules_of(alert, own)
+            yield from _rules_of(cluster, alert, said.rules.get(name) or language.AlertSettings())
 
 
-def _rules_of(alert: known.Alert, said: AlertSettings) -> Iterator[Rule]:
+def _rules_of(cluster: Cluster, alert: known.Alert, said: AlertSettings) -> Iterator[Rule]:
     """The rules of ALERT, of which the policy SAID something."""
     on = not alert.off if said.enabled is None else said.enabled
     lasts, numbers = said.lasts or alert.lasts, {**alert.set, **said.numbers()}
     severity = said.severity or alert.severity
-    if on:
-        yield Rule(alert, severity, lasts, numbers, but=tuple(said.perPool))
+    of = switched(cluster) if alert.pools else ()
+    only = () if len(of) == len(cluster.pools) else tuple(name for name in of if name not in said.perPool)
+    if on and (only or not alert.pools or len(of) == len(cluster.pools)):
+        yield Rule(alert, severity, lasts, numbers, only, () if only else tuple(said.perPool))
     for pool, part in said.perPool.items():
-        if on if part.enabled is None else part.enabled:
-            yield Rule(alert, severity, part.lasts or lasts, {**numbers, **part.numbers()}, only=pool)
+        if (on if part.enabled is None else part.enabled) and (not alert.pools or pool in of):
+            yield Rule(alert, severity, part.lasts or lasts, {**numbers, **part.numbers()}, only=(pool,))
 
 
 def added_counters(cluster: Cluster) -> list[dcgm.Field]:

@@ -9,8 +9,7 @@ from typing import get_args
 import pytest
 
 from gpustack.api import keys
-from gpustack.components.reconciler.alerts import all_alerts
-from gpustack.components.reconciler.reconciler_inputs import ReconcilerInputs
+from gpustack.catalog import alerts
 from gpustack.reconciler.core import takeover
 from gpustack.reconciler.core.actions import WaitKind
 from gpustack.reconciler.core.record import Phase
@@ -64,7 +63,7 @@ def test_every_metric_is_explained() -> None:
 
 def test_every_alert_is_explained() -> None:
     """As they are rendered."""
-    names = {f"GPUStackReconciler{alert.name}" for alert in all_alerts(ReconcilerInputs(namespace="n", image="i"))}
+    names = {f"GPUStack{alert.name}" for alert in alerts.alerts().values() if "reconciler" in alert.needs}
     assert rows("Alerts").keys() - {"Alert", "---"} == names
 
 

@@ -101,15 +101,17 @@ def said_in_vain(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU618", "note")
 def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
-    """Alerts that tell pools apart, which kube-state-metrics has to be told."""
-    keys = sorted({key for pool in cluster.pools for key in pool.selection})
-    if len(cluster.pools) > 1 and any(alerts.rules(cluster)):
-        listed = f"nodes=[{','.join(keys)}]"
+    """Alerts by labels of nodes, which kube-state-metrics has to be told."""
+    several = len(cluster.pools) > 1
+    rules = list(alerts.rules(cluster))
+    keys = {key for pool in cluster.pools for key in pool.selection} if several and rules else set()
+    keys |= {key for one in rules for key in one.alert.node_labels}
+    if keys:
         yield Hit(
             "spec.alerts",
-            "which node is of which pool, alerts know by labels of nodes",
-            "kube-state-metrics shows none unless it is told to, and then no alert knows pools: what is said for one "
+            "alerts read labels of nodes",
+            "kube-state-metrics shows none unless it is told to; then no alert knows pools, and what is said for one "
             "doesn't count",
-            f"start it with --metric-labels-allowlist={listed}; in kube-prometheus-stack that is an item of "
-            "kube-state-metrics.metricLabelsAllowlist",
+            f"start it with --metric-labels-allowlist=nodes=[{','.join(sorted(keys))}]; in kube-prometheus-stack that "
+            "is an item of kube-state-metrics.metricLabelsAllowlist",
         )

@@ -27,6 +27,14 @@ NODE = ', "node", "$1", "Hostname", "(.+)"), "node", "$1", "hostname", "(.+)")'
 EXCUSED = "\nunless on (node) gpustack_reconciler_node_phase_since_seconds"
 """Leaves out the nodes that the reconciler works on, or has put out of service."""
 
+DAEMONSETS = {
+    "driver": "nvidia-driver-daemonset.*|nvidia-gpu-driver-.*|nvidia-vgpu-manager-daemonset.*",
+    "exporter": "nvidia-dcgm-exporter|nvidia-dcgm-exporter-dra",
+    "validator": "nvidia-operator-validator|nvidia-dra-validator",
+    "plugin": "nvidia-device-plugin-daemonset",
+}
+"""Whose pods are what."""
+
 
 class Alerts(Component[AlertsInputs]):
     """The alerts that the policy asks for, and the series that they read."""
@@ -98,12 +106,17 @@ def escaped(value: str) -> str:
 
 def filled(text: str, inputs: AlertsInputs) -> str:
     """An expression of the catalogue, with what depends on the cluster."""
+    pods = {name: f'namespace="{inputs.namespace}", created_by_name=~"{sets}"' for name, sets in DAEMONSETS.items()}
     return Template(text).substitute(
+        **pods,
         of="label_replace(label_replace(",
         node=NODE,
         namespace=inputs.namespace,
         xids="|".join(map(str, known.fatal_xids())),
         resources="|".join(map(sanitised, inputs.resources)),
+        probe=inputs.probe,
+        ready='(kube_node_status_condition{condition="Ready", status="true"} == 1)',
+        unready=f'(kube_pod_status_ready{{namespace="{inputs.namespace}", condition="true"}} == 0)',
         excused=EXCUSED if inputs.operations else "",
     )
 
@@ -114,27 +127,26 @@ def rule(one: RuleInputs, inputs: AlertsInputs) -> Body:
     page = f"runbooks/{alert.page}.md"
     where = {"runbook_url": f"{inputs.runbooks}/{alert.page}.md"} if inputs.runbooks else {"runbook": docs(page)}
     silenced = {"silenced": one.reason} if one.ends else {}
+    pool = {"pool": one.only[0]} if len(one.only) == 1 else {}
     return {
         "alert": f"{PREFIX}{one.name}",
-        "expr": expression(one, alert),
+        "expr": expression(one, alert, inputs),
         "for": one.lasts,
-        "labels": {"severity": one.severity, **inputs.labels},
+        "labels": {"severity": one.severity, **pool, **inputs.labels},
         "annotations": {"summary": alert.summary, "description": alert.description, **where, **silenced},
     }
 
 
-def expression(one: RuleInputs, alert: known.Alert) -> str:
+def expression(one: RuleInputs, alert: known.Alert, inputs: AlertsInputs) -> str:
     """When ONE fires: from so many nodes on, of all of its pools or of one, and not while it is silenced."""
-    names = "|".join(one.but)
-    pools = f'pool="{one.only}"' if one.only else f'pool!~"{names}"' if names else ""
-    matcher = f"{{{pools}}}" if pools else ""
-    bad = alert.bad.replace("{$pool}", matcher)
-    bad = Template(bad).substitute(one.numbers)
-    nodes, percent = one.numbers.get("nodes", 1), one.numbers.get("percent", 0)
-    if alert.over == "cluster":
-        bad = f"count(group by (node) ({bad})) >= {nodes}"
-    elif alert.over == "pool":
-        bad = f"count by (pool) (group by (node, pool) ({bad})) >= {nodes}"
-        if percent:
-            bad += f" >= on (pool) {percent} / 100 * count by (pool) ({SERIES}node_pool)"
+    names, sign = ("|".join(one.only), "=~") if one.only else ("|".join(one.but), "!~")
+    of = f'{{pool{sign}"{names}"}}' if names else ""
+    bad = alert.bad.replace("{$pool}", of)
+    bad = Template(bad).substitute(one.numbers, namespace=inputs.namespace, stuck=inputs.stuck_seconds)
+    by = {"cluster": "", "pool": " by (pool) "}.get(alert.over)
+    if by is not None:
+        bad = f"count{by}(group by (node, pool) ({bad})) >= {one.numbers['nodes']}"
+        if percent := one.numbers.get("percent"):
+            on = " on (pool)" if by else ""
+            bad += f" >={on} {percent} / 100 * count{by}({SERIES}node_pool{of})"
     return f"({bad}) and on () (vector(time()) >= {one.ends})" if one.ends else bad

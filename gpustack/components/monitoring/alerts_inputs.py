@@ -6,16 +6,23 @@ import datetime
 from typing import TYPE_CHECKING
 
 from ...cluster import alerts
+from ...policy.configurations.dcgm_csv import read_metrics
 from ...policy.language.reconciler import runs
 from ..parts.common_inputs import Inputs
+from ..plugin.configs_inputs import metrics_map
+from ..reconciler.reconciler_inputs import stuck
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.alerts import Alerts, Silence
 
 
+PROBE = "DCGM_FI_DEV_GPU_TEMP"
+"""A metric of the list in the exporter's image."""
+
+
 class RuleInputs(Inputs):
-    """One rule of the alert NAME: for the pool ONLY, or for all nodes but those of the pools BUT. It doesn't fire
+    """One rule of the alert NAME: for the pools ONLY, or for all nodes but those of the pools BUT. It doesn't fire
     before `ends`, a Unix time, for `reason`.
     """
 
@@ -23,7 +30,7 @@ class RuleInputs(Inputs):
     severity: str
     lasts: str
     numbers: dict[str, int] = {}
-    only: str = ""
+    only: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
     ends: int = 0
     reason: str = ""
@@ -39,7 +46,8 @@ class PoolInputs(Inputs):
 
 class AlertsInputs(Inputs):
     """`object_labels` are of the PrometheusRule, `labels` of each alert. `resources` are those that pools promise.
-    `runbooks` is where their pages are published, "" for nowhere; `operations`: a reconciler tells what it works on.
+    `runbooks` is where their pages are published, "" for nowhere; `operations`: a reconciler tells what it works on,
+    and an operation that lasts `stuck_seconds` is stuck. `probe` is a metric that the exporter serves of each GPU.
     """
 
     namespace: str
@@ -50,6 +58,8 @@ class AlertsInputs(Inputs):
     pools: tuple[PoolInputs, ...] = ()
     resources: tuple[str, ...] = ()
     operations: bool = False
+    stuck_seconds: int = 0
+    probe: str = PROBE
 
 
 def from_cluster(cluster: Cluster) -> AlertsInputs | None:
@@ -72,7 +82,16 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
         ),
         resources=tuple(sorted(resources)),
         operations=runs(spec),
+        stuck_seconds=stuck(spec.reconciler.deadlines) if spec.reconciler else 0,
+        probe=probe(cluster),
     )
+
+
+def probe(cluster: Cluster) -> str:
+    """A metric that the exporter serves of each GPU: of the policy's list the first that is no profiling counter."""
+    text = (metrics_map(cluster).data or {}).get("dcgm-metrics.csv", "")
+    rows = [row.name for row in read_metrics(text).rows if row.type != "label" and not row.profiling] if text else []
+    return PROBE if PROBE in rows or not rows else rows[0]
 
 
 def rules_of(cluster: Cluster) -> tuple[RuleInputs, ...]:

@@ -49,7 +49,8 @@ class Reconciler(Component[ReconcilerInputs]):
         if inputs.monitoring:
             labels = inputs.monitoring_labels
             yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
-            yield alerts(NAME, inputs)
+            if inputs.alerts:
+                yield alerts(NAME, inputs)
 
 
 def rights(inputs: ReconcilerInputs) -> list[Body]:

@@ -26,7 +26,7 @@ class ReconcilerInputs(Inputs):
     `gpu_resources`. `startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds
     it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
     `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
-    alert.
+    alert. `alerts`: they are rendered here, as the policy has no section of that name.
     """
 
     namespace: str
@@ -47,6 +47,7 @@ class ReconcilerInputs(Inputs):
     monitoring: bool = False
     monitoring_labels: dict[str, str] = {}
     stuck_seconds: int = 7200
+    alerts: bool = True
 
     @property
     def deletes(self) -> bool:
@@ -82,10 +83,11 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
         monitoring_labels=spec.cluster.monitoringLabels,
-        stuck_seconds=longest(section.deadlines) + 1800,
+        stuck_seconds=stuck(section.deadlines),
+        alerts=not (spec.alerts and spec.alerts.enabled),
     )
 
 
-def longest(deadlines: Deadlines) -> int:
-    """The longest time in seconds that a phase may take by DEADLINES; a MIG change with a reboot has twice its time."""
-    return max(deadlines.driver, 2 * deadlines.mig, deadlines.verifying)
+def stuck(found: Deadlines) -> int:
+    """After how many seconds in one phase a node is stuck by FOUND; a MIG change with a reboot has twice its time."""
+    return max(found.driver, 2 * found.mig, found.verifying) + 1800

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components.monitoring import alerts_inputs
@@ -33,57 +34,76 @@ POOLS = [
 Series = dict[str, str]
 Firing = list[dict[str, str]]
 """The labels of each alert that fires, of those in SHOWN."""
-SHOWN = ("node", "pool", "gpu", "xid")
+SHOWN = ("node", "pool", "gpu", "xid", "policy", "namespace")
 
 
 def rules(alerts: Mapping[str, Any] | None = None, **sections: Any) -> Body:
     """The PrometheusRule's spec, with what a policy says of ALERTS and in its other SECTIONS."""
     monitored = {"monitoring": True, **sections.pop("cluster", {})}
-    policy = spec(**{"nodePools": POOLS, "alerts": dict(alerts or {}), "cluster": monitored, **sections})
-    found = alerts_inputs.from_cluster(resolve(policy))
+    return _rendered(json.dumps({"nodePools": POOLS, "alerts": {**(alerts or {})}, "cluster": monitored, **sections}))
+
+
+@functools.cache
+def _rendered(sections: str) -> Body:
+    found = alerts_inputs.from_cluster(resolve(spec(**json.loads(sections))))
     assert found
     body: Body = render(Alerts, found)["PrometheusRule/gpustack-alerts"]["spec"]
     return body
 
 
-class Moment(NamedTuple):
-    """A minute, and which alerts fire then."""
-
-    minute: int
-    firing: Firing
-
-
-def asked(folder: Path, rendered: Body, alert: str, series: Series, *moments: Moment) -> str:
-    """What promtool says against RENDERED if ALERT doesn't fire as MOMENTS say, with SERIES that are scraped every
-    minute; "" where it does.
+class Tried(NamedTuple):
+    """The RENDERED rules, SERIES that are scraped every minute, and which alerts are FIRING in some minutes. NAME says
+    what is tried.
     """
+
+    name: str
+    rendered: Body
+    series: Series
+    firing: Mapping[int, Firing]
+
+
+def asked(folder: Path, alert: str, tries: Iterable[Tried]) -> str:
+    """What promtool says of those TRIES in which ALERT doesn't fire as they say; "" where it does in all of them."""
     program = shutil.which("promtool", path=os.pathsep.join((os.environ["PATH"], str(ROOT / ".tools" / "bin"))))
     if program is None:
         pytest.skip("no promtool: tools/promtool.sh")
     shown = f'group by ({", ".join(SHOWN)}) (ALERTS{{alertname="GPUStack{alert}", alertstate="firing"}})'
-    tests = [
+    files = [_write(folder, shown, one) for one in tries]
+    done = subprocess.run(
+        [program, "test", "rules", *files],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    parts = done.stdout.split("Unit Testing:")
+    return "" if done.returncode == 0 else "\n".join(part for part in parts if "SUCCESS" not in part)
+
+
+def _write(folder: Path, shown: str, one: Tried) -> str:
+    """The name of the file that tells promtool of ONE."""
+    moments = [
         {
             "expr": shown,
-            "eval_time": f"{moment.minute}m",
-            "exp_samples": [
-                {"labels": "{" + ", ".join(f'{name}="{value}"' for name, value in labels.items()) + "}", "value": 1}
-                for labels in moment.firing
-            ],
+            "eval_time": f"{minute}m",
+            "exp_samples": [{"labels": _text(each), "value": 1} for each in firing],
         }
-        for moment in moments
+        for minute, firing in one.firing.items()
     ]
-    given = [{"series": name, "values": values} for name, values in series.items()]
-    (folder / "rules.yaml").write_text(yaml.safe_dump(rendered), encoding="utf-8")
+    given = [{"series": name, "values": values} for name, values in one.series.items()]
     test = {
-        "rule_files": ["rules.yaml"],
+        "rule_files": [f"{one.name}.rules.yaml"],
         "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}],
+        "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": moments}],
     }
-    (folder / "test.yaml").write_text(yaml.safe_dump(test), encoding="utf-8")
-    done = subprocess.run(
-        [program, "test", "rules", "test.yaml"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    (folder / f"{one.name}.rules.yaml").write_text(json.dumps(one.rendered), encoding="utf-8")
+    (folder / f"{one.name}.yaml").write_text(json.dumps(test), encoding="utf-8")
+    return f"{one.name}.yaml"
+
+
+def _text(labels: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
 
 def node(
@@ -114,3 +134,20 @@ def gpu(metric: str, values: str, name: str, number: int = 0, *, host: str = "Ho
     """A series of the exporter for a GPU of the node NAME, which newer exporters call HOST otherwise."""
     more = "".join(f', {key}="{value}"' for key, value in labels.items())
     return {f'{metric}{{gpu="{number}", UUID="GPU-{name}-{number}", {host}="{name}"{more}}}': lasting(values)}
+
+
+def pod(daemonset: str, name: str, *, ready: str = "1", restarts: str = "0", gone: int = LONG) -> Series:
+    """The pod of DAEMONSET on the node NAME, until the minute GONE."""
+    about = f'namespace="gpu-operator", pod="{daemonset}-{name}"'
+    made = f'node="{name}", created_by_kind="DaemonSet", created_by_name="{daemonset}"'
+    return {
+        f"kube_pod_info{{{about}, {made}}}": f"1x{gone}",
+        f'kube_pod_status_ready{{{about}, condition="true"}}': lasting(ready, gone),
+        f'kube_pod_container_status_restarts_total{{{about}, container="main"}}': lasting(restarts, gone),
+    }
+
+
+def program(metric: str, values: str, **labels: str) -> Series:
+    """A series of the reconciler."""
+    text = ", ".join(f'{key}="{value}"' for key, value in labels.items())
+    return {f"gpustack_reconciler_{metric}{{{text}}}": lasting(values)}

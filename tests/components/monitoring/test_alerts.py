@@ -13,10 +13,11 @@ from gpustack.cluster.resolve import resolve
 from gpustack.components.monitoring.alerts import node_pool, shown
 from gpustack.components.monitoring.alerts_inputs import AlertsInputs, PoolInputs, from_cluster
 from gpustack.components.plugin.configs_inputs import metrics_map
+from gpustack.components.registry import REGISTRY
 from gpustack.policy.configurations.dcgm_csv import read_metrics
 from gpustack.policy.configurations.promql import named
 from gpustack.review.impact.table import others_alert
-from tests.components.common import spec
+from tests.components.common import render, spec
 from tests.components.monitoring.promtool import POOLS, rules
 from tests.components.reconciler.common import IMAGE
 
@@ -52,29 +53,31 @@ def test_what_an_alert_tells() -> None:
     assert plain["annotations"]["runbook"] == "gpustack's docs/runbooks/row-remap-failed.md"
 
 
-def test_where_prometheus_looks() -> None:
-    """Every monitor and rule of the stack has the labels by which Prometheus selects; the exporter's has more."""
+@pytest.mark.parametrize(
+    ("asked", "rule"), [({"alerts": {}}, "gpustack-alerts"), ({}, "gpustack-reconciler-alerts")], ids=["asked for", ""]
+)
+def test_where_prometheus_looks(asked: dict[str, Any], rule: str) -> None:
+    """Every monitor and rule of the stack has the labels by which Prometheus selects; the exporter's has more. Alerts
+    on the reconciler are in one rule, with all others where the policy asks for those.
+    """
     policy = spec(
         nodePools=POOLS,
-        alerts={},
         nodeStatusExporter={"enabled": True},
-        **WHOLE,
         cluster={**MONITORED, "monitoringLabels": {"release": "prom"}},
         dcgmExporter={"serviceMonitor": {"enabled": True, "additionalLabels": {"more": "1"}}},
+        **WHOLE,
+        **asked,
     )
-    from gpustack.components.registry import REGISTRY
-    from tests.components.common import render
-
-    bodies = [
-        body
+    labels = {
+        body["metadata"]["name"]: body["metadata"]["labels"]
         for entry in REGISTRY
         if entry.subject in {"monitoring", "reconciler"} and (inputs := entry.inputs(policy)) is not None
         for body in render(entry.type(), inputs).values()
         if body["apiVersion"] == "monitoring.coreos.com/v1"
-    ]
-    assert len(bodies) == 5
-    assert {body["metadata"]["labels"]["release"] for body in bodies} == {"prom"}
-    assert [body["metadata"]["labels"].get("more") for body in bodies].count("1") == 1
+    }
+    assert set(labels) == {"nvidia-dcgm-exporter", "nvidia-node-status-exporter", "gpustack-reconciler", rule}
+    assert {each["release"] for each in labels.values()} == {"prom"}
+    assert [name for name, each in labels.items() if "more" in each] == ["nvidia-dcgm-exporter"]
 
 
 def test_no_alerts_unless_asked_for() -> None:
@@ -137,26 +140,21 @@ def test_counters_are_switched_on() -> None:
 def test_others_rules_hold_for_ours() -> None:
     """What is found in PrometheusRules that policies bring along is found in none of ours: metrics that nobody serves,
     wrong labels, expressions and templates that Prometheus can't read."""
-    body = {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": {"name": "ours"},
-        "spec": rules({"rules": {name: {"enabled": True} for name in enabled()}}, **everything()),
+    everything: dict[str, Any] = {
+        "nodePools": [POOLS[0], {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}],
+        "driver": {"licensingConfig": {"secretName": "licensing"}},
+        **WHOLE,
     }
-    policy = spec(cluster=MONITORED, nodePools=POOLS, alerts={}, extraObjects=[body], **everything())
+    ours = rules({"rules": {name: {"enabled": True} for name in alerts.alerts()}}, **everything)
+    names = {each["alert"] for each in ours["groups"][0]["rules"] if "alert" in each}
+    assert names == {f"GPUStack{name}" for name in alerts.alerts()}
+    kind = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}
+    body = {**kind, "metadata": {"name": "ours"}, "spec": ours}
+    said = {"rules": {name: {"enabled": True} for name in alerts.alerts()}}
+    policy = spec(cluster=MONITORED, alerts=said, extraObjects=[body], **everything)
     about = [one for one in all_rules() if one.id in {f"GPU{number}" for number in (533, *range(604, 613))}]
     assert len(about) == 10
     assert [str(each) for one in about for each in one.findings(policy)] == []
-
-
-def everything() -> dict[str, Any]:
-    """Sections by which every alert can fire."""
-    return dict(WHOLE)
-
-
-def enabled() -> list[str]:
-    """Every alert."""
-    return [*alerts.alerts()]
 
 
 @pytest.mark.parametrize("name", list(alerts.alerts()))
