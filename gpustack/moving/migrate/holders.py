@@ -133,7 +133,7 @@ def _olm(seen: Seen) -> Iterator[Holder]:
     yield from found
     versions = [body for body in seen.of("ClusterServiceVersion") if package(body)]
     if versions and not found:
-        yield Holder("Subscription", CHART, space(versions[0]))
+        yield Holder("Subscription", "?", space(versions[0]))
 
 
 def _flux(seen: Seen) -> Iterator[Holder]:

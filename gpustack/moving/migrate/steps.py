@@ -177,7 +177,7 @@ class Planner:
             for body, rest in owned
         ]
         look = self.commands.looks([name for name in wanted if name not in self.seen.looked])
-        count = f"{len(owned)} objects that were seen have one"
+        count = f"{len(owned)} of the objects that were seen are owned by one of the operator's custom resources"
         return Step("next", f"{count}; {said}" if said else count, (*patches, *look))
 
     def apply(self) -> Step:
@@ -214,12 +214,13 @@ class Planner:
         """Whether nothing of the operator is left but its custom resources."""
         rendered = {(body["kind"], body["metadata"]["name"]) for _, body in self.render.bodies}
         names = {body["metadata"]["name"] for body in self.seen.operators} or {"gpu-operator"}
+        namespace = self.seen.namespace or self.render.namespace
         left = [
             body
             for kind in (*OWN, *OWN_EVERYWHERE)
             for body in self.seen.of(kind)
             if body["metadata"]["name"] in names - {name for of, name in rendered if of == kind}
-            and (kind in OWN_EVERYWHERE or space(body) == self.seen.namespace)
+            and (kind in OWN_EVERYWHERE or space(body) == namespace)
         ]
         holders = [each for each in reversed(self.way.holders) if each.held and each.goes(self.way)]
         versions = [body for body in self.seen.of("ClusterServiceVersion") if package(body)]
@@ -227,7 +228,7 @@ class Planner:
         kept = any(body.get("type") == "helm.sh/release.v1" for body in self.seen.of("Secret"))
         secrets: list[str] = []
         if self.way.release and (kept or "Secret" not in self.seen.looked):
-            of: dict[str, Any] = {"namespace": self.seen.namespace, "release": self.way.release}
+            of: dict[str, Any] = {"namespace": namespace, "release": self.way.release}
             secrets = [self.commands.into(f"{self.file}.helm", "secrets", **of), self.commands.made("unhelm", **of)]
         deletes = [self.commands.made("delete", object=words) for words in (*deleted, *map(object_of, left))]
         said = self.unseen([*OWN, *OWN_EVERYWHERE, *(["Secret"] if self.way.release else [])])
