@@ -7,8 +7,13 @@
         a part of a policy's spec that the rule speaks up about
       good: |
         the same without the mistake
+      reason: >-
+        why it matters, in the words of a finding
+      remedy: >-
+        what to do
 
-Only who shows a page reads it: a rule that is run has no use for it. Snippets stand in the spec FRAME: what they say
+Only who shows a page or a finding reads it. `reason` and `remedy` are what findings of the rule say where a hit of it
+doesn't. Snippets stand in the spec FRAME: what they say
 replaces its sections, but for `cluster`, to which they add.
 """
 
@@ -21,8 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..catalog import _data
-from .rule import Rule
+from .rule import Rule, texts
 
 FRAME: dict[str, Any] = {
     "release": "v26.7.0",
@@ -55,8 +59,7 @@ def parts(check: Callable[..., Any], name: str, *wanted: str) -> list[str]:
 
     Raises ValueError where one is lacking.
     """
-    path = Path(inspect.getfile(check)).with_suffix(".yaml")
-    said = _data.read(path).get(name, {}) if path.is_file() else {}
+    path, said = Path(inspect.getfile(check)).with_suffix(".yaml"), texts(check, name)
     if lacking := [part for part in wanted if not said.get(part)]:
         raise ValueError(f"{path}: the page of {name} ({check.__name__}) lacks {' and '.join(lacking)}")
     if not check.__doc__:

@@ -22,13 +22,15 @@ date picks. Rejected: handing the date to the rule, which would make every cache
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from ..catalog import _data
 from ..cluster.on_demand import resolve
 from ..model import Finding, Resource, Severity
 
@@ -52,7 +54,8 @@ Check = Callable[[Any], Iterator["Hit"]]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY.
+    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY. Where all hits of
+    a rule have one reason or one remedy, it stands with the rule's page (pages.py).
 
     PATH begins with `spec`. A rule over an object names the place in the object instead (`metadata.labels`): for an
     object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it. A rule
@@ -66,8 +69,8 @@ class Hit:
 
     path: str
     what: str
-    why: str
-    remedy: str
+    why: str = ""
+    remedy: str = ""
     inside: tuple[int, int] | None = None
     key: bool = False
     since: datetime.date | None = None
@@ -86,18 +89,26 @@ class Rule:
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
         for hit in self.check(resolve(subject) if self.over == "spec" else subject):
+            page = {} if hit.why and hit.remedy else texts(self.check, self.id)
             yield Finding(
                 self.id,
                 self.severity,
                 hit.what,
                 path=hit.path,
-                why=hit.why,
-                remedy=hit.remedy,
+                why=hit.why or page.get("reason", ""),
+                remedy=hit.remedy or page.get("remedy", ""),
                 inside=hit.inside,
                 key=hit.key,
                 since=hit.since,
                 until=hit.until,
             )
+
+
+def texts(check: Callable[..., Any], name: str) -> Mapping[str, str]:
+    """What the data file beside the module of CHECK says of it, whose id is NAME; nothing where there is none."""
+    path = Path(inspect.getfile(check)).with_suffix(".yaml")
+    said: Mapping[str, str] = _data.read(path).get(name, {}) if path.is_file() else {}
+    return said
 
 
 def rule_modules() -> Iterator[str]:

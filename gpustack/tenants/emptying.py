@@ -26,14 +26,7 @@ def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
         return
     for field, value in (("maxUnavailable", "0"), ("maxUnavailable", "0%"), ("minAvailable", "100%")):
         if str(spec.get(field)) == value:
-            yield Hit(
-                f"spec.{field}",
-                f"{given.who} never lets a pod go",
-                "a node with one of its pods that uses a GPU is never emptied, so it keeps its driver and MIG layout "
-                "until somebody deletes the pod",
-                "let one go at a time (maxUnavailable: 1), or say under spec.reconciler.podRules of the cluster's "
-                "policy what becomes of these pods",
-            )
+            yield Hit(f"spec.{field}", f"{given.who} never lets a pod go")
 
 
 @rule("GPU725", "warning", over="workload")
@@ -48,9 +41,8 @@ def longer_than_windows(tenant: Tenant) -> Iterator[Hit]:
         yield Hit(
             tenant.at("terminationGracePeriodSeconds"),
             f"{tenant.who} may take {grace} s to end, and the windows of {names} last {short[0].hours} h at most",
-            "nobody is evicted who may not have ended before the window closes, so a node with such a pod is never "
-            "worked on",
-            f"say {short[0].hours * 3600 if short[0].hours else 0} s or less, or make a window of the pool longer",
+            remedy=f"say {short[0].hours * 3600 if short[0].hours else 0} s or less, or make a window of the pool "
+            "longer",
         )
 
 
@@ -68,7 +60,6 @@ def daemons_with_gpus(tenant: Tenant) -> Iterator[Hit]:
     yield Hit(
         tenant.at(),
         f"{tenant.who} uses GPUs on every node that it is on",
-        "a DaemonSet's pods come back at once on a cordoned node, so none of these nodes gets another driver",
-        f'give it the nodeSelector {CLIENT}: "true", and name its namespace {namespace} in '
+        remedy=f'give it the nodeSelector {CLIENT}: "true", and name its namespace {namespace} in '
         "spec.reconciler.clientNamespaces of the cluster's policy: the driver manager then takes its pods away first",
     )

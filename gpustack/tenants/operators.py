@@ -35,8 +35,7 @@ def patching_the_operator(tenant: Tenant) -> Iterator[Hit]:
             yield Hit(
                 tenant.at(key, index, part),
                 f"{tenant.who} changes a {kind}, which nobody reads here",
-                "gpustack renders what the GPU operator would make of it, and no operator runs beside it",
-                f"leave it out: {SECTIONS[kind]}",
+                remedy=f"leave it out: {SECTIONS[kind]}",
             )
             break
 

@@ -86,12 +86,7 @@ def unknown_label(tenant: Tenant) -> Iterator[Hit]:
         domain = key.partition("/")[0] if "/" in key else ""
         if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(_mentions(pool, key) for pool in tenant.offer.pools):
             continue
-        yield Hit(
-            tenant.at(*path),
-            f"{tenant.who} selects nodes by {key}, which no node pool of the policy mentions",
-            "if no node with GPUs has the label, the pod stays pending",
-            "look whether the nodes have it, and write it into nodeSelector of their pool in the policy",
-        )
+        yield Hit(tenant.at(*path), f"{tenant.who} selects nodes by {key}, which no node pool of the policy mentions")
 
 
 def _mentions(pool: PoolOffer, key: str) -> bool:
@@ -109,9 +104,5 @@ def gpus_without_asking(tenant: Tenant) -> Iterator[Hit]:
             value = entry.get("value") if isinstance(entry, dict) and entry.get("name") == VISIBLE else None
             if isinstance(value, str) and value not in NOTHING:
                 yield Hit(
-                    tenant.at(key, index, "env", position),
-                    f"{tenant.who} takes GPUs without asking: {VISIBLE}={value}",
-                    "the scheduler doesn't know, so the GPUs may be somebody else's; and where the runtime refuses it, "
-                    "there are none",
-                    "leave it out, and ask for nvidia.com/gpu under resources.limits",
+                    tenant.at(key, index, "env", position), f"{tenant.who} takes GPUs without asking: {VISIBLE}={value}"
                 )

@@ -26,8 +26,6 @@ def several_slices(tenant: Tenant) -> Iterator[Hit]:
             yield Hit(
                 place_of(tenant, next(iter(slices))),
                 f"{tenant.who}: {sum(slices.values())} MIG instances for one container",
-                "CUDA uses one instance in a process, the first that it sees; the others lie idle",
-                "ask for one larger instance, or for one in each of several containers",
             )
 
 
@@ -35,24 +33,14 @@ def several_slices(tenant: Tenant) -> Iterator[Hit]:
 def more_than_one_share(tenant: Tenant) -> Iterator[Hit]:
     """A container that asks for more than one share of a GPU where that is refused."""
     for path, name, number in _shares(tenant, refused=True):
-        yield Hit(
-            path,
-            f"{tenant.who} asks for {number} shares of a GPU ({name})",
-            "the nodes refuse more than one: the pod ends with UnexpectedAdmissionError",
-            "ask for 1: it gives all of the GPU that is to be had",
-        )
+        yield Hit(path, f"{tenant.who} asks for {number} shares of a GPU ({name})")
 
 
 @rule("GPU710", "note", over="workload")
 def shares_are_no_gpus(tenant: Tenant) -> Iterator[Hit]:
     """A container that asks for several shares of GPUs."""
     for path, name, number in _shares(tenant, refused=False):
-        yield Hit(
-            path,
-            f"{tenant.who} asks for {number} shares of GPUs ({name})",
-            "that is not so much more: both may be shares of one GPU, and pods that have one share run as fast",
-            "ask for 1; for more than one GPU, select nodes that don't share theirs",
-        )
+        yield Hit(path, f"{tenant.who} asks for {number} shares of GPUs ({name})")
 
 
 def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
@@ -85,6 +73,4 @@ def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
                 yield Hit(
                     tenant.at(*place, "volumeMounts", index, "mountPath"),
                     f"{tenant.who} mounts something read-only at /etc/nvidia of a container with GPUs",
-                    "the container toolkit of this cluster writes a profile there, and the container doesn't start",
-                    "mount the single file with subPath, or mount it elsewhere",
                 )

@@ -48,7 +48,10 @@ def test_data_files_are_of_rules(
     files = [path for room in rooms for path in (Path(gpustack.__file__).parent / room).rglob("*.yaml")]
     pages = {path: YAML(typ="safe").load(path) for path in files if path.stem != "errors"}
     assert {path: set(said) for path, said in pages.items()} == wanted
-    assert {tuple(one) for said in pages.values() for one in said.values()} == {parts}
+    told = ("reason", "remedy")  # what findings say, where their hits don't
+    assert {tuple(part for part in one if part not in told) for said in pages.values() for one in said.values()} == {
+        parts
+    }
     assert all(text.strip() for said in pages.values() for one in said.values() for text in one.values())
 
 

@@ -41,8 +41,7 @@ def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             f"spec.{path}",
             f"{what} needs Kubernetes {least[0]}.{least[1]}, and the cluster has {spec.cluster.kubernetesVersion}",
-            "API servers before that do not serve resource.k8s.io/v1, so nothing of the DRA driver could be applied",
-            f"upgrade the cluster to {'.'.join(map(str, least))} or newer, or leave out spec.{what}",
+            remedy=f"upgrade the cluster to {'.'.join(map(str, least))} or newer, or leave out spec.{what}",
         )
 
 
@@ -56,7 +55,6 @@ def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
             "spec.cluster.kubernetesVersion",
             f"Kubernetes {spec.cluster.kubernetesVersion} is older than NVIDIA supports with DRA",
             f"the documentation of the GPU operator asks for {'.'.join(map(str, least))}",
-            "upgrade the cluster to that patch before you rely on claims",
         )
 
 
@@ -129,12 +127,7 @@ def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
     """`computeDomains` beside `gpuCluster`."""
     spec = cluster.spec
     if cluster.dra and spec.computeDomains.enabled:
-        yield Hit(
-            "spec.computeDomains.enabled",
-            "computeDomains stands beside gpuCluster",
-            "the DRA driver of gpuCluster offers compute domains itself, and a node runs one DRA driver",
-            "move what it says to spec.gpuCluster.draDriver.computeDomains, and leave out spec.computeDomains",
-        )
+        yield Hit("spec.computeDomains.enabled", "computeDomains stands beside gpuCluster")
 
 
 @rule("GPU177", "error")
@@ -166,8 +159,7 @@ def features_that_exist(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.{path}.{gate}",
                     f"the DRA driver {version} has no feature {gate}",
-                    "it ends at its start when it is told a feature that it does not know",
-                    f"leave it out{near}",
+                    remedy=f"leave it out{near}",
                 )
 
 
@@ -221,8 +213,7 @@ def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].arch",
                 f"pool {pool.name} has {pool.arch} nodes with {product}, and that comes with an {arch} CPU",
-                "pods that are placed by architecture would start on none of its nodes",
-                f"set spec.nodePools[{index}].arch: {arch}, or correct gpuProduct",
+                remedy=f"set spec.nodePools[{index}].arch: {arch}, or correct gpuProduct",
             )
 
 
@@ -239,8 +230,7 @@ def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             f"spec.gpuCluster.draDriver.{section}.kubeletPlugin.healthcheck.port",
             f"the containers gpus and compute-domains of one pod both answer health checks on port {port}",
-            "the second can't listen there, and the kubelet restarts it again and again",
-            f"give one of them another port; the defaults are {GPUS_PORT} and {COMPUTE_DOMAINS_PORT}",
+            remedy=f"give one of them another port; the defaults are {GPUS_PORT} and {COMPUTE_DOMAINS_PORT}",
         )
 
 

@@ -63,9 +63,8 @@ def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             f"spec.nodePools[{index}].sharing",
             f"pool {spec.nodePools[index].name} shares its GPUs, and gpuCluster knows no sharing by pool",
-            "with DRA a claim says how its GPU is shared or cut; there is no device plugin and no MIG manager",
-            f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the driver "
-            "offers",
+            remedy=f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the "
+            "driver offers",
         )
 
 
@@ -82,8 +81,7 @@ def driver_section_is_replaced(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.{path}",
                     f"{path} has no effect with gpuCluster",
-                    "spec.drivers describes the drivers of such a cluster",
-                    f"say it in spec.drivers, and leave out spec.{path}",
+                    remedy=f"say it in spec.drivers, and leave out spec.{path}",
                 )
 
 

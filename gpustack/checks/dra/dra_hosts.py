@@ -55,8 +55,6 @@ def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 "spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled",
                 f"nodes that bring their driver may run an IMEX service of their own ({POOLS})",
-                "the DRA driver starts the IMEX daemons of a compute domain, and a second one is in their way",
-                "on these nodes: systemctl disable --now nvidia-imex.service; systemctl mask nvidia-imex.service",
             ),
         )
         for pool in cluster.pools

@@ -85,8 +85,7 @@ def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
             yield Hit(
                 f"spec.carried[{index}]",
                 f"what {carried.name} carries has no effect any more",
-                "its template is another than the one that was taken over, so its pods are replaced anyway",
-                f"take spec.carried[{index}] out{kept}",
+                remedy=f"take spec.carried[{index}] out{kept}",
             )
 
 

@@ -48,8 +48,7 @@ def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
                 f"spec.nodePools[{driver.index}].cuda",
                 f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} came with "
                 f"CUDA {newest}",
-                "it runs them with limits: features of newer drivers are missing, and newer PTX is refused",
-                f"use a driver of {first.name} or newer, or see that the programs do without"
+                remedy=f"use a driver of {first.name} or newer, or see that the programs do without"
                 if first
                 else "see that the programs do without",
             )

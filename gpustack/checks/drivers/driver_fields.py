@@ -26,9 +26,8 @@ def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{field}.{key}",
                 f"the vGPU licence comes from the ConfigMap {name}",
-                "its token is a credential, and whoever may read ConfigMaps can read it; the operator calls this "
-                "deprecated",
-                f"put the same keys into a Secret, name it in {field}.secretName, and list it under spec.references",
+                remedy=f"put the same keys into a Secret, name it in {field}.secretName, and list it under "
+                "spec.references",
             )
 
 
@@ -41,8 +40,7 @@ def two_licences(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{field}.{key}",
                 f"{field} names the ConfigMap {name} and the Secret {secret}",
-                "the Secret counts, and the ConfigMap is ignored",
-                f"leave out {key}",
+                remedy=f"leave out {key}",
             )
 
 

@@ -63,8 +63,7 @@ def no_such_version(cluster: Cluster) -> Iterator[Hit]:
             hit = Hit(
                 driver.paths["version"],
                 f"no driver container {driver.version} is known ({POOLS})",
-                "the driver's pods would wait for an image that does not exist",
-                f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
+                remedy=f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
             )
             hits.append((driver.pool, hit))
     yield from joined(hits)
@@ -155,8 +154,7 @@ def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 driver.paths["version"],
                 f"precompiled drivers are named by their branch, and this is {driver.version} ({POOLS})",
-                "tags of precompiled images begin with the number of the branch; no image has the whole version",
-                f'set {driver.paths["version"]}: "{driver.numbers[0]}"'
+                remedy=f'set {driver.paths["version"]}: "{driver.numbers[0]}"'
                 if driver.numbers
                 else f'set {driver.paths["version"]} to a branch such as "580"',
             ),
@@ -176,8 +174,8 @@ def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 driver.paths["version"],
                 f"{driver.version} is a driver branch and no version ({POOLS})",
-                "images of NVIDIA's that build the kernel modules are named by the whole version",
-                f"write a whole version, or set {driver.paths['usePrecompiled']}: true and say the pools' kernels",
+                remedy=f"write a whole version, or set {driver.paths['usePrecompiled']}: true and say the pools' "
+                "kernels",
             ),
         )
         for driver in _published(spec)
@@ -234,10 +232,4 @@ def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
     for path, tags in systems.items():
         if len(tags) > 1:
             where = " and ".join(f"{tag} (node pool {pool})" for tag, pool in tags.items())
-            yield Hit(
-                path,
-                f"one driver image, named by its digest, would have to fit {where}",
-                "a digest is one image, and an image is built for one system",
-                "name the image by its version, or give the pools of each system a driver with a digest of its own: "
-                "spec.nodePools[].driver.version",
-            )
+            yield Hit(path, f"one driver image, named by its digest, would have to fit {where}")

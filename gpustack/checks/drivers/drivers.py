@@ -107,12 +107,7 @@ def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
         if index in used:
             continue
         what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
-        yield Hit(
-            f"spec.drivers[{index}]",
-            f"nothing is rendered for the driver {driver.name}: {what}",
-            "which image and DaemonSet a driver needs follows from the pools that it serves",
-            "correct the selector, or say under nodeSelector of a pool which labels its nodes have",
-        )
+        yield Hit(f"spec.drivers[{index}]", f"nothing is rendered for the driver {driver.name}: {what}")
 
 
 @rule("GPU134", "warning")
@@ -123,12 +118,7 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
         return
     for pool in cluster.pools:
         if pool.driver is None and pool.workload == "container":
-            yield Hit(
-                pool.path,
-                f"no driver selects the nodes of pool {pool.name}",
-                "GPU pods stay pending there, unless the nodes bring a driver themselves",
-                "add a driver for them to spec.drivers, or make one of the drivers the default with `default: true`",
-            )
+            yield Hit(pool.path, f"no driver selects the nodes of pool {pool.name}")
 
 
 @rule("GPU135", "error")
@@ -140,8 +130,7 @@ def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].driver",
                 f"pool {pool.name} has a driver of its own beside spec.drivers",
-                "it would override fields of spec.driver, and that section describes no driver of this cluster",
-                f"describe it as one of spec.drivers, with a nodeSelector that matches the pool, and leave out "
+                remedy=f"describe it as one of spec.drivers, with a nodeSelector that matches the pool, and leave out "
                 f"spec.nodePools[{index}].driver; or leave out spec.drivers and spec.driver.useNvidiaDriverCRD",
             )
 
@@ -188,8 +177,6 @@ def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{which}].driver",
                 f"nodes of pool {pool.name} belong to pool {wider.name} too, and that has another driver",
-                "a node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and can run "
-                "one driver",
-                f"give both pools a nodeSelector that tells their nodes apart, or the same driver: "
+                remedy=f"give both pools a nodeSelector that tells their nodes apart, or the same driver: "
                 f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]",
             )

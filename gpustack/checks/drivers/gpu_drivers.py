@@ -241,6 +241,4 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",
-                "these boards have NVSwitch; without Fabric Manager in the driver's version no CUDA program starts",
-                "see that the node image has it: systemctl status nvidia-fabricmanager",
             )

@@ -47,8 +47,7 @@ def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.{path}.manager.env[{index}]",
                     f"{path}.manager.env {entry.name} has no effect with {path}.upgradePolicy.autoUpgrade",
-                    "whoever rolls out the driver drains nodes and evicts pods, by the fields of upgradePolicy",
-                    f"leave it out and use spec.{field}, or set spec.{path}.upgradePolicy.autoUpgrade: false",
+                    remedy=f"leave it out and use spec.{field}, or set spec.{path}.upgradePolicy.autoUpgrade: false",
                 )
 
 
@@ -61,8 +60,7 @@ def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{path}.upgradePolicy.drain",
                 f"{path}.upgradePolicy.drain.enable is true and drain.deleteEmptyDir is false",
-                "a drain fails on the first pod with an emptyDir volume, and the node stays as it is",
-                f"set spec.{path}.upgradePolicy.drain.deleteEmptyDir: true if such volumes may be lost, or "
+                remedy=f"set spec.{path}.upgradePolicy.drain.deleteEmptyDir: true if such volumes may be lost, or "
                 "drain.podSelector to the pods that are to be removed",
             )
 
@@ -103,10 +101,7 @@ def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
         return
     if cluster.serving("container"):
         yield Hit(
-            "spec.devicePlugin.enabled",
-            "nothing that is rendered offers GPUs to pods: devicePlugin.enabled is false",
-            "pods that ask for nvidia.com/gpu stay pending unless a device plugin of somebody else runs",
-            "set spec.devicePlugin.enabled: true, or waive this where another plugin runs",
+            "spec.devicePlugin.enabled", "nothing that is rendered offers GPUs to pods: devicePlugin.enabled is false"
         )
 
 

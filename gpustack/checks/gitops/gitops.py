@@ -32,14 +32,7 @@ def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
     for path, texts in _labels(spec):
         for key in texts:
             if key == INSTANCE or key.startswith(tracking):
-                yield Hit(
-                    dotted((*path, key)),
-                    f"{key} is set by GitOps engines",
-                    "an engine that finds it on an object which is not in Git, such as a pod, takes the object for its "
-                    "own and prunes it",
-                    "leave it out: the engine sets it where it belongs; use a name of your own domain",
-                    key=True,
-                )
+                yield Hit(dotted((*path, key)), f"{key} is set by GitOps engines", key=True)
 
 
 def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]:
@@ -66,12 +59,7 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     dump = spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
-        yield Hit(
-            dotted(path),
-            f"{value} is a variable, and nothing replaces it",
-            "gpustack reads no variables, and objects with one are marked so that Flux leaves them alone",
-            "write the value; what differs between clusters goes into their policies or a layer",
-        )
+        yield Hit(dotted(path), f"{value} is a variable, and nothing replaces it")
 
 
 def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -95,10 +83,5 @@ def hook(resource: Resource) -> Iterator[Hit]:
     for key in annotations:
         if key.startswith(hooks):
             yield Hit(
-                dotted(("metadata", "annotations", key)),
-                f"{resource.kind} {resource.name} is a hook ({key})",
-                "Argo CD would run it at another time than the rest and may delete it again, Flux applies it as any "
-                "other object, and Helm is not there",
-                "leave the annotation out; objects are applied stage by stage: crds, base, discovery, driver, operands",
-                key=True,
+                dotted(("metadata", "annotations", key)), f"{resource.kind} {resource.name} is a hook ({key})", key=True
             )

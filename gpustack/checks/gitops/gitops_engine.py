@@ -112,8 +112,6 @@ def substituted(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 dotted(("spec", "extraObjects", index, "metadata", "annotations", key)),
                 f"nothing replaces the variables of {body['kind']} {body['metadata']['name']}",
-                "the rendered Kustomizations have no postBuild, so the text is applied with its ${...}",
-                "write the values; what differs between clusters goes into their policies or a layer",
             )
 
 
@@ -122,9 +120,4 @@ def nothing_to_wait_for(cluster: Cluster) -> Iterator[Hit]:
     """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well."""
     spec = cluster.spec
     if spec.gitops is not None and spec.gitops.engine is not None and not runs(spec):
-        yield Hit(
-            "spec.gitops",
-            "the engine has nothing to wait for",
-            "it goes by NodePolicies, which come with the reconciler's program; DaemonSets never hold up a sync",
-            "look at the pods by other means, or run the program: spec.reconciler.image",
-        )
+        yield Hit("spec.gitops", "the engine has nothing to wait for")

@@ -37,8 +37,7 @@ def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.{path}.env[{index}]",
                     f"{path}.env sets {entry.name}, which {field} is for",
-                    "the variable wins in the driver's container, and what else depends on the field doesn't know it",
-                    f"leave out the variable, and set {field}",
+                    remedy=f"leave out the variable, and set {field}",
                 )
 
 

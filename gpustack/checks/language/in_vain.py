@@ -95,7 +95,6 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
                 path,
                 f"{name}: {owner} has no effect",
                 f"the CRD belongs to {crds.known(name)}, which this policy does not render",
-                "leave it out",
             )
 
 
@@ -120,9 +119,6 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
             f"spec.{next(iter(held))}",
             f"held at versions older than release {written.spec.release} brings: "
             + ", ".join(f"{path} {what}" for path, what in held.items()),
-            "a version that is written stays when the release moves on; a ClusterPolicy from a cluster has one for "
-            "every component",
-            "leave the versions out to get those of the release, with repository and image beside them",
         )
 
 
@@ -140,8 +136,7 @@ def unknown_product(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"the catalogue has no GPU {product!r}",
-                "checks of drivers, CUDA and MIG layouts go by the product and are off for this pool",
-                f"did you mean {' or '.join(near)}? `kubectl get node NAME -L nvidia.com/gpu.product` says it",
+                remedy=f"did you mean {' or '.join(near)}? `kubectl get node NAME -L nvidia.com/gpu.product` says it",
             )
 
 
@@ -153,8 +148,8 @@ def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.nodePools",
             "nodes must be labelled before anything starts on them",
-            "operands select nodes by nvidia.com/gpu.deploy.* labels, which nothing that is rendered sets",
-            f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: program"
+            remedy=f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: "
+            "program"
             if labelling(spec) == "none"
             else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
             f"spec.reconciler.labelling: nodeFeatureRule; {docs('labels.md')} has the labels, to set them yourself",

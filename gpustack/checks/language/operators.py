@@ -28,6 +28,5 @@ def object_of_the_operator(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.extraObjects[{index}]",
                 f"the {kind} {body['metadata']['name']} is an object of the GPU operator, which isn't here",
-                "without its CRD the API server refuses it, and with it nobody reads it",
-                f"leave it out: {SECTIONS[kind]}",
+                remedy=f"leave it out: {SECTIONS[kind]}",
             )

@@ -30,8 +30,8 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{path}",
                 f"{what} not rendered by this version of gpustack",
-                "the render would look complete and lack what this field asks for",
-                f"leave out spec.{path}, or keep this cluster with the operator until a later version renders it",
+                remedy=f"leave out spec.{path}, or keep this cluster with the operator until a later version renders "
+                "it",
             )
 
 
@@ -53,9 +53,7 @@ def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 "spec.cdi.nriPluginEnabled",
                 f"the NRI plugin needs {path}",
-                "the plugin runs inside the container toolkit and injects CDI devices; the operator "
-                "refuses this as well",
-                f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
+                remedy=f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
             )
 
 
@@ -67,8 +65,7 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             wanted[cluster.drivers_by],
             "there is no node pool, so no driver would be rendered",
-            "the driver's image depends on the operating system of the nodes, which nodePools say",
-            "add spec.nodePools with name and os, or where the nodes bring the driver, "
+            remedy="add spec.nodePools with name and os, or where the nodes bring the driver, "
             + ("set spec.driver.enabled: false" if cluster.drivers_by == "section" else "leave out spec.drivers"),
         )
 

@@ -22,8 +22,7 @@ def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{path}",
                 f"{path} came with {since}; release {spec.release} has no such field",
-                "the operator of that release drops it without a word",
-                f"set spec.release to {since} or newer, or leave out spec.{path}",
+                remedy=f"set spec.release to {since} or newer, or leave out spec.{path}",
             )
 
 

@@ -91,12 +91,7 @@ def no_mig(cluster: Cluster) -> Iterator[Hit]:
         product = product_of(pool)
         asked = chosen.elements is None or any(one.enabled for one in chosen.elements)
         if product is not None and not product.mig_capable and asked:
-            yield Hit(
-                chosen.path,
-                f"{product.name}, the GPU of node pool {pool.name}, takes no MIG",
-                "its GPUs stay whole, and what asks for instances waits for ever",
-                "leave out the layout, share by timeSlicing or mps, or correct the pool's gpuProduct",
-            )
+            yield Hit(chosen.path, f"{product.name}, the GPU of node pool {pool.name}, takes no MIG")
 
 
 @rule("GPU304", "error")
@@ -119,9 +114,8 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 chosen.path,
                 f"the layout {chosen.name} has nothing for {product.name}",
-                "each of its items has a device-filter, and none lets this board through; the MIG manager would say "
-                "success and change nothing",
-                f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one",
+                remedy=f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another "
+                "one",
             )
     products = [product_of(pool) for pool in spec.nodePools] or [None]
     for path, name in labelled(spec) if cluster.mig_manager else ():

@@ -90,7 +90,6 @@ def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
                 f"turning MIG on in node pool {pool.name} may need a reboot, which the MIG manager may not do",
                 f"{product.name} needs a reset for it, and a GPU of a virtual machine often can't be reset: the mode "
                 "then stays pending",
-                'set WITH_REBOOT to "true" in spec.migManager.env, or reboot the nodes yourself',
             )
 
 
@@ -104,9 +103,8 @@ def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             chosen.path,
             f"nothing cuts the GPUs of node pool {pool.name} by MIG",
-            "spec.migManager.enabled is false, so no MIG manager runs",
-            f"set spec.migManager.enabled: true, leave out the layout of spec.nodePools[{index}], or see that the "
-            "nodes are cut by other means",
+            remedy=f"set spec.migManager.enabled: true, leave out the layout of spec.nodePools[{index}], or see that "
+            "the nodes are cut by other means",
         )
 
 

@@ -21,13 +21,7 @@ def nothing_reads_them(cluster: Cluster) -> Iterator[Hit]:
     """Alerts in a cluster without the Prometheus operator."""
     said = cluster.spec.alerts
     if said is not None and said.enabled and not cluster.spec.cluster.monitoring:
-        yield Hit(
-            "spec.alerts",
-            "no alert is rendered",
-            "alerts are a PrometheusRule, and the policy doesn't say that the cluster has the CRDs of the Prometheus "
-            "operator",
-            "set spec.cluster.monitoring: true where it has them, else spec.alerts.enabled: false",
-        )
+        yield Hit("spec.alerts", "no alert is rendered")
 
 
 @rule("GPU614", "error")
@@ -65,8 +59,7 @@ def counter_not_served(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{path}dcgmExporter.config",
                 f"the alert {alert} never fires: the exporter doesn't serve {' and '.join(lacking)}",
-                "your list takes the place of the image's, and gpustack adds nothing to it",
-                f"add {rows} to it; or set spec.alerts.rules.{alert}.enabled: false",
+                remedy=f"add {rows} to it; or set spec.alerts.rules.{alert}.enabled: false",
             )
 
 
@@ -79,7 +72,6 @@ def silence_has_ended(cluster: Cluster) -> Iterator[Hit]:
             f"spec.alerts.silence[{index}]",
             f"{one.alert} fires again since {one.ends}",
             f"the silence ended with {one.until}: {one.reason}",
-            "delete it, or give it another end",
             since=one.ends,
         )
 
@@ -110,8 +102,6 @@ def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.alerts",
             "alerts read labels of nodes",
-            "kube-state-metrics shows none unless it is told to; then no alert knows pools, and what is said for one "
-            "doesn't count",
-            f"start it with --metric-labels-allowlist=nodes=[{','.join(sorted(keys))}]; in kube-prometheus-stack that "
-            "is an item of kube-state-metrics.metricLabelsAllowlist",
+            remedy=f"start it with --metric-labels-allowlist=nodes=[{','.join(sorted(keys))}]; in "
+            "kube-prometheus-stack that is an item of kube-state-metrics.metricLabelsAllowlist",
         )

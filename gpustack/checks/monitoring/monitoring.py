@@ -112,12 +112,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
     by_user = written.by_user(path) or written.by_user("spec.dcgmExporter.serviceMonitor.enabled")
     asked = exporting(spec) and exporter.serviceMonitor.enabled and by_user
     if asked and spec.cluster.monitoring is None:
-        yield Hit(
-            path,
-            "the ServiceMonitor is not rendered",
-            "the policy doesn't say that the cluster has the CRDs of the Prometheus operator",
-            "set spec.cluster.monitoring: true where it has them, else false",
-        )
+        yield Hit(path, "the ServiceMonitor is not rendered")
 
 
 @rule("GPU608", "warning")
@@ -159,8 +154,7 @@ def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{path}dcgmExporter.serviceMonitor.scrapeTimeout",
                 f"scrapeTimeout {monitor.scrapeTimeout} is longer than the interval {monitor.interval}",
-                "the Prometheus operator refuses the ServiceMonitor, and nothing is scraped",
-                f"write {monitor.interval} or less",
+                remedy=f"write {monitor.interval} or less",
             )
 
 
@@ -178,9 +172,7 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.extraObjects[{index}].metadata",
                     f"the {body['kind']} {body['metadata']['name']} doesn't have the label {written}",
-                    "the policy's own monitors have it, so that Prometheus selects them; what lacks it is passed over "
-                    "without a word",
-                    f"add metadata.labels: {{{written}}}",
+                    remedy=f"add metadata.labels: {{{written}}}",
                 )
 
 

@@ -32,12 +32,7 @@ def without_effect(cluster: Cluster) -> Iterator[Hit]:
         for where, term in _terms(path, feature_rule):
             yield from _term(where, term)
         if feature_rule.get("taints") and spec.nfd.enabled is not False:
-            yield Hit(
-                dotted((*path, "taints")),
-                "node feature discovery sets no taints",
-                "its master does so with an option of its own, which this stack doesn't set",
-                "leave out taints, and taint the nodes by other means",
-            )
+            yield Hit(dotted((*path, "taints")), "node feature discovery sets no taints")
 
 
 def _labels(path: Path, labels: Any) -> Iterator[Hit]:
@@ -146,7 +141,6 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     dotted((*path, "labels", key)),
                     f"nodes get the label {nfd.default_prefix()}/{key}, not {key}",
-                    "node feature discovery puts the prefix before labels without one; later versions may stop to",
-                    f"write {nfd.default_prefix()}/{key}, or use a domain of your own",
+                    remedy=f"write {nfd.default_prefix()}/{key}, or use a domain of your own",
                     key=True,
                 )

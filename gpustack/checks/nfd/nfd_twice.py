@@ -25,9 +25,6 @@ def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.cluster.networkOperator",
             "node feature discovery is there twice, unless the network operator was installed without it",
-            "its chart has nfd.enabled: true; two installations remove each other's labels",
-            "install its chart with nfd.enabled=false and write networkOperator: without-nfd, or set "
-            "spec.nfd.enabled: false",
         )
 
 
@@ -37,10 +34,4 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
     if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
-        yield Hit(
-            path,
-            f"node feature discovery {version} can flood the API server",
-            "before 0.17 it writes the features of all nodes again and again; and the objects around it are those of "
-            "the release's own version",
-            "leave it out: the release brings a newer one",
-        )
+        yield Hit(path, f"node feature discovery {version} can flood the API server")

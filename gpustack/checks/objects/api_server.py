@@ -200,8 +200,6 @@ def password_in_an_address(resource: Resource) -> Iterator[Hit]:
             yield Hit(
                 dotted(path),
                 f"{_who(resource)}: {dotted(path)} has an address with a password in it: {masked(line.strip())[:120]}",
-                "dist/ is committed and reviewed: the password is known to everybody who may read the repository",
-                "put it into a Secret that a secrets operator creates, and change the password if it was committed",
             )
 
 

@@ -93,8 +93,7 @@ def nothing_selected(render: Render) -> Iterator[Hit]:
         yield Hit(
             "spec.extraObjects",
             f"{item.by} of {', '.join(item.keys or []) or 'any label'} selects no {what} of this render",
-            "it would silently do nothing",
-            "correct the selector or port name; if something else creates what it selects, add that to "
+            remedy="correct the selector or port name; if something else creates what it selects, add that to "
             f"spec.references: {{kind: {kind}, name: ...}}",
         )
 
@@ -104,12 +103,7 @@ def reference_without_use(render: Render) -> Iterator[Hit]:
     """An entry of `references` that nothing in the render names."""
     for position in render.gaps.idle:
         reference = render.spec.references[position]
-        yield Hit(
-            f"spec.references[{position}]",
-            f"nothing names the {reference.kind} {reference.name!r}",
-            "an entry says that something which is named exists; this one changes nothing",
-            "correct its kind, name or namespace, or leave it out",
-        )
+        yield Hit(f"spec.references[{position}]", f"nothing names the {reference.kind} {reference.name!r}")
 
 
 def missing(

@@ -28,8 +28,7 @@ def image_without_tag(resource: Resource) -> Iterator[Hit]:
             yield Hit(
                 use.place,
                 f"{use.object}: the image {reference} has neither tag nor digest",
-                "container runtimes pull whatever :latest is at the moment, so nodes may run different ones",
-                f"put the tag or the digest behind it: {reference}:1.0",
+                remedy=f"put the tag or the digest behind it: {reference}:1.0",
             )
 
 
@@ -79,9 +78,7 @@ def pin_of_nothing(written: Written) -> Iterator[Hit]:
         yield Hit(
             dotted(("spec", "cluster", "imageDigests", name)),
             f"no image of the policy is {name}, so nothing is pinned to this digest",
-            "entries are by the whole reference as manifests name it, mirror and tag included; images in "
-            "spec.extraObjects have their digest where they are written",
-            f"did you mean {' or '.join(near)}?"
+            remedy=f"did you mean {' or '.join(near)}?"
             if near
             else "`gpustack images` lists what there is: correct it, or leave it out",
         )

@@ -146,7 +146,5 @@ def name_twice(resource: Resource) -> Iterator[Hit]:
                     yield Hit(
                         dotted((*path, key, index)),
                         f"{name} stands twice under {key} of container {container.get('name')}",
-                        "a server-side apply refuses the object",
-                        "delete one of the two",
                     )
                 seen.add(name)

@@ -52,8 +52,6 @@ def mount_option(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 dotted((*path, "seLinuxChangePolicy")),
                 f"MountOption needs Kubernetes 1.37, and the cluster has {version}",
-                "the API server refuses the pods",
-                "leave it out, or write Recursive",
             )
 
 
@@ -67,6 +65,7 @@ def host_process(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 dotted((*path, "windowsOptions", "hostProcess")),
                 "host processes of Windows need hostNetwork: true in the pod",
-                "the API server refuses the pods",
-                "leave it out: these pods run on Linux" if path[1] != "extraObjects" else "add hostNetwork: true",
+                remedy="leave it out: these pods run on Linux"
+                if path[1] != "extraObjects"
+                else "add hostNetwork: true",
             )

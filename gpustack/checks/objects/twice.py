@@ -38,13 +38,7 @@ def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
         if _brings_nfd(body):
             others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
     for path, what in others:
-        yield Hit(
-            path,
-            f"node feature discovery is there twice: {what}, and ours",
-            "two installations remove each other's labels, and fight over ports and CRDs",
-            "set spec.nfd.enabled: false; the other one must find PCI devices of class 03 by vendor, and allow labels "
-            "in nvidia.com",
-        )
+        yield Hit(path, f"node feature discovery is there twice: {what}, and ours")
 
 
 def _is_nfd(kind: str, name: str) -> bool:
@@ -88,12 +82,7 @@ def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
         if charts or any("/k8s-device-plugin:" in image for image in _images(body)):
             others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
     for path, what in others:
-        yield Hit(
-            path,
-            f"two device plugins: {what}, and ours",
-            "each registers nvidia.com/gpu with the kubelet, and they hand out the same GPUs to different pods",
-            "remove the other one, or set spec.devicePlugin.enabled: false",
-        )
+        yield Hit(path, f"two device plugins: {what}, and ours")
 
 
 @rule("GPU805", "error")
@@ -107,9 +96,6 @@ def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f'spec.extraObjects[{index}].metadata.labels["{ENFORCE}"]',
                 f"the namespace {spec.cluster.namespace} enforces {level}, which the stack's pods break",
-                "driver, toolkit and device plugin are privileged and mount folders of the node: the API server "
-                "refuses their pods, and DaemonSets stay at 0",
-                "leave the Namespace out of spec.extraObjects, and set spec.psa.enabled: true",
             )
 
 
@@ -124,8 +110,7 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.cluster.platform",
             f"the platform makes a RuntimeClass {name} itself, and it is rendered here too",
-            "two owners of one object fight over it, and removing the one removes it for the other",
-            f"leave it to the platform: spec.references: [{{kind: RuntimeClass, name: {name}}}]",
+            remedy=f"leave it to the platform: spec.references: [{{kind: RuntimeClass, name: {name}}}]",
         )
 
 
@@ -136,8 +121,5 @@ def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
     if wanted and not on_openshift(spec.cluster) and (name == "default" or name.startswith(CLUSTERS_OWN)):
         yield Hit(
-            "spec.cluster.namespace",
-            f"the namespace {name} has to allow privileged pods, and is not rendered here",
-            "it belongs to the cluster, so its label isn't set; without it the API server refuses driver and toolkit",
-            "use a namespace of the stack's own, such as gpu-operator",
+            "spec.cluster.namespace", f"the namespace {name} has to allow privileged pods, and is not rendered here"
         )

@@ -103,8 +103,7 @@ def null_in_an_object(written: Written) -> Iterator[Hit]:
                     dotted(("spec", *steps)),
                     f"{dotted(path)} of the {body.get('kind')} is null, and not rendered "
                     f"({where.file}, line {where.line})",
-                    "null is absence in a policy; kubectl would make an empty text of it",
-                    f'write {path[-1]}: "" where an empty text is meant, else delete the line',
+                    remedy=f'write {path[-1]}: "" where an empty text is meant, else delete the line',
                 )
 
 

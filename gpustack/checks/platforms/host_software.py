@@ -38,8 +38,7 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 f"spec.nodePools[{index}].os",
                 f"container-toolkit {version} can't run on {system.name} ({POOLS})",
-                "its programs need a newer C library than the system has; the last version for it is v1.14",
-                f"upgrade the nodes, use v1.14.6-centos7 in {where}, or set spec.toolkit.enabled: false where "
+                remedy=f"upgrade the nodes, use v1.14.6-centos7 in {where}, or set spec.toolkit.enabled: false where "
                 "the nodes bring the toolkit",
             ),
         )
@@ -59,8 +58,7 @@ def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             where,
             f"container-toolkit {version} has no image with the suffix {suffix}",
-            "since v1.18 the tag is the version alone; for CentOS 7 there is none since v1.15",
-            f"write {version} without the suffix in {where}, or leave {where} out",
+            remedy=f"write {version} without the suffix in {where}, or leave {where} out",
         )
 
 
@@ -75,8 +73,7 @@ def rdma_without_a_network_driver(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{path}.enabled",
                 f"{path} is on, and nothing says where the network driver comes from",
-                "the driver's pod waits for it before it loads nvidia-peermem: without end, if nobody installs it",
-                "set spec.cluster.networkOperator: true where NVIDIA's network operator is in the cluster, or "
+                remedy="set spec.cluster.networkOperator: true where NVIDIA's network operator is in the cluster, or "
                 f"spec.{path}.useHostMofed: true where the nodes have the network driver",
             )
 
@@ -142,8 +139,6 @@ def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.extraObjects[{index}]",
                 f"{body['kind']} {body['metadata']['name']} asks for GPUs and sets hostUsers: false",
-                "in a user namespace of its own a container can't open the devices of a GPU",
-                "leave out hostUsers",
             )
 
 

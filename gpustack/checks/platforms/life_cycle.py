@@ -86,8 +86,7 @@ def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 path,
                 f"driver branch {branch.name} has been without support since {_end(branch)} ({POOLS})",
-                "it gets no more fixes, not even for vulnerabilities",
-                f"choose a driver of a branch that is supported: {_supported(spec.release)}",
+                remedy=f"choose a driver of a branch that is supported: {_supported(spec.release)}",
                 since=_end(branch),
             ),
         )
@@ -106,8 +105,7 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 path,
                 f"support of driver branch {branch.name} ends on {_end(branch)} ({POOLS})",
-                "from then on it gets no more fixes",
-                f"plan the change to another branch: {_supported(spec.release, but=branch.number)}",
+                remedy=f"plan the change to another branch: {_supported(spec.release, but=branch.number)}",
                 since=_end(branch) - SOON,
                 until=_end(branch),
             ),
@@ -130,9 +128,8 @@ def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
             hit = Hit(
                 driver.paths["version"],
                 f"driver {driver.version} is of no branch that the catalogue knows ({POOLS})",
-                "which CUDA it supports, on which systems, and for how long, can't be checked",
-                f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check the "
-                "release notes of the driver, and waive the rule",
+                remedy=f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check "
+                "the release notes of the driver, and waive the rule",
             )
             hits.append((driver.pool, hit))
     yield from joined(hits)

@@ -35,9 +35,7 @@ def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             dotted(("spec", "cluster", "registryMap", prefix)),
             f"no image comes from {prefix}, so its mirror is not used",
-            "registryMap rewrites the images of components whose registry and path begin so, by whole segments; images "
-            "in spec.extraObjects are left alone",
-            f"did you mean {' or '.join(near)}?"
+            remedy=f"did you mean {' or '.join(near)}?"
             if near
             else f"images come from {', '.join(hosts)}: correct it, or leave it out",
         )

@@ -30,9 +30,8 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
             Hit(
                 f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
                 f"nodes run {pool.engine}, and the container toolkit is told of {cluster.engine} ({POOLS})",
-                "one toolkit serves all nodes, and takes containerd where one runs it; elsewhere pods get no GPU",
-                f"move these nodes to {cluster.engine}; or, where all nodes have a container toolkit of their own, set "
-                "spec.toolkit.enabled: false",
+                remedy=f"move these nodes to {cluster.engine}; or, where all nodes have a container toolkit of their "
+                "own, set spec.toolkit.enabled: false",
             ),
         )
         for pool in cluster.pools
@@ -51,12 +50,7 @@ def unknown_source(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit doesn't know where it is to read the container runtime's configuration from."""
     for path, name, value in variables(cluster.spec):
         if name in SOURCES and value and (wrong := [part for part in value.split(",") if not _known(part)]):
-            yield Hit(
-                path,
-                f"toolkit.env {name} has {' and '.join(map(repr, wrong))}",
-                "the toolkit reads from command, file and file=<path> alone, and doesn't start with anything else",
-                _corrected(value, wrong),
-            )
+            yield Hit(path, f"toolkit.env {name} has {' and '.join(map(repr, wrong))}", remedy=_corrected(value, wrong))
 
 
 def _known(source: str) -> bool:
@@ -83,7 +77,5 @@ def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 path,
                 f"toolkit.env {name} is {value}, and on {platform.title} the default is {preset}",
-                "the command is not that of the containerd that runs the pods, so the toolkit may write a "
-                "configuration that this one can't start with",
-                f"leave it out, or write {preset}",
+                remedy=f"leave it out, or write {preset}",
             )

@@ -71,9 +71,4 @@ def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     given = [name for name, said in parts.items() if said and said != own.get(name)]
     given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name) != getattr(empty, name)]
     for name in given:
-        yield Hit(
-            f"spec.nfd.{name}",
-            f"nfd.{name} has no effect on OpenShift",
-            "nfd.enabled renders an instance for OpenShift's operator of node feature discovery, which runs the pods",
-            f"leave out spec.nfd.{name}",
-        )
+        yield Hit(f"spec.nfd.{name}", f"nfd.{name} has no effect on OpenShift", remedy=f"leave out spec.nfd.{name}")

@@ -97,8 +97,7 @@ def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.release",
             f"{platform.title} needs release {platform.operator_min} or newer, and this is {spec.release}",
-            "older ones do not find the driver's libraries there",
-            f"set spec.release: {platform.operator_min} or newer",
+            remedy=f"set spec.release: {platform.operator_min} or newer",
         )
 
 
@@ -117,8 +116,7 @@ def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{section}.{field}",
                 f"{section}.{field} is {have or 'empty'}, and on {platform.title} it is {expected}",
-                "components look there, or can write nowhere else",
-                f"leave out spec.{section}.{field}: the platform's default is {expected}",
+                remedy=f"leave out spec.{section}.{field}: the platform's default is {expected}",
             )
 
 
@@ -131,8 +129,8 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.hostPaths.driverInstallDir",
             f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",
-            "the field is for drivers of the node image; the validator would wait without end",
-            f"set spec.hostPaths.driverInstallDir: {DRIVER_DIR}, or spec.driver.enabled: false where nodes bring it",
+            remedy=f"set spec.hostPaths.driverInstallDir: {DRIVER_DIR}, or spec.driver.enabled: false where nodes "
+            "bring it",
         )
 
 
@@ -168,8 +166,7 @@ def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
         yield Hit(
             path,
             f"the kubelet of {platform.title} keeps its files in {platform.kubelet_root}",
-            "in the default folder the exporter may find no pods, and metrics have no names of pods",
-            f"look on a node; {there} if pod-resources is there",
+            remedy=f"look on a node; {there} if pod-resources is there",
         )
 
 
@@ -188,8 +185,7 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
         yield Hit(
             "spec.hostPaths.kubeletRootDir",
             f"{path} of the node is still mounted by {', '.join(names)}",
-            "device plugins register there whatever the kubelet's root directory is, as far as is known",
-            f"look on a node: if {path} isn't where the kubelet looks, link it to its place below {root}",
+            remedy=f"look on a node: if {path} isn't where the kubelet looks, link it to its place below {root}",
         )
 
 

@@ -139,8 +139,6 @@ def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             configs[0],
             f"the runtime's configuration is that of {named(configs[1])}, its socket that of {named(sockets)}",
-            "the toolkit edits the one, and tells a containerd that reads the other",
-            "set spec.cluster.platform and leave both out, or correct one of them",
         )
 
 
@@ -180,13 +178,7 @@ def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
-        yield Hit(
-            "spec.cluster.platform",
-            f"{platform.config_owner} writes the container runtime's configuration too",
-            "when it does so again, what the container toolkit wrote is lost, and GPUs vanish from pods that start",
-            "make it keep the drop-in files of containerd, or set spec.cdi.nriPluginEnabled: true, which needs no "
-            "change of the configuration",
-        )
+        yield Hit("spec.cluster.platform", f"{platform.config_owner} writes the container runtime's configuration too")
 
 
 @rule("GPU461", "error")
@@ -202,8 +194,7 @@ def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 path,
                 f"toolkit.env sets {name}, and the nodes run {' and '.join(sorted(known))}",
-                "the toolkit reads the variables of the runtime that there is",
-                f"leave out {name}, or correct the container runtime of the cluster and its pools",
+                remedy=f"leave out {name}, or correct the container runtime of the cluster and its pools",
             )
 
 

@@ -79,8 +79,9 @@ def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.cluster.kubernetesVersion",
             f"{what} is documented for Kubernetes {low} to {limit}, and the cluster has {shown(have[:2])}",
-            "NVIDIA tests and supports the release with these versions only",
-            _other_release(have) if newer else "upgrade the cluster, or choose a release that is documented for it",
+            remedy=_other_release(have)
+            if newer
+            else "upgrade the cluster, or choose a release that is documented for it",
         )
 
 
@@ -101,8 +102,6 @@ def openshift_in_range(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.cluster.openshift.version",
             f"release {spec.release} is documented for OpenShift {low} to {high}, and the cluster has {shown(have)}",
-            "NVIDIA tests and supports the release with these versions only",
-            "choose a release that is documented for it, or upgrade the cluster",
         )
 
 
@@ -118,7 +117,6 @@ def system_in_table(cluster: Cluster) -> Iterator[Hit]:
                 f"spec.nodePools[{driver.index}].os",
                 f"release {spec.release} is not documented for {system.name} ({POOLS})",
                 "its support table has " + ", ".join(name for name in listed if name.startswith(system.id)),
-                "upgrade the nodes to one of these, or see that driver and toolkit work there before you rely on it",
             ),
         )
         for driver in cluster.drivers
@@ -173,8 +171,7 @@ def cdi_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 path,
                 f"CDI needs {title} {shown(least[name])} or newer, and this is {shown(version)}",
-                "older versions ignore CDI, so no pod would get a GPU while everything looks healthy",
-                f"set spec.cdi.enabled: false, or upgrade {title} first",
+                remedy=f"set spec.cdi.enabled: false, or upgrade {title} first",
             )
 
 

@@ -92,8 +92,7 @@ def no_default_config(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.devicePlugin.config",
             f"{whose} without the label {NODE_LABEL} get none of the configurations",
-            "there is no default, and then they get an empty configuration, also where there is only one",
-            f"set spec.devicePlugin.config.default to {' or '.join(known.names[:4])}",
+            remedy=f"set spec.devicePlugin.config.default to {' or '.join(known.names[:4])}",
         )
 
 
@@ -133,10 +132,7 @@ def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
     for path, config in named_configs(cluster.spec):
         if config.create and not config.data:
             yield Hit(
-                f"{path}.create",
-                f"{path}.create: true, and no data",
-                "there is nothing to write into the ConfigMap",
-                f"leave out create; or add {path}.data",
+                f"{path}.create", f"{path}.create: true, and no data", remedy=f"leave out create; or add {path}.data"
             )
 
 

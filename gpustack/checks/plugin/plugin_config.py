@@ -67,12 +67,7 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
         counting = [problem for path, problem in named.config.wrong.items() if environment(spec, path) is None]
         yield from _problems(named, tuple(counting))
     for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled is not False else ():
-        yield Hit(
-            wrong.path,
-            f"{wrong.name} is {wrong.value!r}",
-            "the device plugin exits, and the nodes offer no GPUs",
-            f"write {' or '.join(wrong.allowed[:4])}",
-        )
+        yield Hit(wrong.path, f"{wrong.name} is {wrong.value!r}", remedy=f"write {' or '.join(wrong.allowed[:4])}")
 
 
 @rule("GPU504", "error")

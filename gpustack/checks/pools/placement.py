@@ -98,9 +98,4 @@ def comparing_toleration(cluster: Cluster) -> Iterator[Hit]:
             if operator in ("Lt", "Gt"):
                 what = f"a toleration with operator {operator} needs the feature gate {COMPARING}"
                 why = f"it is off by default; without it, Kubernetes {spec.cluster.kubernetesVersion} refuses the pods"
-                yield Hit(
-                    f"{place}[{index}].operator",
-                    what,
-                    why,
-                    "write operator: Equal and the value, or Exists without one",
-                )
+                yield Hit(f"{place}[{index}].operator", what, why)

@@ -48,9 +48,7 @@ def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{which}].sharing",
                 f"nodes of pool {pool.name} belong to pool {wider.name} too, and that shares its GPUs in another way",
-                "a node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has, and its GPUs "
-                "are shared in one way",
-                f"{TELL_APART}, or the same sharing: {_both(index, other)}",
+                remedy=f"{TELL_APART}, or the same sharing: {_both(index, other)}",
             )
 
 
@@ -78,6 +76,5 @@ def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             f"spec.nodePools[{which}].{field}",
             f"nodes of pool {pool.name} belong to pool {wider.name} too, and that {what}",
-            "only a label that somebody sets on each node tells them apart",
-            f"{TELL_APART}: {_both(index, other)}",
+            remedy=f"{TELL_APART}: {_both(index, other)}",
         )

@@ -31,8 +31,7 @@ def no_image(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.reconciler",
             "the reconciler has no image",
-            "no image of it is published, so there is no default",
-            "build it with the project's Containerfile, push it, and name it in spec.reconciler.image"
+            remedy="build it with the project's Containerfile, push it, and name it in spec.reconciler.image"
             + ("" if cluster.pausing else "; or set spec.reconciler.labelling: nodeFeatureRule"),
         )
 
@@ -46,8 +45,7 @@ def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].upgrade",
                 f"nothing keeps to the budget and windows of pool {pool.name}: the reconciler's program isn't rendered",
-                "it is what takes nodes out of service for a new driver or MIG layout",
-                f"set spec.reconciler.image, or leave out spec.nodePools[{index}].upgrade",
+                remedy=f"set spec.reconciler.image, or leave out spec.nodePools[{index}].upgrade",
             )
 
 
@@ -60,8 +58,7 @@ def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 "spec.reconciler.labelling",
                 f"node feature discovery can't label nodes on which {who} pauses labels",
-                "it would set them again within a minute, and the pods that were stopped would come back",
-                "set spec.reconciler.labelling: program with spec.reconciler.image"
+                remedy="set spec.reconciler.labelling: program with spec.reconciler.image"
                 + (f", or spec.{section}.enabled: false" if section != "drivers" else ""),
             )
 
@@ -78,8 +75,7 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
             yield Hit(
                 f"spec.reconciler.{name}",
                 f"reconciler.{name} has no effect",
-                "with labelling: nodeFeatureRule the program isn't rendered",
-                f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program with "
+                remedy=f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program with "
                 "spec.reconciler.image",
             )
 
@@ -96,8 +92,7 @@ def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{path}.timeZone",
                 f"there is no time zone {window.timeZone!r}",
-                "the window would never open",
-                f"did you mean {near}?" if near else "write a name such as Europe/Berlin or UTC",
+                remedy=f"did you mean {near}?" if near else "write a name such as Europe/Berlin or UTC",
             )
 
 
@@ -139,8 +134,7 @@ def nothing_may_be_unavailable(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.{path}",
                 f"{path} is {share}: no node is ever taken out of service",
-                "new drivers and MIG layouts would wait without end",
-                f"set spec.{path}: 1 or more; to stop for a while, pause the roll-out",
+                remedy=f"set spec.{path}: 1 or more; to stop for a while, pause the roll-out",
             )
 
 
@@ -183,12 +177,7 @@ def program_stopped(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler of which no copy is to run."""
     spec = cluster.spec
     if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
-        yield Hit(
-            "spec.reconciler.replicas",
-            "no copy of the reconciler runs",
-            "new nodes get no labels, nothing rolls, and nodes in the middle of an operation stay as they are",
-            "run `gpustack reconciler uninstall` next, to give the nodes back, and leave the section out then",
-        )
+        yield Hit("spec.reconciler.replicas", "no copy of the reconciler runs")
 
 
 @rule("GPU837", "note")
@@ -205,6 +194,5 @@ def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{pool.path}.upgrade",
                 f"upgrade of pool {pool.name} has no effect: nothing takes its nodes out of service",
-                "no driver is rolled out to them, and no MIG manager cuts their GPUs",
-                f"leave out {pool.path}.upgrade",
+                remedy=f"leave out {pool.path}.upgrade",
             )

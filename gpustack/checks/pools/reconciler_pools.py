@@ -32,8 +32,6 @@ def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 other.path,
                 f"node feature discovery can't tell the nodes of pool {other.name} from those of pool {one.name}",
-                "the two get different labels, and its rules see operating system and kernel of a node, not its labels",
-                "set spec.reconciler.labelling: program with spec.reconciler.image",
             )
 
 
@@ -51,9 +49,8 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}]",
                 f"nodes of pool {inner} are nodes of pool {outer} too, and the two want different things of them",
-                "the reconciler freezes nodes that two pools claim: no labels, no roll-out",
-                f"give the nodes of pool {outer} a label that those of pool {inner} don't have, and add it to its "
-                "nodeSelector",
+                remedy=f"give the nodes of pool {outer} a label that those of pool {inner} don't have, and add it to "
+                "its nodeSelector",
             )
 
 
@@ -66,8 +63,6 @@ def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].nodeSelector",
                 f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
-                "the reconciler freezes nodes that two pools claim: no labels, no roll-out",
-                "select both by the same label, with another value each",
             )
     yield from _labelled_twice(render.spec)
 
@@ -121,7 +116,5 @@ def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f'spec.nodePools[{index}].nodeSelector["{key}"]',
                     f"pool {pool.name} is selected by {key}, which its nodes don't have from the beginning",
-                    "the label comes with what the reconciler sets up, and goes while a driver or MIG layout changes",
-                    "select the nodes by a label of the node group; what GPU they have says gpuProduct",
                     key=True,
                 )

@@ -26,9 +26,6 @@ def feature_gate(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.kubevirt.featureGates",
             "KubeVirt needs its feature gate HostDevices, which this render leaves to others",
-            "KubeVirt's list of feature gates is replaced as one, so whoever sets it must know all of them",
-            "see that HostDevices (and DisableMDEVConfiguration, with vGPUs) is on the list, or write the whole list "
-            "into spec.kubevirt.featureGates",
         )
 
 
@@ -41,9 +38,7 @@ def two_providers(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 path,
                 "two device plugins would offer this device",
-                "the device plugin of this stack offers every NVIDIA device that is bound to vfio-pci, and every vGPU; "
-                "without externalResourceProvider KubeVirt offers it too",
-                f"set {path}.externalResourceProvider: true, or spec.sandboxDevicePlugin.enabled: false",
+                remedy=f"set {path}.externalResourceProvider: true, or spec.sandboxDevicePlugin.enabled: false",
             )
 
 
@@ -56,8 +51,7 @@ def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"{path}.resourceName",
                 f"the device plugin offers this device as {formed}, not as {given}",
-                "virtual machines that ask for the name would stay pending",
-                f"write {formed}, or leave the device out where a node pool has it",
+                remedy=f"write {formed}, or leave the device out where a node pool has it",
             )
 
 

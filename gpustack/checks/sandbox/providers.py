@@ -32,8 +32,6 @@ def no_provider(cluster: Cluster) -> Iterator[Hit]:
                 f"spec.kubevirt.{place}.externalResourceProvider",
                 f"nobody offers {one.resourceName}: KubeVirt is told to leave it to another device plugin",
                 f"{off}, so this stack has none; virtual machines that ask for it stay pending",
-                "set it to false, so that KubeVirt offers the device, or set spec.sandboxWorkloads.enabled and "
-                "spec.sandboxDevicePlugin.enabled: true; another plugin's DaemonSet goes into spec.references",
             )
 
 

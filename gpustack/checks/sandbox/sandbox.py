@@ -33,8 +33,6 @@ def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].workload",
                 f"node pool {pool.name} is for {pool.workload}, and virtual machines are off",
-                "with sandboxWorkloads.enabled: false every node serves containers",
-                "set spec.sandboxWorkloads.enabled: true, or leave out the workload",
             )
 
 
@@ -44,12 +42,7 @@ def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index in cluster.serving("vm-vgpu") if cluster.sandbox and cluster.kata else ():
         pool = spec.nodePools[index]
-        yield Hit(
-            where(spec, index),
-            f"nothing offers the vGPUs of node pool {pool.name}",
-            "in mode kata the device plugin for KubeVirt, which offers vGPUs, is not there",
-            "set spec.sandboxWorkloads.mode: kubevirt, or another workload for the pool",
-        )
+        yield Hit(where(spec, index), f"nothing offers the vGPUs of node pool {pool.name}")
 
 
 def where(spec: ClusterPolicySpec, index: int) -> str:
@@ -67,10 +60,6 @@ def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"no vGPU device can be made on {pool.gpuProduct} with kernel {pool.kernel}",
-                "from Ada on, host drivers make no mediated devices on Linux 6.8 and newer; the vGPU device manager "
-                "knows no others, and fails with: no parent devices found",
-                "give the pool workload: vm-passthrough, run its nodes with an older kernel such as RHEL 9's, or set "
-                "spec.vgpuDeviceManager.enabled: false and make the vGPUs by other means",
             )
 
 
@@ -83,9 +72,7 @@ def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"vGPU devices on {pool.gpuProduct} need a kernel older than Linux 6.8",
-                "from Ada on, host drivers make no mediated devices on newer ones; the vGPU device manager knows no "
-                "others, and fails with: no parent devices found",
-                f"check the kernel of the nodes (`uname -r`) and write it into spec.nodePools[{index}].kernel",
+                remedy=f"check the kernel of the nodes (`uname -r`) and write it into spec.nodePools[{index}].kernel",
             )
 
 
@@ -110,9 +97,7 @@ def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
         yield Hit(
             "spec.vgpuDeviceManager.config.default",
             f"there is no set of vGPU devices called {name!r}",
-            "nodes without the label nvidia.com/vgpu.config would get no devices, and the device manager would fail "
-            "there",
-            f"name a set of the configuration, such as {' or '.join(near)}",
+            remedy=f"name a set of the configuration, such as {' or '.join(near)}",
         )
 
 
@@ -130,10 +115,7 @@ def unknown_set(cluster: Cluster) -> Iterator[Hit]:
         sets = cluster.vgpu_sets
         if sets is not None and pool.vgpu.config not in sets:
             yield Hit(
-                f"spec.nodePools[{index}].vgpu.config",
-                f"there is no set of vGPU devices called {pool.vgpu.config!r}",
-                "the device manager would fail on the pool's nodes",
-                "name a set of the configuration: each vGPU type, such as A10-24Q, has one of its name",
+                f"spec.nodePools[{index}].vgpu.config", f"there is no set of vGPU devices called {pool.vgpu.config!r}"
             )
 
 
@@ -150,8 +132,6 @@ def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
                 yield Hit(
                     f"spec.nodePools[{index}].vgpu.config",
                     f"{name} is not a vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
-                    "the device manager refuses a set with a type that the GPU doesn't have",
-                    "name a set for this GPU",
                 )
 
 
@@ -172,8 +152,6 @@ def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].vgpu.config",
                 f"node pool {pool.name} has no vGPUs, so its set of devices has no effect",
-                "vGPU devices are made on nodes that serve vm-vgpu",
-                "set the pool's workload: vm-vgpu, or leave out vgpu",
             )
 
 
@@ -186,6 +164,4 @@ def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
             yield Hit(
                 f"spec.nodePools[{index}].sharing",
                 f"node pool {pool.name} serves virtual machines, so its sharing has no effect",
-                "the device plugin and the MIG manager run on nodes that serve containers",
-                "leave out sharing; with workload: vm-vgpu, vgpu.config says how GPUs are shared",
             )

@@ -37,5 +37,4 @@ def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
             "spec.vgpuManager",
             "the vGPU manager has no image",
             f"{section.image or 'its image'} names no registry; NVIDIA publishes no such image, because it is licensed",
-            "set spec.vgpuManager.repository and version to an image of your own",
         )
