@@ -16,16 +16,12 @@ from gpustack.catalog import alerts as known
 from gpustack.model import docs
 
 from .base import Section, items, mapping, own, section
-from .forms import Form, refuse, refuse_at
+from .forms import form, refuse, refuse_at
 from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, LabelValue
 
-SERIES_LABEL = Form(
-    "series_label", "label of a series", "letters, digits and '_', no digit first", r"[a-zA-Z_][a-zA-Z0-9_]*"
-)
-REASON = Form(
-    "reason", "reason", "words, without braces: Prometheus reads those of an annotation", r"[^{}]*[^\W\d_{}][^{}]*", 500
-)
-WEB = Form("web_address", "web address", "https:// or http://, and no spaces or braces", r"https?://[^\s{}]+")
+SERIES_LABEL = form("series_label")
+REASON = form("reason")
+WEB = form("web_address")
 TAKEN = ("alertname", "severity", "node", "pool", "gpu")
 """Labels that alerts have themselves."""
 NUMBERS = ("nodes", "percent", "threshold")

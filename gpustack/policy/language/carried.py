@@ -20,30 +20,17 @@ from pydantic import BeforeValidator
 
 from .base import Section, items, mapping
 from .daemonsets import Toleration
-from .forms import Form, absent, refuse
+from .forms import absent, form, refuse
 from .types import DNS_SUBDOMAIN, DnsLabel, DnsSubdomain, Release, Text
 
 if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
 
-PLACE = Form(
-    "template_place",
-    "place of a text in a pod template",
-    "initContainers or containers, the container's name, args or command, and a number from 0 up, such as "
-    "initContainers.toolkit-validation.args.0",
-    r"(?:initContainers|containers)\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.(?:args|command)\.(?:0|[1-9][0-9]{0,2})",
-)
-TEMPLATE = Form(
-    "template_hash",
-    "name of a pod template",
-    "16 hex digits, as in the annotation gpustack.dev/revision",
-    r"[0-9a-f]{16}",
-)
+PLACE = form("template_place")
+TEMPLATE = form("template_hash")
 NAME = dataclasses.replace(DNS_SUBDOMAIN, longest=63)
 """It is the value of a label too."""
-DIGEST = Form(
-    "driver_digest", "digest of a driver's configuration", "a decimal number of 32 bits, in quotes", r"[0-9]{1,10}"
-)
+DIGEST = form("driver_digest")
 
 
 class CarriedText(Section):

@@ -7,32 +7,13 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from .base import Section, items, mapping, section
-from .forms import Form, refuse
+from .forms import form, refuse
 from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
 
-PROFILE_PATH = Form(
-    "profile_path",
-    "path of a profile",
-    "relative to the kubelet's seccomp folder, without '..'",
-    r"(?!/)(?!(?:.*/)?\.\.(?:/|$))[^\x00]+",
-    4096,
-    empty=True,
-)
-SYSCTL = Form(
-    "sysctl",
-    "kernel parameter",
-    "lower-case words joined by '.' or '/', such as net.core.somaxconn",
-    r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*",
-    253,
-)
+PROFILE_PATH = form("profile_path")
+SYSCTL = form("sysctl")
 
-WINDOWS_USER = Form(
-    "windows_user",
-    "Windows user",
-    "a name of at most 104 characters, with a domain and '\\' before it where there is one, without other signs",
-    r"(?:[^\s\x00-\x1f\x7f\\/:*?\"<>|.][^\s\x00-\x1f\x7f\\/:*?\"<>|]{0,255}\\)?"
-    r"(?![. ]+$)[^\x00-\x1f\x7f\"/\\:;|=,+*?<>@\[\]]{1,104}",
-)
+WINDOWS_USER = form("windows_user")
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 

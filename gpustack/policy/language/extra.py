@@ -12,7 +12,7 @@ from gpustack.catalog.kinds import kinds_in
 from gpustack.model import DEEPEST, Path
 
 from .base import Section
-from .forms import Form, refuse, refuse_at
+from .forms import Form, form, refuse, refuse_at
 from .types import DNS_LABEL, KIND, ConfigKey, DnsLabel, DnsSubdomain, Kind
 
 
@@ -29,13 +29,7 @@ class Reference(Section):
     """Keys of a ConfigMap or Secret. Absent: not known, and then no key is checked."""
 
 
-_NAME = Form(
-    "object_name",
-    "name of a Kubernetes object",
-    "no '/' and no '%', and neither '.' nor '..'",
-    r"(?!\.\.?$)[^/%\x00-\x1f\x7f]+",
-    253,
-)
+_NAME = form("object_name")
 """What all kinds have in common: those of RBAC may have a colon. What a kind asks for besides, a rule over objects
 knows (checks/objects/api_server.py)."""
 

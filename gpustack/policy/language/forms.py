@@ -1,8 +1,8 @@
 """How a text or number has to look, as an annotation that pydantic checks and that can say what is wrong.
 
 Solves: the API server refuses a bad label or quantity when the manifest is applied, hours after the merge and far from
-the line that holds it. So each such field has a form (`types.py` lists them), and a refusal says in words what the form
-is and, for the mistakes that people make, what to write instead.
+the line that holds it. So each such field has a form (`forms.yaml` lists them), and a refusal says in words what the
+form is and, for the mistakes that people make, what to write instead.
 
 Rejected: `Field(pattern=...)`. It compiles an expression per field when the models are built, which every run pays for,
 and its message is the expression itself.
@@ -13,11 +13,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
+from gpustack.catalog import _data
 from gpustack.model import INT32
 
 
@@ -88,6 +90,21 @@ class Form:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+_KNOWN: dict[str, Any] = _data.read(Path(__file__).with_suffix(".yaml"))
+
+
+def form(name: str, too_much: Callable[[str], str] | None = None) -> Form:
+    """The form NAME of the data file beside this module; TOO_MUCH as in `Form`."""
+    said = _KNOWN[name]
+    hints = tuple((wrong, remedy) for wrong, remedy in said.get("hints", ()))
+    return Form(name, **{**said, "pattern": _whole(said["pattern"]), "hints": hints}, too_much=too_much)
+
+
+def _whole(pattern: str) -> str:
+    """PATTERN with its parts in it."""
+    return re.sub(r"<([a-z_]+)>", lambda part: _whole(_KNOWN["parts"][part[1]]), pattern)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from gpustack.catalog import kubernetes
 
 from .base import Section, items, own, section
-from .forms import Form
+from .forms import form
 from .types import DnsLabel
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ Reach = Literal["reconciler", "all", "none"]
 SINCE = (1, 30)
 """ValidatingAdmissionPolicy is stable, and a token tells its pod's node, from this Kubernetes version on."""
 
-USER = Form(
-    "user_name",
-    "name of a user or group",
-    "as `kubectl auth whoami` shows it, such as system:serviceaccount:argocd:argocd-application-controller, without "
-    "quotes, backslashes and control characters",
-    r"[^\s'\"\\$\x00-\x1f\x7f](?:[^'\"\\$\x00-\x1f\x7f]*[^\s'\"\\$\x00-\x1f\x7f])?",
-    1024,
-)
+USER = form("user_name")
 
 
 class Writers(Section):

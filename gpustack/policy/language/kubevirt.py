@@ -11,34 +11,13 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from .base import Section, items, mapping
-from .forms import Form, absent
+from .forms import Form, absent, form
 from .types import DnsLabel, DnsSubdomain
 
-PCI_SELECTOR = Form(
-    "pci_selector",
-    "PCI id",
-    "vendor and device, four hexadecimal digits each, in capitals: 10DE:2236",
-    r"[0-9A-F]{4}:[0-9A-F]{4}",
-    hints=(
-        (r"(?i)^[0-9a-f]{4}:[0-9a-f]{4}$", "write it in capitals: KubeVirt compares letter by letter"),
-        (r"(?i)^[0-9a-f]{4}$", "put the vendor before it: 10DE is NVIDIA"),
-    ),
-)
-RESOURCE = Form(
-    "resource_name",
-    "resource name",
-    "a domain, '/' and up to 63 letters, digits, '-', '_' and '.': nvidia.com/GA102GL_A10",
-    r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-)
-VGPU_TYPE = Form("vgpu_type", "vGPU type", "such as A10-24Q or A100-1-5CME", r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+", 63)
-VGPU_NAME = Form(
-    "vgpu_name",
-    "name of a vGPU type",
-    "as the driver writes it, such as NVIDIA A10-24Q",
-    r"[A-Za-z0-9][-A-Za-z0-9 ]*[A-Za-z0-9]",
-    52,
-    hints=((r"_", "the driver writes blanks; resource names have '_' in their place"),),
-)
+PCI_SELECTOR = form("pci_selector")
+RESOURCE = form("resource_name")
+VGPU_TYPE = form("vgpu_type")
+VGPU_NAME = form("vgpu_name")
 FEATURE_GATE = Form("feature_gate", "feature gate", "letters and digits, such as HostDevices", r"[A-Za-z][A-Za-z0-9]*")
 
 

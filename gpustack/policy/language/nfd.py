@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from .base import Section, items, mapping, own, section
 from .daemonsets import Toleration
-from .forms import Form, refuse
+from .forms import form, refuse
 from .operand import ImageSource, ResourceRequirements
 from .types import DnsLabel, DnsSubdomain, Labels, ObjectName
 
@@ -17,13 +17,7 @@ OPEN_NAMESPACES = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
 domain."""
 
 OnGpuNodes = Literal["never", "avoid"]
-PCI_CLASS = Form(
-    "pci_class",
-    "PCI class",
-    'two hex digits for a class or four for a sub-class, lower-case and in quotes, such as "12" or "0b40"',
-    r"[0-9a-f]{2}(?:[0-9a-f]{2})?",
-    hints=((r"[A-F]", "hex digits are lower-case"), (r"^0x", "leave out 0x")),
-)
+PCI_CLASS = form("pci_class")
 
 
 def reserved(namespace: str) -> bool:

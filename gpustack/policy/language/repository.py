@@ -8,45 +8,12 @@ import re
 from typing import Annotated, Literal, NamedTuple
 
 from .base import Section, own
-from .forms import Form
+from .forms import form
 
 OCI = "oci://"
-REPOSITORY_URL = Form(
-    "repository_url",
-    "address of a repository",
-    "https://, ssh:// or oci:// with host and path, or git@host:path; no password, no token: what is rendered "
-    "goes into Git",
-    r"(?!.*[\x00-\x20\x7f?#$])(?:https?://[^\s/@]+/[^\s@]+|ssh://(?:[\w.-]+@)?[^\s/@]+/\S+|[\w.-]+@[\w.-]+:[^\s:]+"
-    r"|oci://[^\s/@]+/[^\s@:]+)",
-    1024,
-    hints=(
-        (r"^https?://[^/]*@", "leave user and password out; the engine takes them from a Secret"),
-        (r"^ssh://[^/]*:[^/]*@", "leave the password out; the engine takes the key from a Secret"),
-        (r"^oci://.*:[^/]*$", "leave the tag out and set gitops.repository.revision"),
-        (r"^[\w.-]+\.[a-z]+/", "put https:// before it"),
-        (r"\$", "there are no variables here: write the address"),
-        (r"[?#]", "leave out what follows: tokens are in a Secret, a branch is gitops.repository.revision"),
-    ),
-)
-REVISION = Form(
-    "revision",
-    "branch, tag, commit or digest",
-    "letters, digits, '.', '_', '-', '+' and '/', no '..', a letter or digit at both ends; or sha256: and 64 hex",
-    r"(?!.*(?:\.\.|//))[A-Za-z0-9](?:[A-Za-z0-9._+/-]*[A-Za-z0-9_+-])?|sha256:[0-9a-f]{64}",
-    255,
-    hints=((r"\*|^[~^]", "name one branch or tag: what is synced must not change by itself"),),
-)
-REPOSITORY_PATH = Form(
-    "repository_path",
-    "folder of a repository",
-    "a path from the repository's root such as dist or clusters/dist, without '..'; '.' is the root",
-    r"\.|(?!-)(?!(?:.*/)?\.\.?(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*",
-    1024,
-    hints=(
-        (r"^\.?/", "it starts at the repository's root: leave out the '/' at the beginning"),
-        (r"/$", "leave out the '/' at the end"),
-    ),
-)
+REPOSITORY_URL = form("repository_url")
+REVISION = form("revision")
+REPOSITORY_PATH = form("repository_path")
 
 
 class Repository(Section):
