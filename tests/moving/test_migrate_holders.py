@@ -80,6 +80,7 @@ def test_argo_cd_is_suspended_with_what_is_above_it(project: Project) -> None:
     ours["metadata"]["finalizers"] = ["example.com/mine"]
     write(project, [*objects, ours, above])
     assert step(plan(project), "suspend")["state"] == "done"
+    assert not any("applications" in each for each in step(plan(project), "remove")["commands"]), "a hook would run"
     del ours["metadata"]["uid"]
     write(project, [*objects, ours, above])
     suspend = step(plan(project), "suspend")
@@ -114,7 +115,10 @@ def test_flux_is_suspended_and_told_to_leave_that(project: Project) -> None:
     write(project, [*objects, release])
     found = plan(project)
     assert step(found, "suspend")["state"] == "done"
-    assert any("delete helmreleases" in each for each in step(found, "remove")["commands"])
+    commands = step(found, "remove")["commands"]
+    assert any("delete helmreleases" in each for each in commands)
+    secrets = "kubectl delete secrets --namespace=gpu-system -l owner=helm,name=gpu-operator"
+    assert secrets in commands, "Flux keeps the release beside the HelmRelease, under the name that Helm gave it"
 
 
 @pytest.mark.parametrize("kind", ["Subscription", "ClusterServiceVersion"])
@@ -155,3 +159,20 @@ def test_helms_secret_goes_with_a_backup_and_never_by_uninstall(project: Project
         "deployments",
         *(f"{kind.lower()}s" for kind in BASE),
     }
+
+
+def test_what_nobody_knows_to_suspend_is_refused(project: Project) -> None:
+    """K3s would install the chart anew: that isn't passed over because Helm's marks are there as well."""
+    objects = prepared(project, PLAIN)
+    meta = {"name": "gpu", "namespace": "kube-system", "uid": "k"}
+    chart = {
+        "apiVersion": "helm.cattle.io/v1",
+        "kind": "HelmChart",
+        "metadata": meta,
+        "spec": {"chart": "gpu-operator"},
+    }
+    write(project, [*objects, chart])
+    found = plan(project)
+    suspend = step(found, "suspend")
+    assert (found["installedBy"]["way"], suspend["state"], suspend["commands"]) == ("k3s", "later", [])
+    assert "without uninstalling" in suspend["remedy"]

@@ -14,7 +14,7 @@ from gpustack.model import Body
 
 from ..adopt.inputs.context import CHART
 from .commands import named
-from .seen import Seen, facts, in_cluster, labels, notes, package, space
+from .seen import RELEASE, Seen, facts, in_cluster, labels, notes, package, space
 
 TRACKED = "argocd.argoproj.io/tracking-id"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -59,6 +59,7 @@ class Holder:
             "ApplicationSet": sync.get("applicationsSync") == "create-only",
             "HelmRelease": spec.get("suspend") is True,
             "Subscription": spec.get("installPlanApproval") == "Manual",
+            "HelmChart": False,
         }
         return bool(verdicts[self.kind]) and self.kept
 
@@ -80,8 +81,9 @@ class Holder:
         return {**({"metadata": more} if more else {}), **found}
 
     def goes(self, way: Way) -> bool:
-        """Whether it goes at the end: what installs the operator itself does, and nothing above that."""
-        return self.kind in {"HelmRelease", "Subscription"} or (self.kind == "Application" and self == way.holders[0])
+        """Whether it goes at the end: what installs the operator itself does, and nothing above that. An Application
+        stays: for a hook by which node labels go Argo CD would keep it until that has run (moving.md M4)."""
+        return self.kind != "Application" and self == way.holders[0]
 
 
 def _finalizers(meta: Body) -> tuple[list[str], list[str]]:
@@ -95,11 +97,13 @@ def _finalizers(meta: Body) -> tuple[list[str], list[str]]:
 @dataclass(frozen=True)
 class Way:
     """How the operator was installed: a key of `ways` in the data file, "" where nothing tells it; what holds it in
-    place, the nearest first; and the release of Helm, "" without one."""
+    place, the nearest first; the release of Helm, "" without one; the namespace of its Secrets, "" for the operator's.
+    """
 
     name: str
     holders: tuple[Holder, ...] = ()
     release: str = ""
+    storage: str = ""
 
     @property
     def title(self) -> str:
@@ -110,11 +114,13 @@ class Way:
 def way(seen: Seen) -> Way:
     """How the operator in SEEN was installed."""
     helm = any(labels(body).get("owner") == "helm" for body in seen.of("Secret"))
-    helm = helm or any("meta.helm.sh/release-name" in notes(body) for body in _marked(seen))
+    helm = helm or any(RELEASE in notes(body) for body in _marked(seen))
     release = seen.release if helm else ""
-    for name, finder in {"olm": _olm, "flux": _flux, "argocd": _argocd}.items():
+    for name, finder in {"olm": _olm, "flux": _flux, "k3s": _k3s, "argocd": _argocd}.items():
         if found := list(finder(seen)):
-            return Way(name, tuple(_with_parents(seen, found)), release)
+            spec = (found[0].body or {}).get("spec") or {}
+            storage = str(spec.get("storageNamespace") or found[0].namespace) if name == "flux" else ""
+            return Way(name, tuple(_with_parents(seen, found)), release, storage)
     return Way("helm" if helm else "", (), release)
 
 
@@ -151,6 +157,13 @@ def _flux(seen: Seen) -> Iterator[Holder]:
             yield _holder(body)
     known = {(body["metadata"]["name"], space(body)) for body in releases}
     yield from (Holder("HelmRelease", *each) for each in sorted(names - known))
+
+
+def _k3s(seen: Seen) -> Iterator[Holder]:
+    """The HelmChart of K3s and RKE2."""
+    for body in seen.of("HelmChart"):
+        if CHART in str((body.get("spec") or {}).get("chart") or ""):
+            yield _holder(body)
 
 
 def _argocd(seen: Seen) -> Iterator[Holder]:

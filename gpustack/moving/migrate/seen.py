@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CUSTOM = ("ClusterPolicy", "NVIDIADriver", "GPUCluster")
 """Kinds of the operator's custom resources."""
+RELEASE = "meta.helm.sh/release-name"
+"""Helm's annotation of what a release holds."""
 
 
 def facts() -> Any:
@@ -141,7 +143,8 @@ def _gathered(found: context.Context) -> Seen:
     version = next((str(each) for each in versions if each), str(told.version.value) if told.version else "")
     seen.version = f"v{version}" if version[:1].isdigit() else version
     seen.namespace = next((space(body) for body in running if space(body)), told.namespace)
-    seen.release = told.helm_release
+    own = [notes(body) for body in (*running, *seen.of(*CUSTOM))]
+    seen.release = next((str(each[RELEASE]) for each in own if each.get(RELEASE)), told.helm_release)
     return seen
 
 

@@ -126,6 +126,9 @@ class Planner:
         said = "; ".join(f"{each.told}: {text}" for each, _, text in every)
         if not waiting:
             return Step("done", said)
+        if self.way.name == "k3s":
+            remedy = "take it out of K3s as its documentation says, without uninstalling the chart; then plan anew"
+            return Step("next", f"{said}, and nothing here knows how to suspend it", (), remedy)
         patches = [self.commands.patch(each.object, each.patch) for each in reversed(waiting) if each.seen]
         unseen = sorted({each.kind for each in waiting if not each.seen})
         remedy = "add with --from what the last command prints, where the engine runs" if unseen else ""
@@ -226,9 +229,10 @@ class Planner:
         versions = [body for body in self.seen.of("ClusterServiceVersion") if package(body)]
         deleted = [*(each.object for each in holders), *map(object_of, versions)]
         kept = any(body.get("type") == "helm.sh/release.v1" for body in self.seen.of("Secret"))
+        storage = self.way.storage or namespace
         secrets: list[str] = []
-        if self.way.release and (kept or "Secret" not in self.seen.looked):
-            of: dict[str, Any] = {"namespace": namespace, "release": self.way.release}
+        if self.way.release and (kept or storage != namespace or "Secret" not in self.seen.looked):
+            of: dict[str, Any] = {"namespace": storage, "release": self.way.release}
             secrets = [self.commands.into(f"{self.file}.helm", "secrets", **of), self.commands.made("unhelm", **of)]
         deletes = [self.commands.made("delete", object=words) for words in (*deleted, *map(object_of, left))]
         said = self.unseen([*OWN, *OWN_EVERYWHERE, *(["Secret"] if self.way.release else [])])
