@@ -34,11 +34,18 @@ class Container(Slim, kw_only=True):
     resources: Requirements = msgspec.field(default_factory=Requirements)
 
 
+class ConfigMapVolume(Slim, kw_only=True):
+    """A ConfigMap that is mounted."""
+
+    name: str = ""
+
+
 class Volume(Slim, kw_only=True):
-    """A volume; only whether it is an emptyDir matters."""
+    """A volume; only whether it is an emptyDir or a ConfigMap matters."""
 
     name: str = ""
     emptyDir: dict[str, Any] | None = None
+    configMap: ConfigMapVolume | None = None
 
 
 class PodResourceClaim(Slim, kw_only=True):

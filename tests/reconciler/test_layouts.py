@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -22,7 +21,8 @@ from gpustack.reconciler.core.view import views
 from gpustack.reconciler.memory import drive
 from gpustack.reconciler.memory.machine import reboot
 from gpustack.reconciler.memory.stack import MIG_MANAGER, NAMESPACE
-from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES
+from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES, PODS, POLICIES
+from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
 
 POOL = "gpus"
@@ -186,7 +186,11 @@ def replace_label(node: Any, name: str) -> Any:
     return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"mig-configs": []}', "version: v1"])
+NUMBER = '{"mig-configs": {"a": 1e999}}'
+DEEP = f'{{"mig-configs": {{"a": {"[" * 5000}{"]" * 5000}}}}}'
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"mig-configs": []}', "version: v1", NUMBER, DEEP])
 def test_a_file_that_cannot_be_read_is_written_anew(text: str) -> None:
     """Somebody's edit by hand is no reason to stop."""
     data = {keys.LAYOUTS_WANTED: '{"a": [{"devices": "all", "mig-enabled": false}]}', keys.LAYOUTS_FILE: text}
@@ -205,7 +209,59 @@ def test_the_file_is_what_the_manager_reads() -> None:
 
 
 def test_a_clock_that_goes_back_does_not_hold_up_for_long() -> None:
-    """The note of when a content was written is a time like any other: an unreadable one counts as long ago."""
+    """The note of when a content was written is a time like any other: an unreadable one counts as long ago, and one
+    that is years ahead is written anew."""
     metadata = Metadata(name=keys.LAYOUTS, annotations={keys.LAYOUTS_AT: "yesterday"})
     assert layouts.read_layouts(ConfigMap(metadata=metadata)).at is None
-    assert timedelta(0) < layouts.READ_WITHIN <= timedelta(minutes=2)
+    history = halves()
+    history.once()
+    ahead = {"metadata": {"annotations": {keys.LAYOUTS_AT: "2099-01-01T00:00:00+00:00"}}}
+    history.world.server.edit(CONFIG_MAPS, keys.LAYOUTS, ahead, NAMESPACE)
+    history.settle()
+    assert cut(history) == {"n0": ("halves", "2"), "n1": ("halves", "2")}
+
+
+def test_whoever_replaces_the_object_recuts_nobody() -> None:
+    """An engine that deletes and makes it anew takes the file along. Nodes that were cut under a name with a digest
+    keep it, and get its content back, whatever one of them says of itself and whichever record can't be read."""
+    history = halves()
+    history.settle()
+    (name,) = named(history)
+    for _ in range(2):
+        history.world.server.edit(CONFIG_MAPS, keys.LAYOUTS, {"data": {keys.LAYOUTS_FILE: None}}, NAMESPACE)
+        for _ in range(30):
+            history.once()
+            assert not any(operates(history, node) for node in ("n0", "n1"))
+            history.world.tick(30)
+        assert set(file(history)) == {"all-disabled", "small", name}
+        history.world.annotate("n1", {m.OP: "{"})
+    assert named(history) == {name}
+
+
+def operates(history: History, node: str) -> bool:
+    """Whether an operation is open on NODE that can be read."""
+    return m.annotations_of(history.world.node(node)).get(m.OP, "{") != "{"
+
+
+@pytest.mark.parametrize("gone", ["object", "wanted"])
+def test_no_layout_is_commanded_that_a_manager_does_not_know(gone: str) -> None:
+    """Where the object is gone, or doesn't have the layout yet, nothing begins on a node whose manager reads it: the
+    command would fail, after the node was emptied."""
+    history = halves()
+    history.settle()
+    for node in ("n0", "n1"):
+        pod = history.world.operand(MIG_MANAGER, node)
+        assert pod is not None
+        volumes = {"spec": {"volumes": [{"name": "mig-parted-config", "configMap": {"name": keys.LAYOUTS}}]}}
+        history.world.server.edit(PODS, pod["metadata"]["name"], volumes, NAMESPACE)
+    if gone == "object":
+        history.world.server.remove(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
+    else:
+        history.world.server.edit(POLICIES, POOL, {"spec": {"mig": {"config": "quarters"}}})
+    for _ in range(20):
+        history.once()
+        assert not any(operates(history, node) for node in ("n0", "n1"))
+        history.world.tick(30)
+    waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
+    assert {wait.node for wait in waits} == {"n0", "n1"}
+    assert "it is not synced, or gone" in waits[0].message

@@ -13,6 +13,7 @@ no node, and nothing would hold the old content for a reboot).
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -41,24 +42,27 @@ class _File(msgspec.Struct):
 def read_layouts(config_map: ConfigMap) -> Layouts:
     """What is rendered into CONFIG_MAP and what was written into it. A file that can't be read counts as empty: it is
     written anew."""
-    try:
-        wanted = msgspec.json.decode(config_map.data.get(keys.LAYOUTS_WANTED) or "{}", type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
-        wanted = {}
-    try:
-        written = msgspec.json.decode(config_map.data.get(keys.LAYOUTS_FILE) or "{}", type=_File).layouts
-    except msgspec.MsgspecError:
-        written = {}
+    data = config_map.data
     try:
         at = datetime.fromisoformat(config_map.annotations.get(keys.LAYOUTS_AT, ""))
     except ValueError:
         at = None
     return Layouts(
-        {name: _canonical(raw) for name, raw in wanted.items()},
-        {name: _canonical(raw) for name, raw in written.items()},
+        _contents(f'{{"mig-configs": {data.get(keys.LAYOUTS_WANTED) or "{}"}}}'),
+        _contents(data.get(keys.LAYOUTS_FILE) or "{}"),
         at if at and at.tzinfo else None,
         config_map.metadata.resourceVersion,
     )
+
+
+def _contents(file: str) -> dict[str, str]:
+    """The layouts of FILE, by name; none of one that can't be read. What nobody has looked into yet may be at fault,
+    too: a number beyond all bounds, or a list in a thousand others."""
+    try:
+        found = msgspec.json.decode(file, type=_File).layouts
+        return {name: _canonical(raw) for name, raw in found.items()}
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
 
 
 def _canonical(raw: msgspec.Raw) -> str:
@@ -76,32 +80,42 @@ def named(known: Snapshot) -> Snapshot:
     layouts = known.layouts
     if layouts is None:
         return known
-    asked = _asked(known.nodes)
-    names = {name: _name(known, layouts, name, asked) for name in layouts.wanted}
+    asked, all_read = _asked(known.nodes)
+    names = {name: _name(known, layouts, name, asked, all_read=all_read) for name in layouts.wanted}
+    own = {_own(name, content): content for name, content in layouts.wanted.items()}
+    # Whoever replaces the object takes the file along: a name with a digest says which content it had.
+    back = {name: content for name, content in own.items() if name in asked}
     file = {names[name]: content for name, content in layouts.wanted.items()}
-    kept = {name: content for name, content in layouts.written.items() if asked is None or name in asked}
+    kept = {name: content for name, content in layouts.written.items() if not all_read or name in asked}
     policies = [_renamed(policy, names) for policy in known.policies]
-    return replace(known, policies=policies, layouts=replace(layouts, file={**kept, **file}))
+    return replace(known, policies=policies, layouts=replace(layouts, file={**kept, **back, **file}))
 
 
-def _asked(nodes: Collection[Node]) -> set[str] | None:
-    """The names that nodes ask for, or may before long; None where that can't be told of one of them."""
-    asked = set()
+def _asked(nodes: Collection[Node]) -> tuple[Counter[str], bool]:
+    """The names that nodes ask for, or may before long, with how many do; and whether that can be told of all."""
+    asked: Counter[str] = Counter()
+    all_read = True
     for node in nodes:
         try:
             operation = read(Operation, node.metadata.annotations.get(keys.OPERATION))
         except Unreadable:
-            return None
-        asked |= {node.metadata.labels.get(keys.MIG_CONFIG, ""), operation.target.mig if operation else ""}
-    return asked - {""}
+            operation, all_read = None, False
+        asked.update({node.metadata.labels.get(keys.MIG_CONFIG, ""), operation.target.mig if operation else ""} - {""})
+    return asked, all_read
 
 
-def _name(known: Snapshot, layouts: Layouts, name: str, asked: set[str] | None) -> str:
+def _own(name: str, content: str) -> str:
+    """The name that no other CONTENT of the layout NAME has."""
+    return f"{name[: LONGEST - DIGEST - 1]}-{hashlib.sha256(content.encode()).hexdigest()[:DIGEST]}"
+
+
+def _name(known: Snapshot, layouts: Layouts, name: str, asked: Counter[str], *, all_read: bool) -> str:
     """The name under which the file has the wanted content of NAME."""
     content = layouts.wanted[name]
-    own = f"{name[: LONGEST - DIGEST - 1]}-{hashlib.sha256(content.encode()).hexdigest()[:DIGEST]}"
-    held = layouts.written.get(name) if asked is None or name in asked else None
-    if layouts.written.get(own) == content and held != content:
+    own = _own(name, content)
+    held = layouts.written.get(name) if not all_read or name in asked else None
+    lost = held is None and asked[own] > asked[name]  # of more nodes than one that asks for what it likes
+    if held != content and (layouts.written.get(own) == content or lost):
         return own
     free = held is None and not _other_content(known, name)
     return name if free or held == content else own
@@ -138,24 +152,31 @@ def _renamed(policy: NodePolicy, names: Mapping[str, str]) -> NodePolicy:
 def due_write(known: Snapshot) -> WriteLayouts | None:
     """The write that brings the file to what it is to hold; None where it does."""
     layouts = known.layouts
-    if layouts is None or layouts.file == layouts.written:
+    if layouts is None:
         return None
-    new = any(layouts.written.get(name) != content for name, content in layouts.file.items())
+    # A time to come was noted by a clock that was wrong: nothing would begin before it.
+    new = layouts.at is not None and layouts.at > known.now + READ_WITHIN
+    if layouts.file == layouts.written and not new:
+        return None
+    new = new or any(layouts.written.get(name) != content for name, content in layouts.file.items())
     at = known.now.astimezone(UTC).isoformat() if new else ""
     return WriteLayouts(known.namespace, layouts.version, text(layouts.file), at)
 
 
 def unread(known: Snapshot, view: View, name: str) -> str:
     """Why the MIG manager of the node can't know the layout NAME yet; "" where it does, or nobody can tell."""
-    layouts = known.layouts
+    layouts, managers = known.layouts, known.mig_managers.get(view.name, ())
     if layouts is None or name not in layouts.file:
-        return ""
+        mounted = {volume.configMap.name for pod in managers for volume in pod.spec.volumes if volume.configMap}
+        if not name or keys.LAYOUTS not in mounted:
+            return ""
+        return f"its MIG manager reads ConfigMap {keys.LAYOUTS}, which has no layout {name}: it is not synced, or gone"
     if layouts.written.get(name) != layouts.file[name]:
         return f"the layout {name} is being written for the MIG managers (ConfigMap {keys.LAYOUTS})"
     at = layouts.at
     if at is None or known.now >= at + READ_WITHIN:
         return ""
-    made = (pod.metadata.creationTimestamp for pod in known.mig_managers.get(view.name, ()))
+    made = (pod.metadata.creationTimestamp for pod in managers)
     if all(since is not None and since > at for since in made):
         return ""
     return f"its kubelet hands the layout {name} to the MIG manager by {at + READ_WITHIN:%H:%M:%SZ}"
