@@ -97,3 +97,14 @@ def test_who_only_queues_holds_up_nobody(state: str) -> None:
     history.driver(0)
     history.settle()
     assert history.world.machines["n0"].loaded == history.want.digest
+
+
+def test_a_new_node_that_is_idle_is_set_up() -> None:
+    """cluster-autoscaler means to remove what nobody uses, as nobody can use a node without a driver: were that waited
+    for, the node would go, and the next come for the same pods."""
+    history = one_node()
+    history.world.add_node("new", "gpus", "a")
+    history.world.server.edit(NODES, "new", MARKS["autoscaler"][0])
+    for _ in range(20):
+        history.go(0)
+    assert history.world.machines["new"].loaded

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpustack.api.node_policy import PodRule
+from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.pods import rule_of
+from gpustack.reconciler.memory.eviction import BUDGETS
 from gpustack.reconciler.memory.workloads import Workload, add_workload, start
-from gpustack.reconciler.shell.cluster import PODS, POLICIES
+from gpustack.reconciler.shell.cluster import PODS, POLICIES, Forbidden, TooMany
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History
@@ -119,3 +122,76 @@ def test_a_record_takes_no_power_that_the_policy_does_not_give() -> None:
     run(history, 6)
     assert "delete" not in ways(history)
     assert history.world.server.find(POLICIES, POOL)
+
+
+DRAIN = {"drain": {"enable": True, "force": True, "podSelector": "app=web"}}
+
+
+def add(history: History, workload: Workload, pods: int = 1) -> list[str]:
+    """The names of so many pods of WORKLOAD on the node, which nobody makes anew."""
+    add_workload(history.world, workload)
+    history.world.workloads.pop(workload.name)
+    return [start(history.world, workload, "n0")["metadata"]["name"] for _ in range(pods)]
+
+
+def test_what_a_webhook_refuses_is_not_deleted() -> None:
+    """Budgets are ignored after a time, and nothing else: KubeVirt's webhook refuses to evict a virtual machine that it
+    migrates. The pod that it refuses is behind three that budgets refuse, so that the trial doesn't come to it."""
+    history = one_node(Workload("job", 0, max_unavailable=0), ignoreBudgetsAfter=60)
+    add(history, Workload("job", 0, max_unavailable=0), 2)
+    (machine,) = add(history, Workload("vm", 0))
+    error = TooMany('admission webhook "virt-launcher-eviction-interceptor" denied the request: it is migrated')
+    history.watcher.spared["create", machine] = error
+    run(history, 120)
+    assert "delete" in ways(history)
+    assert history.world.server.find(PODS, machine, "work")
+    assert loaded(history) == "digest-1"
+
+
+@pytest.mark.parametrize("what", ["budget", "rule"])
+def test_a_drain_deletes_no_pod_that_uses_no_gpu(what: str) -> None:
+    """Rules are for pods that use a GPU, and so are budgets that are ignored: what a drain removes besides is evicted,
+    or stays while its budget refuses."""
+    rules = [{"podSelector": "app=web", "then": "delete"}] if what == "rule" else []
+    history = one_node(Workload("job", 0), ignoreBudgetsAfter=60, podRules=rules, **DRAIN)
+    add(history, Workload("job", 0, owned=False, max_unavailable=0))
+    (web,) = add(history, Workload("web", 0, gpu=False, max_unavailable=0))
+    run(history, 120)
+    assert history.world.server.find(PODS, web, "work")
+
+
+def test_a_deletion_that_is_refused_is_given_up() -> None:
+    """A policy of the cluster lets nobody delete the pod that a rule names. The other pod has its turn all the same,
+    the node is given back at the deadline, and says why."""
+    rules = [{"podSelector": LABEL, "then": "delete"}]
+    history = one_node(Workload("job", 0), podRules=rules)
+    (name,) = (pod["metadata"]["name"] for pod in history.world.gpu_pods("n0"))
+    add(history, Workload("other", 0))
+    history.watcher.spared["delete", name] = Forbidden("a policy refuses it", 403)
+    run(history, 45)
+    assert ways(history) == ["evict"]
+    assert not history.world.cordoned("n0")
+    (wait,) = (each for each in history.replica.decided.waits if each.node == "n0")
+    assert "a policy refuses it" in wait.message
+
+
+def test_a_pass_without_a_trial_forgets_no_time() -> None:
+    """How long budgets have held up a node is counted on where its trial has no turn in a pass."""
+    history = one_node(Workload("job", 1, max_unavailable=0), ignoreBudgetsAfter=1800)
+    run(history, 4, 60)
+    known = history.watcher.seen["one"]
+    uid = known.nodes[0].uid
+    assert (uid, "budget") in known.seen.first
+    after = engine.decide(replace(known, prechecks={}))
+    assert after.seen.first[uid, "budget"] == known.seen.first[uid, "budget"]
+
+
+def test_budgets_hold_up_no_longer_what_was_tried_in_vain() -> None:
+    """Two pods of a budget that lets one go at a time, and no room for the one that went: each is let go in the trial,
+    and the second never. After three attempts the time begins, and with its end the second is deleted."""
+    history = one_node(Workload("job", 2, max_unavailable=1), ignoreBudgetsAfter=1800)
+    start(history.world, Workload("job", 2), "n0")
+    history.world.server.edit(BUDGETS, "job", {"spec": {"maxUnavailable": None, "minAvailable": 1}}, "work")
+    run(history, 600, 10)
+    assert loaded(history) == "digest-2"
+    assert "delete" in ways(history)

@@ -644,3 +644,15 @@ def test_the_least_used_go_first() -> None:
                 start(history.world, Workload(f"of-{node}", 0, ends_after=5), node)
         history.world.tick(90)  # what was counted when they were set up is forgotten
         assert begun(history, leastUsed=least) == wanted
+
+
+def test_the_least_used_go_first_where_nothing_happens() -> None:
+    """In a quiet cluster a minute lies between two passes: what was counted in one is still known in the next."""
+    history = History(2)
+    add_workload(history.world, Workload("train", 0))
+    history.want.version, history.want.least = "2", True
+    history.sync(0)
+    for _ in range(10):
+        history.once()
+        history.world.tick(60)
+    assert phases(history) or history.world.machines["n0"].loaded == "digest-2"

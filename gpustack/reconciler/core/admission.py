@@ -48,7 +48,7 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
         return "breaker", breaker
     if away := leaving(view):
         return "leaving", away
-    if busy := others.in_hand(view):
+    if busy := others.in_hand(view, new=what.install):
         return busy
     if not view.node.ready:
         return "not-ready", "the node is not Ready"

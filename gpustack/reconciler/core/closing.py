@@ -12,7 +12,9 @@ from typing import Literal
 
 from ...api import keys
 from ...api.objects import NodeTaint, Taint
+from ...api.pods import Pod
 from .actions import PatchNode
+from .evictions import maker
 from .moves import move
 from .record import Last, Memory, Operation, write
 from .snapshot import Snapshot
@@ -60,7 +62,9 @@ def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | N
     return left if len(left) < len(view.node.spec.taints) else None
 
 
-def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
+def abandon(
+    known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: Pod | None = None
+) -> PatchNode:
     """Give up before the point of no return.
 
     A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
@@ -70,8 +74,10 @@ def abandon(known: Snapshot, view: View, operation: Operation, why: str, *, fail
     return release(known, view, operation, why, failed=failed, whose=whose)
 
 
-def release(known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: str = "") -> PatchNode:
-    """Give the node back as it was; after a FAILED attempt the next waits. WHOSE pod was in the way."""
+def release(
+    known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: Pod | None = None
+) -> PatchNode:
+    """Give the node back as it was; after a FAILED attempt the next waits. WHOSE is the pod that was in the way."""
     attempt = operation.attempt if failed else operation.attempt - 1
     last = Last(
         id=operation.id,
@@ -82,7 +88,8 @@ def release(known: Snapshot, view: View, operation: Operation, why: str, *, fail
         attempt=attempt,
         notBefore=known.now + pause_before(attempt) if failed else None,
         reason=why,
-        inTheWay=whose,
+        inTheWay=maker(whose) if whose else "",
+        budgets=whose is not None and whose.uid in known.by_budgets,
     )
     return _end(view, operation, last, {}, None)
 

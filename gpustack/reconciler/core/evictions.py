@@ -18,7 +18,7 @@ from .actions import DeletePod, Evict
 from .record import Operation
 from .snapshot import Snapshot
 from .spans import span
-from .view import View
+from .view import View, uses_of
 
 IN_VAIN = 3
 """So many attempts that evicted in vain are enough."""
@@ -43,10 +43,9 @@ def maker(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{owner.uid if owner else pod.uid}"
 
 
-def in_the_way(known: Snapshot, left: Sequence[Pod]) -> str:
-    """Whose pod it was for which an attempt is given up."""
-    stuck = next((pod for pod in left if pod.uid in known.refusals or pod.terminating), left[0])
-    return maker(stuck)
+def in_the_way(known: Snapshot, left: Sequence[Pod]) -> Pod:
+    """The pod for which an attempt is given up."""
+    return next((pod for pod in left if pod.uid in known.refusals or pod.terminating), left[0])
 
 
 def in_vain(view: View, using: Sequence[Pod]) -> str:
@@ -56,17 +55,30 @@ def in_vain(view: View, using: Sequence[Pod]) -> str:
         return ""
     if last.inTheWay not in {maker(pod) for pod in using}:
         return ""
+    return vain(view)
+
+
+def vain(view: View) -> str:
+    """That attempts were in vain, and what helps."""
     return (
-        f"given up {last.attempt} times: {last.reason}; tried again once that pod's like is gone from the node, or "
-        f"after `gpustack rollout retry {view.name}`"
+        f"given up {view.last.attempt} times: {view.last.reason}; tried again once that pod's like is gone from the "
+        f"node, or after `gpustack rollout retry {view.name}`"
     )
 
 
+def budgets_alone(view: View, obstacles: Sequence[str]) -> bool:
+    """Whether of OBSTACLES, found without a trial, nothing but PodDisruptionBudgets is behind: they have refused in
+    vain attempts what every trial would let go, as two pods of one budget."""
+    return view.last.budgets and list(obstacles) == [vain(view)]
+
+
 def removal(known: Snapshot, view: View, operation: Operation, pod: Pod, why: str) -> Evict | DeletePod:
-    """How POD goes: by eviction, unless a rule says to delete it, or its budget has refused for as long as it may."""
+    """How POD goes: by eviction, unless it uses a GPU, and a rule says to delete it or its budget has refused for as
+    long as it may. What refuses and is no budget, a webhook for example, is never passed over."""
     finish = operation.finish
-    over = finish.ignoreBudgets and known.refusals.get(pod.uid)
-    if not over and pods.rule_of(pod, finish.podRules) != "delete":
+    over = known.refusals.get(pod.uid) if finish.ignoreBudgets and pod.uid in known.by_budgets else ""
+    named = pods.rule_of(pod, finish.podRules) == "delete"
+    if not (over or named) or not uses_of(known, view).gpu(pod):
         return Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, why)
     said = f"its budget is ignored: {over}" if over else "spec.reconciler.podRules says so"
     return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, f"{why}; {said}")

@@ -19,11 +19,12 @@ IDLE = ("", "upgrade-done", "upgrade-required")
 """States of the network driver's upgrade in which nobody has touched the node; `upgrade-required` is queued."""
 
 
-def in_hand(view: View) -> Why | None:
-    """Who works on the node, or is about to remove it; None for nobody."""
+def in_hand(view: View, *, new: bool) -> Why | None:
+    """Who works on the node, or is about to remove it; None for nobody. A NEW node is idle as long as it has no driver:
+    were the soft taint waited for, it would be removed for that, and the next come for the same pods."""
     labels, annotations = view.labels, view.annotations
     taints = {taint.key for taint in view.node.spec.taints}
-    if keys.CANDIDATE_TAINT in taints:
+    if keys.CANDIDATE_TAINT in taints and not new:
         return "leaving", f"cluster-autoscaler means to remove the node (taint {keys.CANDIDATE_TAINT})"
     if keys.KURED in annotations:
         return "maintenance", f"kured reboots the node (annotation {keys.KURED})"

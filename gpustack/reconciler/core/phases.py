@@ -146,7 +146,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
         return _empty(known, view, operation)
     if operation.emptySince is not None:
         return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
-    stuck = [text for pod in left if (text := pods.obstacle(pod, how, finish.podRules))]
+    stuck = [text for pod in left if (text := pods.obstacle(pod, how, finish.podRules if uses.gpu(pod) else ()))]
     if stuck or evictions.over(known, operation, left):
         why = stuck[0] if stuck else evictions.leaves(known, left)
         if finish.drain.enable and not draining:

@@ -126,7 +126,8 @@ def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
     """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
     texts = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion, uses.rules))]
     if texts and finish.drain.enable:
-        return [text for pod in to_drain(pods, uses, finish.drain) if (text := obstacle(pod, finish.drain, uses.rules))]
+        left = ((pod, uses.rules if uses.gpu(pod) else ()) for pod in to_drain(pods, uses, finish.drain))
+        return [text for pod, rules in left if (text := obstacle(pod, finish.drain, rules))]
     return texts
 
 

@@ -161,6 +161,7 @@ def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:
         return None
     check = known.prechecks.get(candidate.view.name)
     if check is None:
+        evictions.held_up(known, candidate.view)  # whose trial had no turn in this pass is held up on
         return None if trials else ("checking", "it is being tried whether its pods can be evicted")
     if text := evictions.blocked(known, candidate.view, candidate.policy):
         return "blocked", text

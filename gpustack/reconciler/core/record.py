@@ -157,6 +157,8 @@ class Last(Slim, kw_only=True):
     reason: str = ""
     inTheWay: str = ""
     """Names whose pod it was that could not be evicted."""
+    budgets: bool = False
+    """Whether a PodDisruptionBudget refused that."""
 
 
 class Memory(Slim, kw_only=True):

@@ -115,7 +115,7 @@ class Snapshot:
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why the pods of a node could not be read."""
     used: Mapping[str, int] = field(default_factory=dict)
-    """How many pods use a GPU of a node, by UID, as it was seen in the last minute."""
+    """How many pods use a GPU of a node, by UID, as it was seen in the last minutes."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """By UID, nodes that the API server does not let us change, in its words, while they are left alone for that."""
     setbacks: Mapping[str, int] = field(default_factory=dict)
@@ -131,3 +131,5 @@ class Snapshot:
     """Pods, by UID, that are not to be evicted again before that time."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Why the last eviction of a pod, by UID, was refused."""
+    by_budgets: frozenset[str] = frozenset()
+    """UIDs of those that a PodDisruptionBudget refused."""

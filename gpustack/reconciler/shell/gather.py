@@ -19,7 +19,7 @@ from ...api.daemon_sets import ControllerRevision, DaemonSet
 from ...api.node_policy import NodePolicy
 from ...api.objects import ConfigMap, Deployment, Node
 from ...api.pods import Pod
-from ..core import engine
+from ..core import engine, evictions
 from ..core.engine import Wanted
 from ..core.layouts import read_layouts
 from ..core.pods import to_evict
@@ -56,8 +56,9 @@ MIG_MANAGER = "app=nvidia-mig-manager"
 OPERATOR = "gpu-operator"
 """Name of the operator's Deployment, and its label app.kubernetes.io/component."""
 
-COUNTED_FOR = timedelta(minutes=1)
-"""How long it is remembered how many pods use a node's GPUs: for the order of a roll-out alone."""
+COUNTED_FOR = timedelta(minutes=3)
+"""How long it is remembered how many pods use a node's GPUs: for the order of a roll-out alone. Longer than the minute
+after which a pass looks again where nothing happens, as a node is counted in one and begun in the next."""
 
 A = TypeVar("A")
 
@@ -165,6 +166,7 @@ class Sources:
             seen=self.seen,
             backoff=self.refusals.backoff(),
             refusals=self.refusals.texts(),
+            by_budgets=self.refusals.by_budgets(),
         )
 
     async def closer(self, known: Snapshot, wanted: Wanted) -> Snapshot:
@@ -238,9 +240,11 @@ class Sources:
                 unknown = f"its pods could not be read: {known.unread.get(name, 'nobody has asked')}"
                 checks[name] = self.refusals.block(nodes[name].uid, Precheck(unknown=unknown), known.now)
                 continue
-            pods, obstacles = engine.trial(known, view(known, nodes[name]))
+            seen = view(known, nodes[name])
+            pods, obstacles = engine.trial(known, seen)
             if obstacles:
-                checks[name] = self.refusals.block(nodes[name].uid, Precheck(tuple(obstacles)), known.now)
+                check = Precheck(tuple(obstacles), budgets=evictions.budgets_alone(seen, obstacles))
+                checks[name] = self.refusals.block(nodes[name].uid, check, known.now)
             elif not todo or len(pods) <= left:
                 left -= len(pods)
                 todo.append((name, pods))

@@ -172,6 +172,10 @@ class Performer:
             await self._send(self.cluster.delete(PODS, action.name, **where))
         except (NotFound, Conflict):
             return  # it is gone, another one is there, or it has changed: the next pass looks
+        except ApiError as error:
+            if not (busy(error) or isinstance(error, NoAnswer | NotLeadingError)):
+                self.sources.refusals.refuse(action.uid, error, self.sources.clock.now())  # others have their turn
+            raise
         self.log.info("deleted", node=action.node, pod=f"{action.namespace}/{action.name}", why=action.why)
 
     async def _status(self, action: PatchStatus) -> None:

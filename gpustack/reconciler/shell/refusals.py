@@ -30,6 +30,8 @@ class Refused:
     text: str
     tries: int
     until: datetime
+    budget: bool = False
+    """Whether a PodDisruptionBudget refused."""
     precheck: Precheck = field(default_factory=Precheck)
 
 
@@ -46,15 +48,15 @@ class Refusals:
     """Of changes of nodes that failed."""
 
     def refuse(self, pod: str, error: ApiError, now: datetime) -> Refused:
-        """The pod with UID POD was not evicted."""
+        """The pod with UID POD was not evicted, or not deleted."""
         seconds = error.retry_after if isinstance(error, TooMany) else 0.0
-        self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds))
+        self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds), by_budget(error))
         return self.pods[pod]
 
     def block(self, node: str, check: Precheck, now: datetime) -> Precheck:
         """Trying the evictions of the node with UID NODE came to CHECK."""
         tries, until = self._next(self.nodes.get(node), now, 0.0)
-        self.nodes[node] = Refused("; ".join(check.blockers) or check.unknown, tries, until, check)
+        self.nodes[node] = Refused("; ".join(check.blockers) or check.unknown, tries, until, precheck=check)
         return check
 
     def fail(self, node: str, error: ApiError, now: datetime) -> None:
@@ -94,6 +96,10 @@ class Refusals:
     def texts(self) -> Mapping[str, str]:
         """Why a pod was refused."""
         return {uid: each.text for uid, each in self.pods.items()}
+
+    def by_budgets(self) -> frozenset[str]:
+        """The pods that a PodDisruptionBudget refused."""
+        return frozenset(uid for uid, each in self.pods.items() if each.budget)
 
     def blocked(self, node: str, now: datetime) -> Precheck | None:
         """What the last trial on NODE found, while it is not to be repeated."""

@@ -78,6 +78,8 @@ class Watcher:
     """Nodes that the API server lets the program not change, and what it says."""
     unlisted: dict[str, ApiError] = field(default_factory=dict)
     """Nodes whose pods it does not list, and what it says."""
+    spared: dict[tuple[str, str], ApiError] = field(default_factory=dict)
+    """Pods that it lets the program not evict (`create`) or `delete`, as verb and name, and what it says."""
     _request: tuple[str, Request] | None = None
     dead: dict[str, bool] = field(default_factory=dict)
     """Whether the present process of an actor was killed."""
@@ -120,7 +122,9 @@ class Watcher:
         """Answer with what stands against it."""
         node = request.which.fields.removeprefix("spec.nodeName=")
         error = self.denied.get(request.name) if (request.verb, request.kind) == ("patch", "nodes") else None
-        if error := error or (self.unlisted.get(node) if request.kind == "pods" else None):
+        if request.kind == "pods":
+            error = error or self.unlisted.get(node) or self.spared.get((request.verb, request.name))
+        if error:
             self._request = None
             raise error
 
