@@ -6,10 +6,16 @@ source of a fact are worth more.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 ROOT = Path(__file__).parent / "data"
 
@@ -27,6 +33,13 @@ def read(path: Path) -> Any:
 
     with path.open("rb") as file:
         return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def made(kind: type[T], facts: Mapping[str, Any], **more: Any) -> T:
+    """A KIND, which is a dataclass, of those FACTS that are called as its fields are, lists as tuples. MORE wins."""
+    own = {field.name: facts[field.name] for field in dataclasses.fields(kind) if field.name in facts}
+    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
+    return kind(**{**plain, **more})
 
 
 @functools.cache

@@ -11,6 +11,8 @@ from typing import Any, Literal
 from gpustack.catalog import _data
 from gpustack.catalog._lookup import UnknownName, nearest
 
+_facts = functools.partial(_data.load, "alerts")
+
 Severity = Literal["page", "ticket"]
 
 
@@ -76,8 +78,3 @@ def has_pool(record: str) -> bool:
 def fatal_xids() -> tuple[int, ...]:
     """XIDs after which a GPU or its node doesn't work on by itself."""
     return tuple(_facts()["fatal_xids"])
-
-
-def _facts() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _data.load("alerts")
-    return found

@@ -19,6 +19,9 @@ from typing import Any
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
 
+_facts = functools.partial(_data.load, "dcgm")
+_names = functools.partial(_data.load, "dcgm-names")
+
 _TAG = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-([0-9]+\.[0-9]+\.[0-9]+)\b")
 """An image tag of the exporter: DCGM's version, the exporter's, and what the image is made of."""
 
@@ -31,38 +34,22 @@ class UnknownField(UnknownName):
 class Field:
     """One field. `id` is None where the exporter computes it. `type` is gauge, counter or label; `unit` may be unknown.
 
-    `alias` is its name since DCGM 4.6, `default` whether the operator's exporter serves it without configuration,
-    `replaced_by` the field to use instead of a deprecated one.
+    `alias` is its name since DCGM 4.6, `default` whether the operator's exporter serves it without configuration.
     """
 
     name: str
     id: int | None
     type: str
-    unit: str | None
-    alias: str | None
-    default: bool
-    replaced_by: str | None
-    use: str | None
+    unit: str | None = None
+    alias: str | None = None
+    default: bool = False
+    use: str | None = None
 
 
 @functools.cache
 def fields() -> Mapping[str, Field]:
     """All fields by their name before 4.6, in the order of their ids."""
-    return MappingProxyType(
-        {
-            name: Field(
-                name=name,
-                id=facts["id"],
-                type=facts["type"],
-                unit=facts.get("unit"),
-                alias=facts.get("alias"),
-                default=facts.get("default", False),
-                replaced_by=facts.get("replaced_by"),
-                use=facts.get("use"),
-            )
-            for name, facts in _facts()["fields"].items()
-        }
-    )
+    return MappingProxyType({name: _data.made(Field, facts, name=name) for name, facts in _facts()["fields"].items()})
 
 
 def field(name: str) -> Field:
@@ -109,11 +96,6 @@ def meant_by(name: str, tag: str = "") -> tuple[str, ...]:
 def default_counters() -> tuple[Field, ...]:
     """What the operator's exporter serves without configuration: the same set in all releases of the catalogue."""
     return tuple(each for each in fields().values() if each.default)
-
-
-def topics() -> Mapping[str, tuple[str, ...]]:
-    """The fields to look at for a question (temperature, xid, ecc_double_bit, ...), by topic."""
-    return {topic: tuple(names) for topic, names in _facts()["topics"].items()}
 
 
 def semantics(name: str) -> str | None:
@@ -173,16 +155,6 @@ def _exported(version: str) -> frozenset[str]:
     groups = (text for since, text in _names()["names"].items() if _versions.key(since) <= _versions.key(version))
     own = (name for name, each in fields().items() if each.id is None)
     return frozenset(name for text in groups for name in text.split()).union(own)
-
-
-def _names() -> dict[str, Any]:
-    names: dict[str, Any] = _data.load("dcgm-names")
-    return names
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("dcgm")
-    return facts
 
 
 def left_out_while_blank(tag: str) -> frozenset[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
+
+_facts = functools.partial(_data.load, "dra")
 
 
 class UnknownGate(UnknownName):
@@ -20,12 +22,6 @@ class Contradiction(NamedTuple):
     gate: str
     rule: Literal["requires", "excludes"]
     other: str
-
-
-@functools.cache
-def _facts() -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = _data.load("dra")
-    return facts
 
 
 def least_kubernetes() -> tuple[int, int, int]:

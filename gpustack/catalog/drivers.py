@@ -28,6 +28,8 @@ from gpustack.model import whole
 if TYPE_CHECKING:
     from gpustack.catalog.gpus import Product
 
+_facts = functools.partial(_data.load, "drivers")
+
 __all__ = [
     "Branch",
     "Minimum",
@@ -42,7 +44,6 @@ __all__ = [
     "first_branch_on",
     "image_tag",
     "kernel_flavors",
-    "kernel_module_types",
     "last_images_for",
     "listed_versions",
     "minimum",
@@ -53,7 +54,6 @@ __all__ = [
     "os_names",
     "os_tag",
     "precompiled_branches",
-    "recommended_version",
 ]
 
 
@@ -73,12 +73,12 @@ class Branch:
     name: str
     type: str
     end_of_life: str | None
-    ended: bool
     cuda: int | None
-    newest_cuda: str | None
-    last_for: tuple[str, ...]
-    open_only: bool
-    uncertain: str | None
+    ended: bool = False
+    newest_cuda: str | None = None
+    last_for: tuple[str, ...] = ()
+    open_only: bool = False
+    uncertain: str | None = None
 
     @property
     def number(self) -> int:
@@ -90,35 +90,22 @@ class Minimum:
     """What a GPU asks of its driver. None where there is no such limit, or it is not known.
 
     `modules`: which kernel modules it takes (either, open, proprietary). `first_branch` and `last_branch` bound the
-    branches; `version` is the first version, `mig_version` the first with MIG, `not_mig` versions later than that
-    without it.
+    branches; `version` is the first version, `mig_version` the first with MIG.
     """
 
     modules: str
     first_branch: str | None
     last_branch: str | None
-    version: str | None
     mig_version: str | None
-    not_mig: tuple[str, ...]
-    uncertain: str | None
+    version: str | None = None
+    uncertain: str | None = None
 
 
 @functools.cache
 def branches() -> tuple[Branch, ...]:
     """All branches, oldest first."""
     return tuple(
-        Branch(
-            name=name,
-            type=facts["type"],
-            end_of_life=facts["eol"],
-            ended=facts.get("ended", False),
-            cuda=facts["cuda"],
-            newest_cuda=facts.get("newest_cuda"),
-            last_for=tuple(facts.get("last_for", ())),
-            open_only=facts.get("open_only", False),
-            uncertain=facts.get("uncertain"),
-        )
-        for name, facts in _facts()["branches"].items()
+        _data.made(Branch, facts, name=name, end_of_life=facts["eol"]) for name, facts in _facts()["branches"].items()
     )
 
 
@@ -143,15 +130,8 @@ def minimum(product: str | Product) -> Minimum:
     facts = dict(_facts()["minimum"]["by_family"][gpu.family])
     facts |= _facts()["minimum"]["by_product"][gpu.driver] if gpu.driver else {}
     last = next((known.name for known in branches() if gpu.family in known.last_for), None)
-    return Minimum(
-        modules=facts["modules"],
-        first_branch=facts.get("branch"),
-        last_branch=last,
-        version=facts.get("version"),
-        mig_version=facts.get("mig"),
-        not_mig=tuple(facts.get("not_mig", ())),
-        uncertain=facts.get("uncertain"),
-    )
+    more = {"first_branch": facts.get("branch"), "last_branch": last, "mig_version": facts.get("mig")}
+    return _data.made(Minimum, facts, **more)
 
 
 def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
@@ -191,19 +171,9 @@ def _of_system(table: str, os: str) -> Any:
     return facts.get(os) or facts.get(os.partition(".")[0])
 
 
-def kernel_module_types() -> tuple[str, ...]:
-    """The values of driver.kernelModuleType."""
-    return tuple(_facts()["kernel_modules"]["values"])
-
-
 def listed_versions(release: str) -> tuple[str, ...]:
     """The driver versions that the documentation of RELEASE's line lists. UnknownRelease for any other."""
     return tuple(_versions.of_line(_facts()["listed"], releases.release(release).line))
-
-
-def recommended_version(release: str) -> str:
-    """The driver version that the documentation of RELEASE's line recommends. UnknownRelease for any other."""
-    return str(_versions.of_line(_facts()["recommended"], releases.release(release).line))
 
 
 def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
@@ -226,8 +196,3 @@ def image_tag(version: str, tag: str, kernel: str | None = None) -> str:
     if version.startswith("sha256:"):
         return version
     return "-".join(part for part in (version, kernel, tag) if part)
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("drivers")
-    return facts

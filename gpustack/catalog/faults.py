@@ -32,19 +32,7 @@ class Fault:
 @functools.cache
 def faults() -> tuple[Fault, ...]:
     """All faults, in the order of the data file."""
-    return tuple(
-        Fault(
-            name=name,
-            component=facts["component"],
-            versions=facts["versions"],
-            severity=facts["severity"],
-            what=facts["what"],
-            use=facts["use"],
-            where=facts.get("where", {}),
-            unless_env=tuple(facts.get("unless_env", ())),
-        )
-        for name, facts in _data.load("faults").items()
-    )
+    return tuple(_data.made(Fault, facts, name=name) for name, facts in _data.load("faults").items())
 
 
 def faults_of(component: str, version: str) -> tuple[Fault, ...]:

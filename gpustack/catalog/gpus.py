@@ -53,10 +53,9 @@ class Product:
 
     `family` is the label nvidia.com/gpu.family, `memory_gb` nominal, `pci_ids` and `subsystem_ids` four hexadecimal
     digits. `mig` is the geometry's name, "unknown" where the board takes MIG but its placements are not known, None
-    without MIG. `nvswitch`: the node's own base board has NVSwitch. `in_default_mig_config`: the filtered
-    entries of the operator's default MIG configuration (all-balanced) know the board. `driver` is the entry of
-    drivers.minimum, None where only the family counts. `arch`: the CPU that the board comes with (arm64), None where
-    any may do. `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board.
+    without MIG. `nvswitch`: the node's own base board has NVSwitch. `driver` is the entry of drivers.minimum, None
+    where only the family counts. `arch`: the CPU that the board comes with (arm64), None where any may do.
+    `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board.
     """
 
     name: str
@@ -66,15 +65,14 @@ class Product:
     compute_capability: str
     memory_gb: int
     pci_ids: tuple[str, ...]
-    subsystem_ids: tuple[str, ...]
-    mig: str | None
-    nvswitch: bool
-    in_default_mig_config: bool
-    driver: str | None
-    arch: str | None
-    nvlink_rack: bool
-    note: str | None
-    uncertain: str | None
+    subsystem_ids: tuple[str, ...] = ()
+    mig: str | None = None
+    nvswitch: bool = False
+    driver: str | None = None
+    arch: str | None = None
+    nvlink_rack: bool = False
+    note: str | None = None
+    uncertain: str | None = None
     rare: bool = False
 
     @property
@@ -149,24 +147,14 @@ def _products() -> dict[str, Product]:
 
 
 def _product(name: str, key: str, group: Mapping[str, Any], facts: Mapping[str, Any]) -> Product:
-    return Product(
+    return _data.made(
+        Product,
+        {**group, **facts},
         name=name,
-        board=facts["board"],
         group=key,
-        family=group["family"],
         compute_capability=group["capability"],
-        memory_gb=group["memory_gb"],
         pci_ids=tuple(facts["pci"]),
         subsystem_ids=tuple(facts.get("subsystems", ())),
-        mig=group.get("mig"),
-        nvswitch=facts.get("nvswitch", False),
-        in_default_mig_config="mig" in group and facts.get("in_default", True),
-        driver=group.get("driver"),
-        arch=group.get("arch"),
-        nvlink_rack=group.get("nvlink_rack", False),
-        note=facts.get("note"),
-        uncertain=group.get("uncertain"),
-        rare=facts.get("rare", False),
     )
 
 

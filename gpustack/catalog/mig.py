@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpustack.catalog import _data, plugin_config
@@ -103,17 +103,17 @@ class MigProfile:
     """
 
     name: str
-    id: int | None
     slices: int
-    max: int | None
-    size: int | None
-    starts: tuple[int, ...]
-    compute: Mapping[int, int]
     memory_gb: int
     memory_gib: float | None
     multiprocessors: int | None
-    branch: str | None
-    alias: str | None
+    id: int | None = None
+    max: int | None = None
+    size: int | None = None
+    starts: tuple[int, ...] = ()
+    compute: Mapping[int, int] = field(default_factory=dict)
+    branch: str | None = None
+    alias: str | None = None
 
     @property
     def parsed(self) -> ProfileName:
@@ -171,11 +171,6 @@ class MigLayout:
     def as_dict(self) -> dict[str, int]:
         """Profile name to count, the largest first."""
         return {str(name): count for name, count in self.counts}
-
-    def contains(self, other: MigLayout) -> bool:
-        """Whether every instance of OTHER is one of this layout's too."""
-        own = dict(self.counts)
-        return all(own.get(name, 0) >= count for name, count in other.counts)
 
     def plus(self, name: str | ProfileName, count: int = 1) -> MigLayout:
         """This layout with COUNT more instances of NAME."""
@@ -274,20 +269,8 @@ def _by_name(board: str) -> dict[ProfileName, MigProfile]:
 def _profile(row: Mapping[str, Any], slot: Mapping[str, Any]) -> MigProfile:
     facts: dict[str, Any] = {**slot, **row}
     name = ProfileName.parse(str(facts["name"]))
-    return MigProfile(
-        name=str(name),
-        id=facts.get("id"),
-        slices=name.slices,
-        max=facts.get("max"),
-        size=facts.get("size"),
-        starts=tuple(facts.get("starts", ())),
-        compute=facts.get("compute", {}),
-        memory_gb=name.memory_gb,
-        memory_gib=facts["gib"],
-        multiprocessors=facts["sm"],
-        branch=facts.get("branch"),
-        alias=facts.get("alias"),
-    )
+    told = {"memory_gib": facts["gib"], "multiprocessors": facts["sm"]}
+    return _data.made(MigProfile, facts, name=str(name), slices=name.slices, memory_gb=name.memory_gb, **told)
 
 
 def _parsed(profile: str | ProfileName) -> ProfileName:

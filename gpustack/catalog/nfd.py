@@ -5,10 +5,12 @@ A rule that asks about something else is accepted and never matches.
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import Any
 
 from gpustack.catalog import _data
+
+_facts = functools.partial(_data.load, "nfd")
 
 
 def kernel(release: str) -> str:
@@ -45,8 +47,3 @@ def in_hex(feature: str, attribute: str) -> bool:
 def default_prefix() -> str:
     """What a label without a prefix gets."""
     return str(_facts()["default_prefix"])
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("nfd")
-    return facts

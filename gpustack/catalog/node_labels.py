@@ -5,9 +5,11 @@ A pod that selects nodes by a label which nobody sets stays pending without an e
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from gpustack.catalog import _data
+
+_facts = functools.partial(_data.load, "node-labels")
 
 PREFIX = "nvidia.com/"
 MIG = f"{PREFIX}mig-"
@@ -29,8 +31,3 @@ def known(key: str) -> bool:
 def all_known() -> tuple[str, ...]:
     """Every label whose name depends on nothing."""
     return (*_facts()["discovery"], *_facts()["management"])
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("node-labels")
-    return facts

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName, nearest
 from gpustack.model import whole
+
+_facts = functools.partial(_data.load, "operating-systems")
 
 _NAME = re.compile(r"([a-z](?:[a-z_-]*[a-z])?)([0-9][0-9A-Za-z_.+-]*)")
 
@@ -116,12 +117,7 @@ def os_family(os: str, release: str | None = None) -> OsFamily | None:
     if family is None or _versions.key(release or releases.latest()) < _versions.key(facts.get("since", "v0")):
         return None
     directories = _facts()["package_directories"][family]
-    return OsFamily(family, directories["repositories"], directories["certificates"])
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("operating-systems")
-    return facts
+    return _data.made(OsFamily, directories, name=family)
 
 
 def _nearest(os: str) -> list[str]:

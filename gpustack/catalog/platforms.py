@@ -50,7 +50,7 @@ class Containerd:
 
     config: str
     socket: str
-    drop_in: str | None
+    drop_in: str | None = None
 
 
 DEFAULT_CONTAINERD = Containerd(
@@ -161,40 +161,21 @@ def platform(name: str) -> Platform:
     pool = data.get("node_pool", {})
     quota = data.get("quota")
     containerd = data.get("containerd")
-    return Platform(
+    return _data.made(
+        Platform,
+        data,
         name=name,
-        title=data["title"],
-        confidence=data["confidence"],
-        base=data.get("base"),
-        caveats=tuple(data.get("caveats", ())),
-        uncertain=tuple(data.get("uncertain", ())),
-        host_needs=tuple(data.get("host_needs", ())),
         kubelet_root=root["path"],
         kubelet_root_certain=root["certain"],
-        psa_required=data.get("psa_required", False),
-        runtime_classes=tuple(data.get("runtime_classes", ())),
-        resource_quota=Quota(quota["pods"], tuple(quota["priority_classes"])) if quota else None,
+        resource_quota=_data.made(Quota, quota) if quota else None,
         node_pool_labels=pool.get("labels", {}),
         node_pool_options=tuple(pool.get("options", ())),
-        containerd=Containerd(containerd["config"], containerd["socket"], containerd.get("drop_in"))
-        if containerd
-        else None,
-        container_runtime=data.get("container_runtime"),
-        kernel_flavor=data.get("kernel_flavor"),
-        namespace=data.get("namespace"),
-        operator_min=data.get("operator_min"),
+        containerd=_data.made(Containerd, containerd) if containerd else None,
         brings={name: Brought(**facts) for name, facts in data.get("brings", {}).items() if facts},
-        systems=tuple(data.get("systems", ())),
         runtime_folders=tuple((containerd or {}).get("folders", DEFAULT_RUNTIME_FOLDERS)),
-        config_owner=data.get("config_owner"),
         own_template=(containerd or {}).get("own_template", False),
-        machines=data.get("machines", ""),
-        openshift=data.get("openshift", False),
-        tolerates_by_name=data.get("tolerates_by_name", False),
         own_plugin=OwnPlugin(**data["own_plugin"]) if "own_plugin" in data else None,
         listed=Listed(**data["listed"]) if "listed" in data else None,
-        kubernetes_max=data.get("kubernetes_max", {}),
-        presets=tuple(data.get("presets", ())),
     )
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from gpustack.catalog import _data, _versions
 
+_facts = functools.partial(_data.load, "plugin-config")
+
 MPS_FAILS_SETTABLE = "v0.20.0"
 """The first plugin that heeds failRequestsGreaterThanOne under mps; before, it was always true."""
 NAMES_ANCHORED = "v0.20.0"
@@ -36,39 +38,19 @@ class Flag:
 
     path: str
     type: str
-    values: tuple[str, ...]
     default: Any
     env: str
-    since: str | None
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigManager:
-    """How a node finds its configuration: label, then the default, then the key `named` of the ConfigMap."""
-
-    node_label: str
-    named: str
-    max_name_length: int
-    reload_on_config_map_change: bool
+    since: str | None = None
+    note: str | None = None
+    values: tuple[str, ...] = ()
 
 
 @functools.cache
 def flags() -> Mapping[str, Flag]:
     """The keys below `flags`, by dotted path from the file's root (flags.plugin.deviceListStrategy)."""
+    table = _facts()["flags"].items()
     return MappingProxyType(
-        {
-            path: Flag(
-                path=path,
-                type=facts["type"],
-                values=tuple(facts.get("values", ())),
-                default=facts["default"],
-                env=facts["env"],
-                since=facts.get("since"),
-                note=facts.get("note"),
-            )
-            for path, facts in _facts()["flags"].items()
-        }
+        {path: _data.made(Flag, facts, path=path, default=facts["default"]) for path, facts in table}
     )
 
 
@@ -113,20 +95,12 @@ def max_mps_replicas(compute_capability: str) -> int:
     return int(next(limit["replicas"] for limit in limits if have >= _versions.key(limit["capability"])))
 
 
-def config_manager() -> ConfigManager:
-    """How a node finds its configuration."""
-    facts = _facts()["config_manager"]
-    return ConfigManager(
-        facts["node_label"], facts["named"], facts["max_name_length"], facts["reload_on_config_map_change"]
-    )
+def max_name_length() -> int:
+    """How long the name of a configuration may be: it is the value of the node's label."""
+    return int(_facts()["config_manager"]["max_name_length"])
 
 
 def family(compute_capability: str) -> str | None:
     """The label nvidia.com/gpu.family that GPU feature discovery gives this compute capability, None below 7.0."""
     have = _versions.key(compute_capability)
     return next((row["family"] for row in _facts()["families"] if have >= _versions.key(row["capability"])), None)
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("plugin-config")
-    return facts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import Any
 
 from gpustack.catalog import _data, _versions
+
+_facts = functools.partial(_data.load, "toolkit")
 
 _TAG = re.compile(r"(v?\d+\.\d+\.\d+)(?:-(?!rc)([A-Za-z][\w.]*))?")
 
@@ -32,8 +34,3 @@ def writes_etc_nvidia(tag: str) -> bool:
     """Whether the toolkit of TAG writes into /etc/nvidia of containers with GPUs."""
     match = _TAG.match(tag)
     return match is not None and _versions.satisfies(match[1], _facts()["writes_etc_nvidia"])
-
-
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = _data.load("toolkit")
-    return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from gpustack.catalog import _data
 def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that the catalogue asks for during the test, in order."""
     read: list[str] = []
-    load = _data.load
+    really = _data.read
 
-    def recording(name: str) -> Any:
-        read.append(name)
-        return load(name)
+    def recording(path: Path) -> Any:
+        read.append(path.relative_to(_data.ROOT).with_suffix("").as_posix())
+        return really(path)
 
-    monkeypatch.setattr(_data, "load", recording)
+    _data.load.cache_clear()
+    monkeypatch.setattr(_data, "read", recording)
     return read

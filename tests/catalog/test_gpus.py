@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.catalog import gpus, plugin_config
+from gpustack.catalog import _data, gpus, plugin_config
 from gpustack.catalog.gpus import UnknownProduct, product
 from gpustack.catalog.mig import ProfileName, config_name
 from gpustack.catalog.releases import UnknownRelease
@@ -223,7 +223,8 @@ def test_filters_of_the_default_config_name_known_products() -> None:
     used = {text for _, element in elements() for text in filters(element)}
     filtered = {item for item in gpus.products() if set(product(item).device_filters) & used}
     assert {text for item in filtered for text in product(item).device_filters} == used
-    assert filtered == {item for item in gpus.products() if product(item).in_default_mig_config}
+    groups = [group["products"] for group in _data.load("gpus/products").values() if "mig" in group]
+    assert filtered == {item for group in groups for item, facts in group.items() if facts.get("in_default", True)}
 
 
 def test_ordinary_entries_are_called_after_their_profile() -> None:

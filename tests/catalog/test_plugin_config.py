@@ -56,10 +56,9 @@ def test_sharing_limits() -> None:
     assert plugin_config.sharing()["mps_with_mig"] is False
 
 
-def test_config_manager() -> None:
+def test_names_of_configurations() -> None:
     """A configuration is a key of the ConfigMap and the value of a node label."""
-    found = plugin_config.config_manager()
-    assert (found.node_label, found.named, found.max_name_length) == ("nvidia.com/device-plugin.config", "default", 63)
+    assert plugin_config.max_name_length() == 63
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     known = keys(spec)
     for name in known.names if known else ():
-        most = plugin_config.config_manager().max_name_length
+        most = plugin_config.max_name_length()
         if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):
             yield Hit(
                 "spec.devicePlugin.config",
