@@ -100,7 +100,7 @@ def seen(options: argparse.Namespace) -> Seen:
     if options.kubeconfig or options.context:
         what = "--from looks at files, so --kubeconfig and --context have no effect"
         raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
-    return migrate.dumped(options.sources)
+    return migrate.dumped(options.sources, options.namespace)
 
 
 def saved(file: Path) -> list[Body]:

@@ -216,6 +216,9 @@ def test_an_operator_that_was_not_seen_is_not_stopped(project: Project) -> None:
     assert stop["state"] == "later"
     assert "no Deployment of the operator was found; that doesn't say that it is stopped" in stop["seen"]
     assert stop["remedy"]
+    file = {**deployment, "metadata": {"name": "gpu-operator", "namespace": "gpu-operator"}, "status": {}}
+    write(project, [*objects, {**file, "spec": {**file["spec"], "replicas": 0}}])
+    assert step(plan(project), "stop")["state"] == "later", "a manifest that nobody has applied is no cluster"
 
 
 def test_labels_of_the_operators_values_roll_the_driver(project: Project) -> None:

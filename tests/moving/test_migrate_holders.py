@@ -14,7 +14,7 @@ import pytest
 from tests.project import Project, cache, project
 
 from .adopt.test_cases import RELEASE
-from .test_migrate import BASE, OPENSHIFT, PLAIN, Body, plan, prepared, ran_plan, step, write
+from .test_migrate import BASE, OPENSHIFT, PLAIN, Body, applied, plan, prepared, ran_plan, step, write
 
 __all__ = ["cache", "project"]
 
@@ -176,3 +176,35 @@ def test_what_nobody_knows_to_suspend_is_refused(project: Project) -> None:
     suspend = step(found, "suspend")
     assert (found["installedBy"]["way"], suspend["state"], suspend["commands"]) == ("k3s", "later", [])
     assert "without uninstalling" in suspend["remedy"]
+
+
+ENGINES: dict[str, Body] = {
+    "argocd": {"argocd": {"destination": {"server": "https://kubernetes.default.svc"}}},
+    "flux": {"flux": {"secretName": "key"}},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_applies_what_it_then_owns(engine: str, project: Project) -> None:
+    """With an engine in the policy nothing is applied by hand: the reconciler waits at 0, the root is applied, and the
+    fields become those of the engine's own manager. Flux takes them over by itself when it is told from whom (moving.md
+    M6).
+    """
+    repository = {"url": "https://git.example.com/gpu.git"}
+    gitops = {"engine": engine, "repository": repository, **ENGINES[engine]}
+    objects = prepared(project, PLAIN, gitops=gitops, reconciler={"image": "example.com/reconciler:1"})
+    apply = step(plan(project), "apply")["commands"]
+    assert not any(each.startswith("kubectl apply") for each in apply)
+    assert "spec.reconciler.replicas: 0" in apply[1]
+    assert apply[-1] == "gpustack bootstrap x | kubectl apply --server-side -f -"
+    told = [each for each in apply if "--override-manager=gpu-operator" in each]
+    assert [each.split()[2] for each in told] == ["deployments.apps/kustomize-controller"] * (engine == "flux")
+    assert project.run("render").code == 0
+    manager = {"argocd": "argocd-controller", "flux": "kustomize-controller"}[engine]
+    entries = [{"manager": "helm", "operation": "Update"}, {"manager": manager, "operation": "Apply"}]
+    write(project, applied(objects, project, entries))
+    commands = step(plan(project), "takeover")["commands"]
+    patch = json.loads(next(shlex.split(each)[-1] for each in commands if "daemonsets.apps/nvidia-mig" in each))
+    assert {"op": "replace", "path": "/metadata/managedFields/0/manager", "value": manager} in patch
+    again = [each for each in commands if not each.startswith("kubectl")]
+    assert again[0].startswith({"argocd": "argocd app sync argocd/", "flux": "flux reconcile kustomization "}[engine])

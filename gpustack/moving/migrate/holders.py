@@ -89,9 +89,8 @@ class Holder:
 def _finalizers(meta: Body) -> tuple[list[str], list[str]]:
     """The finalizers in META: others', and those by which Argo CD deletes all that it synced."""
     every = [str(each) for each in meta.get("finalizers") or []]
-    return [each for each in every if not each.startswith(FINALIZER)], [
-        each for each in every if each.startswith(FINALIZER)
-    ]
+    ours = [each for each in every if each.startswith(FINALIZER)]
+    return [each for each in every if each not in ours], ours
 
 
 @dataclass(frozen=True)

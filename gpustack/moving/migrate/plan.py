@@ -14,7 +14,7 @@ from gpustack.model import Body
 from gpustack.review.impact.subject import is_driver, is_vgpu_manager
 
 from ..adopt.carry import left, rendered_for
-from .seen import Seen, facts, notes, operator_kind, space
+from .seen import RELEASE, Seen, facts, notes, operator_kind, space
 
 Fate = Literal["unchanged", "rolls", "refused", "new", "not rendered"]
 CARRY = "take the section `carried` from what `gpustack adopt` writes of this cluster into the policy, and render"
@@ -92,7 +92,7 @@ def of_stack(body: Body, seen: Seen, render: Render) -> bool:
     """Whether the live DaemonSet BODY is the operator's, of its release, or one that is rendered."""
     owners = body["metadata"].get("ownerReferences") or []
     owned = any(str(each.get("apiVersion", "")).startswith("nvidia.com/") for each in owners)
-    release = seen.release and notes(body).get("meta.helm.sh/release-name") == seen.release
+    release = seen.release and notes(body).get(RELEASE) == seen.release
     here = space(body) in (render.namespace, seen.namespace) and body["metadata"]["name"] in render.of("DaemonSet")
     return owned or bool(release) or holds_driver(body) or here
 

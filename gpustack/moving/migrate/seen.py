@@ -115,12 +115,14 @@ def notes(body: Body) -> dict[str, Any]:
 
 def in_cluster(body: Body) -> bool:
     """Whether BODY comes from an API server, and not from a file that somebody wrote."""
-    return bool(body["metadata"].get("uid"))
+    return any(body["metadata"].get(key) for key in ("uid", "resourceVersion", "creationTimestamp"))
 
 
-def dumped(sources: Sequence[str]) -> Seen:
-    """What the files SOURCES hold. Raises InputError where they hold nothing of an installation."""
+def dumped(sources: Sequence[str], namespace: str = "") -> Seen:
+    """What the files SOURCES hold of a cluster; NAMESPACE is the operator's, "" to take what its objects say. Raises
+    InputError where they hold nothing."""
     made = gathered(sources, ())
+    made.namespace = namespace or made.namespace
     if not made.objects:
         remedy = f"name what kubectl get ... -o yaml prints; {docs('moving-in.md')} has the commands"
         what = f"{', '.join(sources[:3])} holds no object of a cluster"
@@ -135,8 +137,10 @@ def gathered(sources: Sequence[str], items: Sequence[Item]) -> Seen:
 
 
 def _gathered(found: context.Context) -> Seen:
-    bodies = [checked(each) for each in found.items if each.text_at("kind") and each.text_at("metadata", "name")]
     told, known = found.installation, kinds()
+    every = [checked(each) for each in found.items if each.text_at("kind") and each.text_at("metadata", "name")]
+    holders = {name for name, kind in known.items() if kind.when == "holder"}
+    bodies = [body for body in every if in_cluster(body) or body["kind"] in holders]
     seen = Seen(bodies, {body["kind"] for body in bodies if body["kind"] in known and in_cluster(body)})
     running = seen.operators
     versions = [labels(body).get("app.kubernetes.io/version") for body in running]

@@ -120,7 +120,8 @@ class Planner:
             return Step("not needed", f"{told}; {said}" if said else told)
         if not self.way.holders:
             remedy = "find out who installed it: add with --from what the commands print, or look at the cluster itself"
-            return Step("next", f"nothing tells who did; {said}", tuple(self.commands.looks(asked)), remedy)
+            told = "nothing tells who installed the operator"
+            return Step("next", f"{told}; {said}" if said else told, tuple(self.commands.looks(asked)), remedy)
         every = [(each, *self.holding(each)) for each in self.way.holders]
         waiting = [each for each, done, _ in every if not done]
         said = "; ".join(f"{each.told}: {text}" for each, _, text in every)
