@@ -133,7 +133,7 @@ def alert_table() -> str:
     rows = []
     for name, one in alerts.alerts().items():
         numbers = ", ".join(f"{key} {value}" for key, value in one.set.items()) or "none"
-        off = f" Off: {one.off}." if one.off else ""
+        off = f" Off: {one.why_off}." if one.why_off else ""
         rows.append(
             f"| [{name}](../runbooks/{one.page}.md) | {one.severity} | {one.summary}.{off} | {one.lasts} | {numbers} |"
         )

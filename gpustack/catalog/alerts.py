@@ -22,8 +22,8 @@ class UnknownAlert(UnknownName):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert; the data file says what each field means. `set` are its numbers by name; `off` is "" for one that is
-    on wherever alerts are.
+    """One alert; the data file says what each field means. `set` are its numbers by name; `why_off` is "" for one that
+    is on wherever alerts are.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Alert:
     pools: Literal["", "nvswitch"] = ""
     node_labels: Sequence[str] = ()
     plain: str = ""
-    off: str = ""
+    why_off: str = ""
 
     @property
     def pooled(self) -> bool:
@@ -54,6 +54,11 @@ def alerts() -> Mapping[str, Alert]:
     """All alerts by name, in the order in which they are rendered."""
     found: dict[str, dict[str, Any]] = _facts()["alerts"]
     return MappingProxyType({name: Alert(name, **facts) for name, facts in found.items()})
+
+
+def names() -> list[str]:
+    """All alerts, in the order in which they are rendered."""
+    return list(alerts())
 
 
 def alert(name: str) -> Alert:

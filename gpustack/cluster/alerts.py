@@ -73,6 +73,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
         "no node pool has a MIG layout, or there is no MIG manager",
         lambda cluster: cluster.mig_manager and any(pool.layout for pool in cluster.pools),
     ),
+    "dra": ("GPUs are not allocated by claims", lambda cluster: cluster.dra),
     "licence": ("no driver has a licensingConfig", _licensed),
     "reconciler": ("there is no reconciler", lambda cluster: runs(cluster.spec)),
 }
@@ -96,7 +97,7 @@ def rules(cluster: Cluster) -> Iterator[Rule]:
 
 def _rules_of(cluster: Cluster, alert: known.Alert, said: AlertSettings) -> Iterator[Rule]:
     """The rules of ALERT, of which the policy SAID something."""
-    on = not alert.off if said.enabled is None else said.enabled
+    on = not alert.why_off if said.enabled is None else said.enabled
     lasts, numbers = said.lasts or alert.lasts, {**alert.set, **said.numbers()}
     severity = said.severity or alert.severity
     of = switched(cluster) if alert.pools else ()

@@ -142,7 +142,9 @@ def expression(one: RuleInputs, alert: known.Alert, inputs: AlertsInputs) -> str
     names, sign = ("|".join(one.only), "=~") if one.only else ("|".join(one.but), "!~")
     of = f'{{pool{sign}"{names}"}}' if names else ""
     bad = alert.bad.replace("{$pool}", of)
-    bad = Template(bad).substitute(one.numbers, namespace=inputs.namespace, stuck=inputs.stuck_seconds)
+    bad = Template(bad).substitute(
+        one.numbers, **tenants(inputs), namespace=inputs.namespace, stuck=inputs.stuck_seconds
+    )
     by = {"cluster": "", "pool": " by (pool) "}.get(alert.over)
     if by is not None:
         bad = f"count{by}(group by (node, pool) ({bad})) >= {one.numbers['nodes']}"
@@ -150,3 +152,12 @@ def expression(one: RuleInputs, alert: known.Alert, inputs: AlertsInputs) -> str
             on = " on (pool)" if by else ""
             bad += f" >={on} {percent} / 100 * count{by}({SERIES}node_pool{of})"
     return f"({bad}) and on () (vector(time()) >= {one.ends})" if one.ends else bad
+
+
+def tenants(inputs: AlertsInputs) -> dict[str, str]:
+    """What of a series of the exporter is the namespace of the pod that has the GPU."""
+    if inputs.honor_labels:
+        return {"tenant": "", "named": "", "owner": "namespace", "owned": f'namespace!="{inputs.namespace}"'}
+    owner = "exported_namespace"
+    named = f', "namespace", "$1", "{owner}", "(.+)")'
+    return {"tenant": "label_replace(", "named": named, "owner": owner, "owned": f'{owner}!=""'}

@@ -48,6 +48,7 @@ class AlertsInputs(Inputs):
     """`object_labels` are of the PrometheusRule, `labels` of each alert. `resources` are those that pools promise.
     `runbooks` is where their pages are published, "" for nowhere; `operations`: a reconciler tells what it works on,
     and an operation that lasts `stuck_seconds` is stuck. `probe` is a metric that the exporter serves of each GPU.
+    `honor_labels`: the exporter's names of the pod that has the GPU are those of its series.
     """
 
     namespace: str
@@ -60,6 +61,7 @@ class AlertsInputs(Inputs):
     operations: bool = False
     stuck_seconds: int = 0
     probe: str = PROBE
+    honor_labels: bool = False
 
 
 def from_cluster(cluster: Cluster) -> AlertsInputs | None:
@@ -84,6 +86,7 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
         operations=runs(spec),
         stuck_seconds=stuck(spec.reconciler.deadlines) if spec.reconciler else 0,
         probe=probe(cluster),
+        honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
     )
 
 

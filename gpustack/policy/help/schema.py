@@ -24,7 +24,7 @@ from typing import Any
 from annotated_types import Ge, Le, MinLen
 from pydantic.fields import FieldInfo
 
-from gpustack.catalog import gpus, platforms
+from gpustack.catalog import alerts, gpus, platforms
 from gpustack.model import INT32
 
 from ..language.base import Section
@@ -40,7 +40,7 @@ Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
 KINDS = ["ClusterPolicy", "PolicyLayer"]
-SUGGESTED = {"platform": platforms.names, "gpuProduct": gpus.products}
+SUGGESTED = {"platform": platforms.names, "gpuProduct": gpus.products, "alert": alerts.names}
 """Fields that take any text, and the values that are known, for editors to offer."""
 EXTENDS: Schema = {
     "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",

@@ -129,7 +129,7 @@ def test_counters_are_switched_on() -> None:
     assert rows.problems == ()
     served = {row.name for row in rows.rows}
     assert served == {each.name for each in dcgm.default_counters()} | {
-        name for one in alerts.alerts().values() if not one.off for name in one.counters
+        name for one in alerts.alerts().values() if not one.why_off for name in one.counters
     }
     assert metrics_map(resolve(spec(**sections))).name == ""
     for config in ({"name": "mine"}, {"data": {"dcgm-metrics.csv": "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature"}}):
@@ -137,24 +137,25 @@ def test_counters_are_switched_on() -> None:
         assert "DCGM_EXP_XID_ERRORS_COUNT" not in str(own.data)
 
 
+CUT = {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}
+LICENSED = {"nodePools": [POOLS[0], CUT], "driver": {"licensingConfig": {"secretName": "licensing"}}}
+
+
 def test_others_rules_hold_for_ours() -> None:
     """What is found in PrometheusRules that policies bring along is found in none of ours: metrics that nobody serves,
     wrong labels, expressions and templates that Prometheus can't read."""
-    everything: dict[str, Any] = {
-        "nodePools": [POOLS[0], {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}],
-        "driver": {"licensingConfig": {"secretName": "licensing"}},
-        **WHOLE,
-    }
-    ours = rules({"rules": {name: {"enabled": True} for name in alerts.alerts()}}, **everything)
-    names = {each["alert"] for each in ours["groups"][0]["rules"] if "alert" in each}
-    assert names == {f"GPUStack{name}" for name in alerts.alerts()}
-    kind = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}
-    body = {**kind, "metadata": {"name": "ours"}, "spec": ours}
     said = {"rules": {name: {"enabled": True} for name in alerts.alerts()}}
-    policy = spec(cluster=MONITORED, alerts=said, extraObjects=[body], **everything)
     about = [one for one in all_rules() if one.id in {f"GPU{number}" for number in (533, *range(604, 613))}]
     assert len(about) == 10
-    assert [str(each) for one in about for each in one.findings(policy)] == []
+    names = set()
+    for sections in ({**LICENSED, **WHOLE}, {"gpuCluster": {"dcgmExporter": {"enabled": True}}}):
+        ours = rules(said, **sections)
+        names |= {each["alert"] for each in ours["groups"][0]["rules"] if "alert" in each}
+        kind = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}
+        body = {**kind, "metadata": {"name": "ours"}, "spec": ours}
+        policy = spec(**{"nodePools": POOLS, **sections}, cluster=MONITORED, alerts=said, extraObjects=[body])
+        assert [str(each) for one in about for each in one.findings(policy)] == []
+    assert names == {f"GPUStack{name}" for name in alerts.alerts()}
 
 
 @pytest.mark.parametrize("name", list(alerts.alerts()))

@@ -31,6 +31,7 @@ from tests.components.monitoring.promtool import (
 XIDS = "DCGM_EXP_XID_ERRORS_COUNT"
 REMAP = "DCGM_FI_DEV_ROW_REMAP_FAILURE"
 TEMPERATURE, SLOWDOWN = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SLOWDOWN_TEMP"
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 P2P = "DCGM_EXP_P2P_STATUS"
 DOUBLE = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
 LICENCE = "DCGM_FI_DEV_VGPU_LICENSE_STATUS"
@@ -40,6 +41,7 @@ SHORT = "8x20 7"
 """Of a GPU that fails in minute 21."""
 PROGRAM = {"reconciler": {"image": "registry.example/gpustack-reconciler:1"}}
 LICENSED = {"driver": {"licensingConfig": {"secretName": "licensing"}}}
+DRA = {"gpuCluster": {"dcgmExporter": {"enabled": True}}}
 CUT = {"nodePools": [POOLS[0], {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}]}
 
 
@@ -98,6 +100,38 @@ def unlabelled(count: int, **changes: Any) -> list[Series]:
     return [{key: value for key, value in each.items() if "labels" not in key} for each in many(count, **changes)]
 
 
+def engine(values: str, namespace: str, number: int = 0) -> Series:
+    """How busy a GPU is that a pod of NAMESPACE has."""
+    return gpu(ENGINE, values, "a0", number, exported_namespace=namespace, namespace="gpu-operator")
+
+
+def claim(values: str) -> list[Series]:
+    """A pod that has no place, and its claim."""
+    about = 'namespace="team-a", pod="trainer"'
+    return [
+        {f"kube_pod_status_unschedulable{{{about}}}": lasting(values)},
+        {f'kube_pod_resourceclaim_info{{{about}, claim_name="gpu"}}': "1x180"},
+    ]
+
+
+def memory(used: str, free: str) -> list[Series]:
+    """A GPU's memory."""
+    return [*many(1), gpu("DCGM_FI_DEV_FB_USED", used, "a0"), gpu("DCGM_FI_DEV_FB_FREE", free, "a0")]
+
+
+TEAM = {"namespace": "team-a"}
+WAITING = {"rules": {"ClaimsPending": {"enabled": True}}}
+FULL = {"rules": {"MemoryFull": {"enabled": True}}}
+OF_APPLICATION = {"rules": {"XidOfApplication": {"enabled": True}}}
+OPTIONS = (
+    ("TemperatureHigh", TEMPERATURE, "84", "84x20 85", 31),
+    ("TemperatureVeryHigh", TEMPERATURE, "89", "89x20 90", 26),
+    ("PowerCapped", "DCGM_FI_DEV_POWER_VIOLATION", "0+29e9x180", "0+30e9x180", 40),
+    ("PcieReplays", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "0+9x180", "0+10x180", 40),
+    ("EccSingleBit", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "0x20 90", "0x20 100", 21),
+    ("RowRemapPending", "DCGM_FI_DEV_ROW_REMAP_PENDING", "0", "0x20 1", 141),
+)
+"""Alerts that are off: their metric, values at which they don't fire, values at which they do, and when first."""
 A0, A1 = {"node": "a0", "pool": "a"}, {"node": "a1", "pool": "a"}
 CASES = [
     # Ready nodes that offer less than the policy promises: from 2 nodes of a pool and 5 % of it on, after 10 minutes.
@@ -434,6 +468,58 @@ CASES = [
     Case(
         "ReconcilerNodeNotCovered", "none", [program("nodes", "0", policy="", state="uncovered")], {60: []}, {}, PROGRAM
     ),
+    # For an hour nothing ran on GPUs that pods have, at any time in two.
+    Case(
+        "AllocatedIdle",
+        "fires",
+        [engine("0", "team-a"), engine("0", "team-a", 1), engine("0.5", "team-b")],
+        {59: [], 60: [TEAM]},
+    ),
+    Case("AllocatedIdle", "busy once an hour", [engine("0x58 0.4 0x58 0.4", "team-a")], {60: [], 120: []}),
+    Case("AllocatedIdle", "nobody has the GPU", [engine("0", "")], {120: []}),
+    Case("AllocatedIdle", "pod is gone", [engine("0x70 stale", "team-a")], {70: [TEAM], 140: []}),
+    Case(
+        "AllocatedIdle",
+        "labels of the exporter are kept",
+        [gpu(ENGINE, "0", "a0", namespace="team-a"), gpu(ENGINE, "0", "a1", namespace="gpu-operator")],
+        {60: [TEAM]},
+        {},
+        {"dcgmExporter": {"serviceMonitor": {"enabled": True, "honorLabels": True}}},
+    ),
+    Case("ClaimsPending", "fires", claim("_x20 1"), {49: [], 50: [TEAM]}, WAITING, DRA),
+    Case("ClaimsPending", "has a place", claim("_x20 1x10 stale"), {60: []}, WAITING, DRA),
+    Case("ClaimsPending", "waits for something else", claim("1")[:1], {60: []}, WAITING, DRA),
+    *[
+        option
+        for alert, metric, quiet, loud, first in OPTIONS
+        for option in (
+            Case(
+                alert,
+                "fires",
+                [*many(1), gpu(metric, loud, "a0")],
+                {first - 1: [], first: [{**A0, "gpu": "0"}]},
+                {"rules": {alert: {"enabled": True}}},
+            ),
+            Case(
+                alert,
+                "at the edge",
+                [*many(1), gpu(metric, quiet, "a0")],
+                {90: []},
+                {"rules": {alert: {"enabled": True}}},
+            ),
+            Case(alert, "series absent", many(1), {90: []}, {"rules": {alert: {"enabled": True}}}),
+        )
+    ],
+    Case("MemoryFull", "fires", memory("0x20 950", "1000x20 50"), {30: [], 31: [{**A0, "gpu": "0"}]}, FULL),
+    Case("MemoryFull", "at the edge", memory("949", "51"), {60: []}, FULL),
+    Case(
+        "XidOfApplication",
+        "fires",
+        [*many(1), xid("a0", "_x20 1x4 stale", 31)],
+        {19: [], 20: [{**A0, "xid": "31"}], 60: []},
+        OF_APPLICATION,
+    ),
+    Case("XidOfApplication", "a fatal one", [*many(1), xid("a0", "1", 79)], {60: []}, OF_APPLICATION),
     Case("PoolUnknown", "fires", unlabelled(2), {29: [], 30: [{}]}),
     Case("PoolUnknown", "labels are shown", many(2), {60: []}),
 ]

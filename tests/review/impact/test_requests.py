@@ -155,6 +155,7 @@ FEWER = "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization.\n"
 MONITOR = "dcgmExporter"
 
 NORMAL: dict[str, Request] = {
+    "first alerts": request("lab-a100", {"alerts": {}, "cluster": {"monitoringLabels": {"release": "prometheus"}}}),
     "driver patch": request("lab-a100", {"driver": {"version": "595.95.01"}}),
     "driver branch": Request("lab-a100", {}, {"driver": {"version": "580.126.20"}}),
     "driver of one pool": request("lab-a100", pool("training", driver={"version": "595.95.01"})),
@@ -877,6 +878,13 @@ POWERS: dict[str, Request] = {
     "digest that nobody locked": request("lab-a100", {"cluster": {"imageDigests": {PIN: f"sha256:{'c' * 64}"}}}),
 }
 OUTAGES: dict[str, Request] = {
+    "alerts go": request("mixed-campus", {"alerts": {"enabled": False}}),
+    "an alert goes": request("mixed-campus", {"alerts": {"rules": {"XidFatal": {"enabled": False}}}}),
+    "an alert asks for more": request("mixed-campus", {"alerts": {"rules": {"XidFatal": {"nodes": 500}}}}),
+    "an alert is silenced": request(
+        "mixed-campus", {"alerts": {"silence": [{"alert": "XidFatal", "reason": "known", "until": "2027-12-31"}]}}
+    ),
+    "alerts go elsewhere": request("mixed-campus", {"alerts": {"labels": {"team": "nobody"}}}),
     "older driver": request("lab-a100", {"driver": {"version": "580.126.20"}}),
     "older release": request("lab-a100", {"release": "v26.3.1"}),
     "a thousand pods on a GPU": request(
