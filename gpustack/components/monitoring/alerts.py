@@ -106,6 +106,7 @@ def escaped(value: str) -> str:
 
 def filled(text: str, inputs: AlertsInputs) -> str:
     """An expression of the catalogue, with what depends on the cluster."""
+    excused = EXCUSED if inputs.operations else ""
     pods = {name: f'namespace="{inputs.namespace}", created_by_name=~"{sets}"' for name, sets in DAEMONSETS.items()}
     return Template(text).substitute(
         **pods,
@@ -117,7 +118,8 @@ def filled(text: str, inputs: AlertsInputs) -> str:
         probe=inputs.probe,
         ready='(kube_node_status_condition{condition="Ready", status="true"} == 1)',
         unready=f'(kube_pod_status_ready{{namespace="{inputs.namespace}", condition="true"}} == 0)',
-        excused=EXCUSED if inputs.operations else "",
+        excused=excused,
+        settled=f"\nunless on (node) (time() - kube_node_created < 1800){excused}",
     )
 
 

@@ -22,7 +22,7 @@ from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, LabelValue
 SERIES_LABEL = form("series_label")
 REASON = form("reason")
 WEB = form("web_address")
-TAKEN = ("alertname", "severity", "node", "pool", "gpu")
+TAKEN = ("alertname", "severity", "node", "pool", "gpu", "xid", "namespace", "policy", "kind", "phase")
 """Labels that alerts have themselves."""
 NUMBERS = ("nodes", "percent", "threshold")
 

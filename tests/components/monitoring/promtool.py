@@ -62,11 +62,17 @@ class Tried(NamedTuple):
     firing: Mapping[int, Firing]
 
 
+def brought(name: str) -> str:
+    """The program NAME of Prometheus; without it the test is skipped."""
+    found = shutil.which(name, path=os.pathsep.join((os.environ["PATH"], str(ROOT / ".tools" / "bin"))))
+    if found is None:
+        pytest.skip(f"no {name}: tools/promtool.sh")
+    return found
+
+
 def asked(folder: Path, alert: str, tries: Iterable[Tried]) -> str:
     """What promtool says of those TRIES in which ALERT doesn't fire as they say; "" where it does in all of them."""
-    program = shutil.which("promtool", path=os.pathsep.join((os.environ["PATH"], str(ROOT / ".tools" / "bin"))))
-    if program is None:
-        pytest.skip("no promtool: tools/promtool.sh")
+    program = brought("promtool")
     shown = f'group by ({", ".join(SHOWN)}) (ALERTS{{alertname="GPUStack{alert}", alertstate="firing"}})'
     files = [_write(folder, shown, one) for one in tries]
     done = subprocess.run(

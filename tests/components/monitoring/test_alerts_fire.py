@@ -322,6 +322,13 @@ CASES = [
     Case("ExporterMissing", "10 % of 21 nodes are 3", [*pods(2, EXPORTER), *many(21)[2:]], {60: []}),
     Case("ExporterMissing", "10 % of 20 nodes are 2", [*pods(2, EXPORTER), *many(20)[2:]], {60: [{}]}),
     Case("ExporterMissing", "no exporter is due", many(2), {60: []}),
+    Case(
+        "ExporterMissing",
+        "new nodes",
+        [*many(2, created=0), *(pod(EXPORTER, f"a{number}") for number in range(2))],
+        {44: [], 46: [{}]},
+    ),
+    Case("ExporterMissing", "our own operations", [*pods(2, EXPORTER), operation("a0")], {60: []}, {}, PROGRAM),
     Case("NodeExporterMissing", "fires", pods(1, EXPORTER), {14: [], 15: [A0]}),
     Case(
         "NodeExporterMissing",
