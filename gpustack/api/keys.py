@@ -49,7 +49,7 @@ LEDGER = f"{DOMAIN}/open"
 # --- the MIG manager's file -------------------------------------------------------------------------------------------
 LAYOUTS = "gpustack-mig-layouts"
 """The ConfigMap of MIG layouts: the compiler renders what is wanted, the program writes what the managers read."""
-LAYOUTS_WANTED, LAYOUTS_FILE = "wanted.json", "config.yaml"
+LAYOUTS_WANTED, LAYOUTS_DIGESTS, LAYOUTS_FILE = "wanted.json", "digests.json", "config.yaml"
 LAYOUTS_AT = f"{DOMAIN}/written"
 """Annotation of it: when the program last wrote a content that was not there before."""
 

@@ -160,7 +160,7 @@ def test_the_reconciler_keeps_what_is_known() -> None:
 def test_the_kept_file_is_mounted() -> None:
     """The pod starts once the key is there, and reads it as its configuration; the texts of the policy stay in Git."""
     found = rendered(config="mine", kept='{"a": []}')
-    assert found["ConfigMap/gpustack-mig-layouts"]["data"] == {"wanted.json": '{"a": []}'}
+    assert found["ConfigMap/gpustack-mig-layouts"]["data"] == {"wanted.json": '{"a": []}', "digests.json": "{}"}
     volume = mounts(pod(config="mine", kept="{}"), NAME)["/mig-parted-config"]["from"]["configMap"]
     assert volume == {"name": "gpustack-mig-layouts", "items": [{"key": "config.yaml", "path": "config.yaml"}]}
     assert settings(config="mine", kept="{}")["CONFIG_FILE"] == "/mig-parted-config/config.yaml"

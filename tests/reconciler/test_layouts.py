@@ -21,7 +21,7 @@ from gpustack.reconciler.core.view import views
 from gpustack.reconciler.memory import drive
 from gpustack.reconciler.memory.machine import reboot
 from gpustack.reconciler.memory.stack import MIG_MANAGER, NAMESPACE
-from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES, PODS, POLICIES
+from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES, POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
 
@@ -249,11 +249,6 @@ def test_no_layout_is_commanded_that_a_manager_does_not_know(gone: str) -> None:
     command would fail, after the node was emptied."""
     history = halves()
     history.settle()
-    for node in ("n0", "n1"):
-        pod = history.world.operand(MIG_MANAGER, node)
-        assert pod is not None
-        volumes = {"spec": {"volumes": [{"name": "mig-parted-config", "configMap": {"name": keys.LAYOUTS}}]}}
-        history.world.server.edit(PODS, pod["metadata"]["name"], volumes, NAMESPACE)
     if gone == "object":
         history.world.server.remove(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
     else:
@@ -265,3 +260,26 @@ def test_no_layout_is_commanded_that_a_manager_does_not_know(gone: str) -> None:
     waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
     assert {wait.node for wait in waits} == {"n0", "n1"}
     assert "it is not synced, or gone" in waits[0].message
+
+
+@pytest.mark.parametrize("first", ["ConfigMap", "NodePolicy"])
+def test_layouts_and_policy_come_one_after_the_other(first: str) -> None:
+    """Nothing begins while the two are of two renders, however long that lasts: a node would be emptied twice, and be
+    judged by the number of GPUs of another content."""
+    history = halves()
+    history.settle()
+    history.want.content = history.world.content = "3"
+    if first == "ConfigMap":
+        history.world.keep_layouts()
+    else:
+        history.world.set_policy(POOL, **history.want.options())
+    for _ in range(20):
+        history.once()
+        assert not any(operates(history, node) for node in ("n0", "n1"))
+        history.world.tick(30)
+    waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
+    assert {wait.node for wait in waits} == {"n0", "n1"}
+    assert "NodePolicy gpus and ConfigMap gpustack-mig-layouts are of two renders" in waits[0].message
+    history.sync(0)
+    history.settle()
+    assert cut(history) == {"n0": ("halves", "3"), "n1": ("halves", "3")}

@@ -51,7 +51,8 @@ class MigManager(Component[MigManagerInputs]):
         if inputs.gpu_clients in ("", DEFAULT_GPU_CLIENTS):
             yield config_map(DEFAULT_GPU_CLIENTS, common.namespace, {"clients.yaml": texts.gpu_clients()})
         if inputs.kept:
-            yield config_map(keys.LAYOUTS, common.namespace, {keys.LAYOUTS_WANTED: inputs.kept})
+            rendered = {keys.LAYOUTS_WANTED: inputs.kept, keys.LAYOUTS_DIGESTS: inputs.digests}
+            yield config_map(keys.LAYOUTS, common.namespace, rendered)
         yield daemonset(common, NAME, pod(inputs), deploy="mig-manager", gpu_container=NAME)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..parts.common_inputs import OperandInputs, operand
-from ..plugin.configs_inputs import gpu_clients_map, kept_layouts, mig_config_map
+from ..plugin.configs_inputs import gpu_clients_map, kept_layouts, layout_digests, mig_config_map
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -17,7 +17,8 @@ DEFAULT_GPU_CLIENTS = "default-gpu-clients"
 class MigManagerInputs(OperandInputs):
     """`config` and `gpu_clients` are ConfigMaps of the policy, "" for the defaults, which all releases share.
 
-    `kept`: the layouts that the reconciler keeps for the manager, "" where it reads what is rendered (`kept_layouts`).
+    `kept`: the layouts that the reconciler keeps for the manager, "" where it reads what is rendered (`kept_layouts`),
+    and `digests`, by which NodePolicies name their contents.
     What the ConfigMaps hold is no input on purpose: pods that restart for it would re-cut the GPUs of all nodes at once
     and without drain (reconciler.md M4). New layouts come to a node by its label.
     """
@@ -25,6 +26,7 @@ class MigManagerInputs(OperandInputs):
     config: str = ""
     gpu_clients: str = ""
     kept: str = ""
+    digests: str = "{}"
 
 
 def from_cluster(cluster: Cluster) -> MigManagerInputs | None:
@@ -33,9 +35,11 @@ def from_cluster(cluster: Cluster) -> MigManagerInputs | None:
     section = spec.migManager
     if not section.enabled:
         return None
+    kept = kept_layouts(cluster)
     return MigManagerInputs(
         **operand(spec, section, "migManager"),
         config=mig_config_map(spec).name,
         gpu_clients=gpu_clients_map(spec).name,
-        kept=kept_layouts(cluster),
+        kept=kept,
+        digests=layout_digests(cluster) if kept else "{}",
     )

@@ -196,6 +196,30 @@ def kept_layouts(cluster: Cluster) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def layout_digests(cluster: Cluster) -> str:
+    """Which contents of layouts the NodePolicies name: a JSON object of digests by layout. They and the layouts come
+    one after the other, and the reconciler waits for both."""
+    chosen = [(pool.said.sharing.mig, pool) for pool in cluster.nodes]
+    named = {cut.config or pool.name: layout_digest(pool) for cut, pool in chosen if cut is not None}
+    return json.dumps({name: digest for name, digest in named.items() if digest}, sort_keys=True)
+
+
+def layout_digest(pool: Pool) -> str:
+    """Names the content of the MIG layout of POOL where the policy or the release holds it, else ""; what the manager
+    makes of the GPUs of a node (reconciler.md M26) only that node knows."""
+    cut, chosen = pool.said.sharing.mig, pool.layout
+    if cut is not None and not cut.config:
+        return digest(elements(cut, pool.said.gpusPerNode))
+    known = chosen is not None and not pool.cluster.layouts.generated
+    content = [str(element.effect) for element in chosen.elements or ()] if chosen and known else None
+    return digest(content) if content else ""
+
+
+def digest(content: Any) -> str:
+    """Names CONTENT, which is plain data."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+
+
 def element_of(said: Element) -> dict[str, Any]:
     """SAID as an element of a mig-parted entry."""
     made: dict[str, Any] = {"devices": "all" if said.devices is None else list(said.devices)}

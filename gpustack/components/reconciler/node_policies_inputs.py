@@ -10,8 +10,6 @@ out, so that neither an old API server's defaults nor a new program's change wha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +22,7 @@ from ..driver.driver_inputs import DriverInputs
 from ..driver.driver_settings_inputs import DriverCommon, DriverPod
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..parts.common_inputs import Inputs, owned_crds
-from ..plugin.configs_inputs import elements
+from ..plugin.configs_inputs import layout_digest
 from ..toolkit import runtime_classes_inputs as runtime_classes
 from .rollout_inputs import upgrade
 
@@ -142,25 +140,13 @@ def gpu(pool: Pool) -> Gpu:
 
 
 def mig(pool: Pool) -> Mig | None:
-    """The MIG layout of POOL. Its content is named where the policy or the release holds it; what the manager makes of
-    the GPUs of a node (reconciler.md M26) only that node knows.
-    """
+    """The MIG layout of POOL, with its content's name."""
     from ...api import node_policy as policy
 
     cut = pool.said.sharing.mig
     if cut is None:
         return None
-    if not cut.config:
-        return policy.Mig(config=pool.name, digest=digest(elements(cut, pool.said.gpusPerNode)))
-    chosen = pool.layout
-    known = chosen is not None and chosen.elements is not None and not pool.cluster.layouts.generated
-    content = [str(element.effect) for element in chosen.elements or ()] if chosen and known else None
-    return policy.Mig(config=cut.config, digest=digest(content) if content else "")
-
-
-def digest(content: Any) -> str:
-    """Names CONTENT, which is plain data."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+    return policy.Mig(config=cut.config or pool.name, digest=layout_digest(pool))
 
 
 def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:

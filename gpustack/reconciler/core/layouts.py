@@ -47,11 +47,16 @@ def read_layouts(config_map: ConfigMap) -> Layouts:
         at = datetime.fromisoformat(config_map.annotations.get(keys.LAYOUTS_AT, ""))
     except ValueError:
         at = None
+    try:
+        digests = msgspec.json.decode(data.get(keys.LAYOUTS_DIGESTS) or "{}", type=dict[str, str])
+    except msgspec.MsgspecError:
+        digests = {}
     return Layouts(
         _contents(f'{{"mig-configs": {data.get(keys.LAYOUTS_WANTED) or "{}"}}}'),
         _contents(data.get(keys.LAYOUTS_FILE) or "{}"),
         at if at and at.tzinfo else None,
         config_map.metadata.resourceVersion,
+        digests,
     )
 
 
@@ -88,7 +93,14 @@ def named(known: Snapshot) -> Snapshot:
     file = {names[name]: content for name, content in layouts.wanted.items()}
     kept = {name: content for name, content in layouts.written.items() if not all_read or name in asked}
     policies = [_renamed(policy, names) for policy in known.policies]
-    return replace(known, policies=policies, layouts=replace(layouts, file={**kept, **back, **file}))
+    torn = frozenset(policy.uid for policy in known.policies if _torn(layouts, policy))
+    return replace(known, policies=policies, layouts=replace(layouts, torn=torn, file={**kept, **back, **file}))
+
+
+def _torn(layouts: Layouts, policy: NodePolicy) -> bool:
+    """Whether POLICY and LAYOUTS are of two renders: a node would be cut by the one, and judged by the other."""
+    mig = policy.spec.mig
+    return mig is not None and layouts.digests.get(mig.config, mig.digest) != mig.digest
 
 
 def _asked(nodes: Collection[Node]) -> tuple[Counter[str], bool]:
@@ -166,8 +178,10 @@ def due_write(known: Snapshot) -> WriteLayouts | None:
 def unread(known: Snapshot, view: View, name: str) -> str:
     """Why the MIG manager of the node can't know the layout NAME yet; "" where it does, or nobody can tell."""
     layouts, managers = known.layouts, known.mig_managers.get(view.name, ())
+    mounted = {volume.configMap.name for pod in managers for volume in pod.spec.volumes if volume.configMap}
+    if layouts and name and keys.LAYOUTS in mounted and view.policy and view.policy.uid in layouts.torn:
+        return f"NodePolicy {view.policy.name} and ConfigMap {keys.LAYOUTS} are of two renders: one is not synced yet"
     if layouts is None or name not in layouts.file:
-        mounted = {volume.configMap.name for pod in managers for volume in pod.spec.volumes if volume.configMap}
         if not name or keys.LAYOUTS not in mounted:
             return ""
         return f"its MIG manager reads ConfigMap {keys.LAYOUTS}, which has no layout {name}: it is not synced, or gone"

@@ -84,6 +84,10 @@ class Layouts:
     """When a content was last written that was not there before."""
     version: str = ""
     """The resource version."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """By which the NodePolicies of this render name the contents of layouts."""
+    torn: frozenset[str] = frozenset()
+    """UIDs of the policies that name another content (layouts.py)."""
     file: Mapping[str, str] = field(default_factory=dict)
     """What is to be written (layouts.py)."""
 

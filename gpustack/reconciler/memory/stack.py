@@ -49,7 +49,10 @@ def layouts_map(content: str) -> Document:
     wanted = {name: [{"devices": content, "layout": name}] for name in LAYOUTS}
     return {
         "metadata": {"name": keys.LAYOUTS, "namespace": NAMESPACE},
-        "data": {keys.LAYOUTS_WANTED: json.dumps(wanted)},
+        "data": {
+            keys.LAYOUTS_WANTED: json.dumps(wanted),
+            keys.LAYOUTS_DIGESTS: json.dumps(dict.fromkeys(LAYOUTS, content)),
+        },
     }
 
 

@@ -23,6 +23,7 @@ from .server import Server
 from .stack import (
     DRIVER,
     LAYOUTS,
+    MIG_MANAGER,
     NAMESPACE,
     OPERANDS,
     POOL,
@@ -122,6 +123,9 @@ class World:
         made = layouts_map(self.content)
         data = {**(old["data"] if old else {}), **made["data"]}
         self.server.put(CONFIG_MAPS, {**made, "data": data})
+        volume = {"name": "mig-parted-config", "configMap": {"name": keys.LAYOUTS}}
+        template = {"template": {"spec": {"volumes": [volume]}}}
+        self.server.edit(DAEMONSETS, MIG_MANAGER, {"spec": template}, NAMESPACE)
 
     def layouts(self) -> dict[str, str]:
         """The contents that a MIG manager reads which starts now, by name; empty where there is no file yet."""
@@ -303,7 +307,11 @@ class World:
                     "labels": {**template["metadata"]["labels"], keys.HASH: template_hash(daemons)},
                     "ownerReferences": [owner],
                 },
-                "spec": {"nodeName": node, "containers": template["spec"]["containers"]},
+                "spec": {
+                    "nodeName": node,
+                    "containers": template["spec"]["containers"],
+                    "volumes": template["spec"].get("volumes", []),
+                },
                 "status": status_of(container, init="running", main="", ready=False, now=self.server.now),
             },
         )

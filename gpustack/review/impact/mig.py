@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ...api.keys import LAYOUTS
 from ...cluster.mig_layouts import LABEL
 from ...cluster.resolve import resolve
-from ...components.plugin.configs_inputs import kept_layouts
+from ...components.plugin.configs_inputs import digest, kept_layouts
 from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
 from ...policy.language import reconciler
@@ -174,7 +174,7 @@ def layout(pool: Pool) -> Layout | None:
     label = pool.said.nodeSelector.get(LABEL)
     chosen = pool.layout if label else None
     content = [str(element.effect) for element in (chosen.elements if chosen else None) or ()]
-    return Layout(label, node_policies.digest(content) if content else "", commanded=False) if label else None
+    return Layout(label, digest(content) if content else "", commanded=False) if label else None
 
 
 def _others(subject: Subject) -> list[str]:
