@@ -149,13 +149,14 @@ def monitoring_goes(subject: Subject) -> Iterator[Hit]:
     """What scrapes or alerts goes."""
     if subject.whole:
         return
+    there = {name for change in subject.of("PrometheusRule") for name in _alerts(change.new)}
     for change in subject.of("ServiceMonitor", "PodMonitor", "PrometheusRule"):
-        if change.what in {"removed", "renamed"}:
+        lost = sorted(_alerts(change.old) - there)
+        gone = change.what in {"removed", "renamed"}
+        if gone and (lost or change.identity.kind != "PrometheusRule" or change.what == "renamed"):
             yield Hit(str(change.was or change.identity), "it is removed")
-        elif change.identity.kind == "PrometheusRule":
-            lost = sorted(_alerts(change.old) - _alerts(change.new))
-            if lost:
-                yield Hit(str(change.identity), f"no longer there: {', '.join(lost[:6])}")
+        elif lost and not gone:
+            yield Hit(str(change.identity), f"no longer there: {', '.join(lost[:6])}")
 
 
 def _alerts(body: Body | None) -> set[str]:

@@ -54,7 +54,13 @@ def test_what_an_alert_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "rule"), [({"alerts": {}}, "gpustack-alerts"), ({}, "gpustack-reconciler-alerts")], ids=["asked for", ""]
+    ("asked", "rule"),
+    [
+        ({"alerts": {}}, "gpustack-alerts"),
+        ({"alerts": {"enabled": False}}, "gpustack-reconciler-alerts"),
+        ({}, "gpustack-reconciler-alerts"),
+    ],
+    ids=["asked for", "off", "not asked for"],
 )
 def test_where_prometheus_looks(asked: dict[str, Any], rule: str) -> None:
     """Every monitor and rule of the stack has the labels by which Prometheus selects; the exporter's has more. Alerts

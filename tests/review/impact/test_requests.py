@@ -348,6 +348,7 @@ def test_normal_requests_stay_green() -> None:
         "dashboard": UNCLASSIFIED,
         "notes changed": UNCLASSIFIED,
         "alert": UNCLASSIFIED,
+        "first alerts": PLANNED,
         "driver patch": PLANNED,
         "release raised": OUTAGE,  # lab-a100 cuts GPUs in windows, and another MIG manager cuts what still waits (M4)
         "release raised on DGX": PLANNED,

@@ -64,11 +64,16 @@ def test_constraints_that_grow() -> None:
 
 
 def test_alerts_that_go() -> None:
-    """A PrometheusRule that goes, or lacks an alert that it had, is a danger; one alert more is none."""
+    """A PrometheusRule that goes, or lacks an alert that it had, is a danger; one alert more is none, nor are alerts
+    that another one has now."""
     fewer = {**RULE, "spec": {"groups": [{"name": "g", "rules": [{"alert": "One", "expr": "1"}]}]}}
     assert told(side(RULE), side(fewer)) == {"IMP604": "no longer there: Two"}
     assert told(side(fewer), side(RULE)) == {}
     assert set(told(side(RULE, VGPU), side(VGPU))) == {"IMP604"}
+    other = {**RULE, "metadata": {**RULE["metadata"], "name": "other"}}
+    more = {"groups": [*RULE["spec"]["groups"], {"name": "h", "rules": [{"alert": "Three", "expr": "1"}]}]}
+    assert "IMP604" not in told(side(RULE, VGPU), side({**other, "spec": more}, VGPU))
+    assert "IMP604" in told(side(RULE, VGPU), side({**other, "spec": fewer["spec"]}, VGPU))
 
 
 def test_an_object_that_moves_to_another_stage() -> None:
