@@ -236,7 +236,8 @@ class Planner:
             of: dict[str, Any] = {"namespace": storage, "release": self.way.release}
             secrets = [self.commands.into(f"{self.file}.helm", "secrets", **of), self.commands.made("unhelm", **of)]
         deletes = [self.commands.made("delete", object=words) for words in (*deleted, *map(object_of, left))]
-        said = self.unseen([*OWN, *OWN_EVERYWHERE, *(["Secret"] if self.way.release else [])])
+        asked = [kind for kind in (*OWN, *OWN_EVERYWHERE) if kind != "ServiceMonitor" or self.render.monitoring]
+        said = self.unseen([*asked, *(["Secret"] if self.way.release else [])])
         if not deletes and not secrets and not said:
             return Step("done", "nothing but custom resources is left of the operator")
         count = f"{len(left)} objects of the operator's own are left"
