@@ -195,3 +195,12 @@ def test_budgets_hold_up_no_longer_what_was_tried_in_vain() -> None:
     run(history, 600, 10)
     assert loaded(history) == "digest-2"
     assert "delete" in ways(history)
+
+
+def test_nobody_waits_for_a_pod_that_uses_no_gpu() -> None:
+    """Rules are for pods that use a GPU: a tenant's other pod with the label of one that is waited for, which never
+    ends, holds up nobody."""
+    history = one_node(Workload("job", 0), podRules=[{"podSelector": "team=ml", "then": "wait"}])
+    add(history, Workload("web", 0, gpu=False, labels={"team": "ml"}))
+    run(history, 60)
+    assert loaded(history) == "digest-2"

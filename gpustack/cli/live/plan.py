@@ -96,7 +96,7 @@ def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dic
     using = [] if moves or listed is None else pods.to_evict(listed, uses_of(look.known, view))
     check = look.known.prechecks.get(view.name)
     selector = candidate.policy.spec.upgrade.waitForCompletion.podSelector
-    awaited = pods.awaited(listed or (), selector) if not what.install else []
+    awaited = pods.awaited(listed or (), selector, uses_of(look.known, view)) if not what.install else []
     return {
         "node": view.name,
         "policy": candidate.policy.name,

@@ -110,7 +110,7 @@ def _held(known: Snapshot, view: View, operation: Operation) -> Step:
     if listed is None:
         return Step(reason=_unread(known, view), again=5)
     wait = operation.finish.wait
-    left = pods.awaited(listed, wait.podSelector, operation.finish.podRules)
+    left = pods.awaited(listed, wait.podSelector, uses_of(known, view))
     waited = max(known.now - operation.since, timedelta(0))
     if left and wait.timeoutSeconds == 0 and waited >= HELD_FOR:
         return Step(

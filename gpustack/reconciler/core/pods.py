@@ -45,6 +45,10 @@ class Uses:
             return False
         return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
 
+    def awaits(self, pod: Pod) -> bool:
+        """Whether POD uses a GPU, and a rule says to wait until it has ended."""
+        return rule_of(pod, self.rules) == "wait" and self.gpu(pod)
+
     def operand(self, pod: Pod) -> bool:
         """Whether POD belongs to the stack itself."""
         return pod.metadata.namespace == self.namespace and (daemon(pod) or pod.labels.get("app") in OURS)
@@ -165,11 +169,10 @@ def ending(pods: Iterable[Pod], now: datetime) -> str:
     return ""
 
 
-def awaited(pods: Iterable[Pod], selector: str, rules: Sequence[PodRule] = ()) -> list[Pod]:
-    """The pods that SELECTOR or one of RULES says to wait for."""
+def awaited(pods: Iterable[Pod], selector: str, uses: Uses | None = None) -> list[Pod]:
+    """The pods that SELECTOR says to wait for, or a rule for pods that use a GPU."""
     return [
         pod
         for pod in pods
-        if not pod.finished
-        and (rule_of(pod, rules) == "wait" or (selector and selectors.matches(selector, pod.labels)))
+        if not pod.finished and ((selector and selectors.matches(selector, pod.labels)) or (uses and uses.awaits(pod)))
     ]
