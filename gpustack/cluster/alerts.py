@@ -62,7 +62,10 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
         "no node pool says what its nodes offer: gpuProduct and gpusPerNode",
         promises,
     ),
-    "pools": ("there are not several node pools", lambda cluster: len(cluster.pools) > 1),
+    "pools": (
+        "there are not several node pools, each with labels of its own",
+        lambda cluster: len(cluster.pools) > 1 and all(pool.selection for pool in cluster.pools),
+    ),
     "nvswitch": ("no node pool has whole GPUs on boards with NVSwitch", switched),
     "driver": ("the nodes bring their driver", lambda cluster: cluster.container_drivers),
     "plugin": (

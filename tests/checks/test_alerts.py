@@ -58,6 +58,15 @@ def test_pools_that_are_not_there() -> None:
     assert (found.path, found.key) == ("spec.alerts.rules.XidFatal.perPool.b", True)
 
 
+def test_pools_that_an_alert_is_not_about() -> None:
+    """NVLink is watched where boards have NVSwitch."""
+    two = ON.replace("os: ubuntu22.04, ", "os: ubuntu22.04, gpuProduct: NVIDIA-H100-80GB-HBM3, ", 1)
+    two = two.replace("]\n", ", {name: b, os: ubuntu22.04, gpuProduct: NVIDIA-L4, nodeSelector: {x: b}}]\n")
+    said_of = "alerts: {rules: {NvlinkDown: {perPool: {a: {lasts: 1m}, b: {lasts: 1m}}}}}\n"
+    (found,) = said("GPU614", two + said_of)
+    assert (found.what, found.remedy) == ("the alert NvlinkDown is not about node pool b", "write one of a")
+
+
 def test_an_end_is_told_when_it_has_come() -> None:
     """From the day after the last one on."""
     silence = "alerts: {silence: [{alert: XidFatal, reason: known, until: '2027-03-31'}]}\n"

@@ -28,17 +28,23 @@ def nothing_reads_them(cluster: Cluster) -> Iterator[Hit]:
 def can_not_fire(cluster: Cluster) -> Iterator[Hit]:
     """An alert that is asked for and could never fire, or for a pool that isn't there."""
     said = cluster.spec.alerts
-    pools = {pool.name for pool in cluster.pools}
+    every = {pool.name for pool in cluster.pools}
     for name, one in said.rules.items() if said and said.enabled else ():
-        why = alerts.why_not(cluster, known.alert(name))
+        alert = known.alert(name)
+        why, pools = alerts.why_not(cluster, alert), set(alerts.switched(cluster)) if alert.pools else every
         if one.enabled and why:
             path = f"spec.alerts.rules.{name}.enabled"
             yield Hit(path, f"the alert {name} could never fire", why, f"change that, or leave out {path}")
         for pool in one.perPool:
-            if pool not in pools:
+            if pool not in pools and (pool not in every or not why):
+                what = (
+                    f"the alert {name} is not about node pool {pool}"
+                    if pool in every
+                    else f"there is no node pool {pool}"
+                )
                 yield Hit(
                     f"spec.alerts.rules.{name}.perPool.{pool}",
-                    f"there is no node pool {pool}",
+                    what,
                     "what is said of its nodes would be about none",
                     f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools",
                     key=True,
@@ -104,4 +110,17 @@ def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
             "alerts read labels of nodes",
             remedy=f"start it with --metric-labels-allowlist=nodes=[{','.join(sorted(keys))}]; in "
             "kube-prometheus-stack that is an item of kube-state-metrics.metricLabelsAllowlist",
+        )
+
+
+@rule("GPU619", "warning")
+def nobody_scrapes(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts over the exporter, and nothing that is rendered scrapes it."""
+    exporter = cluster.stack.dcgmExporter
+    about = any("exporter" in one.alert.needs for one in alerts.rules(cluster))
+    monitors = any(body["kind"] in {"ServiceMonitor", "PodMonitor"} for body in cluster.spec.extraObjects)
+    if about and exporter.enabled and not exporter.serviceMonitor.enabled and not monitors:
+        path = f"spec.{cluster.at('dcgmExporter')}.serviceMonitor.enabled"
+        yield Hit(
+            path, "nothing here scrapes the exporter", remedy=f"set {path}: true, unless something else scrapes it"
         )

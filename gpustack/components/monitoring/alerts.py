@@ -71,8 +71,9 @@ def record(name: str, expression: str, labels: dict[str, str] | None = None) -> 
 
 
 def node_pool(inputs: AlertsInputs) -> str:
-    """1 for each node with GPUs, with its pool. In a cluster of one pool a node needs no labels to be of it."""
-    alone = inputs.pools[0].name if len(inputs.pools) == 1 else ""
+    """1 for each node with GPUs, with its pool. A node needs no labels to be of the only pool, or of one without."""
+    rest = inputs.pools if len(inputs.pools) == 1 else [pool for pool in inputs.pools if not pool.labels]
+    alone = rest[0].name if len(rest) == 1 else ""
     gpus = 'group by (node) (kube_node_status_capacity{resource=~"nvidia_com_.+"})'
     branches = [of_pool(pool) for pool in inputs.pools if pool.labels]
     return " or on (node) ".join([*branches, called(gpus, alone) if alone else gpus])

@@ -22,7 +22,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
     rules = [
         {
             "alert": f"GPUStack{alert.name}",
-            "expr": Template(alert.bad).substitute(namespace=inputs.namespace, stuck=inputs.stuck_seconds),
+            "expr": Template(alert.bad).substitute(alert.set, namespace=inputs.namespace, stuck=inputs.stuck_seconds),
             "for": alert.lasts,
             "labels": {"severity": alert.plain},
             "annotations": {
