@@ -17,7 +17,7 @@ Anything else that escapes is a defect of ours (exit 70).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -158,6 +158,12 @@ def dotted(path: Iterable[object]) -> str:
         else:
             text += f'["{step}"]'
     return text
+
+
+def few(words: Sequence[str], most: int, between: str = ", ") -> str:
+    """WORDS in a sentence, the first MOST of them, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return f"{between.join(words[:most])}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Drivers: branches, minimum versions, kernel modules, and how an image tag is put together.
 
-What concerns operating systems (`os_tag` and its like) lives in oses.py and is offered here too, because a driver's
-image is named after both.
+What concerns operating systems (`os_tag` and its like) lives in oses.py.
 """
 
 from __future__ import annotations
@@ -12,49 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName
-from gpustack.catalog.oses import (
-    OperatingSystem,
-    OsFamily,
-    UnknownOS,
-    operating_system,
-    os_family,
-    os_id,
-    os_ids,
-    os_names,
-    os_tag,
-)
 from gpustack.model import whole
 
 if TYPE_CHECKING:
     from gpustack.catalog.gpus import Product
 
 _facts = functools.partial(_data.load, "drivers")
-
-__all__ = [
-    "Branch",
-    "Minimum",
-    "OperatingSystem",
-    "OsFamily",
-    "UnknownBranch",
-    "UnknownOS",
-    "branch",
-    "branches",
-    "built",
-    "cuda_range",
-    "first_branch_on",
-    "image_tag",
-    "kernel_flavors",
-    "last_images_for",
-    "listed_versions",
-    "minimum",
-    "operating_system",
-    "os_family",
-    "os_id",
-    "os_ids",
-    "os_names",
-    "os_tag",
-    "precompiled_branches",
-]
 
 
 class UnknownBranch(UnknownName):

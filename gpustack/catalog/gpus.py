@@ -17,24 +17,7 @@ from typing import Any
 
 from gpustack.catalog import _data, mig, releases
 from gpustack.catalog._lookup import UnknownName, nearest
-from gpustack.catalog.mig import IllegalProfile, MigProfile, ProfileName, UnknownProfile, config_name, resource_name
-
-__all__ = [
-    "IllegalProfile",
-    "MigProfile",
-    "Product",
-    "ProfileName",
-    "UnknownProduct",
-    "UnknownProfile",
-    "config_name",
-    "default_mig_config",
-    "fits",
-    "mig_profile",
-    "mig_profiles",
-    "product",
-    "products",
-    "resource_name",
-]
+from gpustack.catalog.mig import MigProfile, ProfileName
 
 VENDOR = "10DE"
 VENDORS = ("nvidia", "tesla")

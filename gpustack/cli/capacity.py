@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, GpustackError, InputError
+from ..model import Finding, GpustackError, InputError, few
 from . import common
 from .text import as_json, columns_of, folded
 
@@ -96,8 +96,7 @@ def totals_lines(title: str, sums: Totals) -> Iterator[str]:
     if rows:
         yield f"  {title}"
     for name, total in rows:
-        more = f" and {len(total.without) - 3} more" if len(total.without) > 3 else ""
-        pools = ", ".join(total.without[:3]) + more
+        pools = few(total.without, 3)
         beside = "" if not total.without else f" ({pools})" if total.known is None else f", beside what {pools} has"
         yield f"    {name:<{width}}  {ranged(total.known)}{beside}"
 

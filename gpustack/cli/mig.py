@@ -154,7 +154,7 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
 def layout(gpu: Product, text: str) -> MigLayout:
     """The layout that TEXT asks for; refused where it isn't a layout, or has a profile of another board."""
     from ..catalog import gpus
-    from ..catalog.mig import IllegalProfile, MigLayout
+    from ..catalog.mig import IllegalProfile, MigLayout, UnknownProfile
 
     try:
         wanted = MigLayout.parse(text)
@@ -162,7 +162,7 @@ def layout(gpu: Product, text: str) -> MigLayout:
             gpus.mig_profile(gpu, name)
     except IllegalProfile as error:
         raise InputError(Finding("GPU026", "error", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1")) from None
-    except gpus.UnknownProfile as error:
+    except UnknownProfile as error:
         known = ", ".join(one.name for one in gpus.mig_profiles(gpu)) or "none that are known"
         near = f"did you mean {error.nearest[0]}? " if error.nearest else ""
         what = f"{gpu.name} has no MIG profile {error.name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..model import Finding
+from ..model import Finding, few
 from . import common
 
 SHOWN = 5
@@ -31,12 +31,11 @@ def missing(options: argparse.Namespace) -> list[Finding]:
     if not names:
         return []
     what = f"{common.counted(len(names), 'file')} of {options.out}/ are not what would be committed"
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [
         Finding(
             "GPU971",
             "error",
-            f"{what}: {', '.join(names[:SHOWN])}{more}",
+            f"{what}: {few(names, SHOWN)}",
             why="the policies would be committed without what they render to, which is what engines sync",
             remedy=f"run `git add {options.out}`, and commit again",
         )

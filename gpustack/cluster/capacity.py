@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import gpus, kubevirt, vgpu
-from ..catalog.mig import IllegalProfile, resource_name
+from ..catalog.mig import IllegalProfile, UnknownProfile, resource_name
 from ..policy.language import images
 from .mig_layouts import Group
 from .plugin_sharing import PoolSharing, UnknownSharing, strategy
@@ -210,7 +210,7 @@ def _instances(spec: ClusterPolicySpec, group: Group) -> dict[str, int]:
 def _fits(product: gpus.Product, group: Group) -> bool:
     try:
         return not group.layout or gpus.fits(product, group.layout)
-    except gpus.UnknownProfile:
+    except UnknownProfile:
         return False
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ..model import Finding
+from ..model import Finding, few
 from ..policy.loading.waivers import Waiver
 
 S = TypeVar("S")
@@ -46,9 +46,7 @@ def also(item: GroupedFinding) -> Finding:
     """The finding, with the other clusters that it is about in its first sentence."""
     if len(item.clusters) < 2:
         return item.finding
-    others = item.clusters[1:]
-    names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-    return dataclasses.replace(item.finding, what=f"{item.finding.what} (also in {names})")
+    return dataclasses.replace(item.finding, what=f"{item.finding.what} (also in {few(item.clusters[1:], 3)})")
 
 
 class Decisions:

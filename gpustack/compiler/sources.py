@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, GpustackError, InputError, Location
+from ..model import Finding, GpustackError, InputError, Location, few
 from ..policy.loading.load import display
 from ..text.regular import read_regular
 from ..text.source import LIMIT
@@ -139,11 +139,10 @@ def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Fi
         names = sorted({source.name for source in same})
         if len(names) < 2:
             continue
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         finding = Finding(
             "GPU046",
             "error",
-            f"{len(names)} clusters read one artifact, {artifact}: {shown}",
+            f"{len(names)} clusters read one artifact, {artifact}: {few(names, 6)}",
             path="spec.gitops.repository.url",
             why="an artifact holds what one cluster renders to (gpustack push), and an engine would apply it to all",
             remedy="set spec.gitops.repository.url in each cluster's policy, such as oci://registry.example.com/gpu/"

@@ -87,7 +87,7 @@ def _of_group(pool: NodePool, group: Group, made: Sequence[Group]) -> Drawing:
         return Drawing(caption, f"{wanted}; the GPU isn't known, so there is nothing to draw")
     try:
         return of_layout(caption, product.group, wanted)
-    except gpus.UnknownProfile as error:
+    except mig.UnknownProfile as error:
         return Drawing(caption, f"{wanted}: {error}")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from ..catalog import kinds
-from ..model import GpustackError
+from ..model import GpustackError, few
 from .images import lock
 from .impact import repository
 from .impact.effects import Effect
@@ -172,8 +172,7 @@ def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
         return POWER, "can't be read"
     moved = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
     if moved:
-        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-        return POWER, f"another digest for {', '.join(moved[:3])}{more}, which keeps its name"
+        return POWER, f"another digest for {few(moved, 3)}, which keeps its name"
     if after is None:
         return POWER, "is removed"
     return PLANNED, f"{len(new.keys() - old.keys())} images are new, {len(old.keys() - new.keys())} are gone"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.catalog import drivers, oses, releases
+from gpustack.catalog import oses, releases
 from gpustack.catalog.oses import OsFamily, UnknownOS, operating_system, os_family, os_id, os_names, os_tag
 
 TAGS = {
@@ -133,11 +133,6 @@ def test_supported_systems_by_release() -> None:
     assert [("ubuntu26.04" in os_names(release), "rocky9.7" in os_names(release)) for release in LINES] == [
         (False, False), (False, True), (True, True),
     ]  # fmt: skip
-
-
-def test_drivers_offer_the_same() -> None:
-    """Whoever names a driver image finds the system's functions beside the driver's."""
-    assert (drivers.os_tag, drivers.os_id, drivers.os_family) == (os_tag, os_id, os_family)
 
 
 @pytest.mark.parametrize(

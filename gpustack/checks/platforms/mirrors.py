@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import releases
 from ...catalog._lookup import nearest
 from ...cluster.resolve import resolve
-from ...model import Body, dotted
+from ...model import Body, dotted, few
 from ...policy.language import images
 from ..objects.image_uses import uses
 from ..objects.pods import FOREIGN
@@ -53,7 +53,7 @@ def not_mirrored(render: Render) -> Iterator[Hit]:
     for host, names in sorted(outside(ours, mirrors).items()):
         yield Hit(
             "spec.cluster.registryMap",
-            f"{some(names)} {'comes' if len(names) == 1 else 'come'} from {host}, which registryMap doesn't map",
+            f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'} from {host}, which registryMap doesn't map",
             "nodes without a way to it can't pull them, and their pods never start",
             f"add {host}: {mirror}/..., and fill it (gpustack images --format list); leave it where nodes reach {host}",
         )
@@ -61,7 +61,7 @@ def not_mirrored(render: Render) -> Iterator[Hit]:
         for host, names in sorted(outside([body], mirrors).items()):
             yield Hit(
                 dotted(("spec", "extraObjects", index)),
-                f"{some(names)} {'comes' if len(names) == 1 else 'come'} from {host}, and not from a mirror",
+                f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'} from {host}, and not from a mirror",
                 "spec.cluster.registryMap rewrites no images in extraObjects: they stay as they are written",
                 f"write the mirror there, such as {mirror}/...; or leave it where nodes reach {host}",
             )
@@ -80,11 +80,6 @@ def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[
 def host_of(image: str) -> str:
     """The registry that IMAGE comes from: Docker Hub where it names none."""
     return images.registry(image) or "docker.io"
-
-
-def some(names: Sequence[str]) -> str:
-    """NAMES in a sentence."""
-    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 
 
 def references(spec: ClusterPolicySpec) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ...model import few
 from ..common import counted
 from . import estimates
 from .reading import Look
@@ -216,6 +217,4 @@ def pods_text(names: Iterable[str]) -> str:
 
 def some(names: Iterable[str]) -> str:
     """NAMES in a line, as many as somebody reads; JSON has all."""
-    names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    return few(list(names), SHOWN)

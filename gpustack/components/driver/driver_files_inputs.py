@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ...catalog.drivers import OsFamily, os_family
+from ...catalog.oses import OsFamily, os_family
 from ...catalog.releases import release
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift

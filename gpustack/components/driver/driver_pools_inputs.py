@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...catalog.drivers import UnknownOS, os_id, os_tag
+from ...catalog.oses import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
 from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...catalog.drivers import UnknownOS
+from ...catalog.oses import UnknownOS
 from ...catalog.releases import release
 from ...cluster.ownership import OWNER, PRESENT, os_labels
 from ...model import Finding, FindingsError

@@ -47,27 +47,13 @@ RETRY = {"limit": 8, "backoff": {"duration": "10s", "factor": 2, "maxDuration": 
 """The first attempt comes soon: Argo CD waits 3 s for a new CRD to be served, and several API servers take 5. The last
 one comes after half an hour: then only a commit begins anew.
 """
-AT_ONCE = {
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "LimitRange",
-    "Namespace",
-    "NetworkPolicy",
-    "PriorityClass",
-    "ResourceClaimTemplate",
-    "ResourceQuota",
-    "Role",
-    "RoleBinding",
-    "RuntimeClass",
-    "Secret",
-    "SecurityContextConstraints",
-    "ServiceAccount",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-}
+AT_ONCE = frozenset(
+    """
+    ClusterRole ClusterRoleBinding ConfigMap CustomResourceDefinition DeviceClass LimitRange Namespace NetworkPolicy
+    PriorityClass ResourceClaimTemplate ResourceQuota Role RoleBinding RuntimeClass Secret SecurityContextConstraints
+    ServiceAccount ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+    """.split()
+)
 """Kinds that Argo CD finds healthy as soon as they are applied; a CRD takes a second."""
 
 SERVER_URL = Form(

@@ -16,35 +16,13 @@ from typing import Any
 PARTS = ("repository", "version")
 """What stands beside `image`."""
 
-SECTIONS = (
-    "driver",
-    "driver.manager",
-    "toolkit",
-    "devicePlugin",
-    "gfd",
-    "dcgm",
-    "dcgmExporter",
-    "migManager",
-    "nodeStatusExporter",
-    "validator",
-    "gds",
-    "gdrcopy",
-    "nfd",
-    "computeDomains",
-    "reconciler",
-    "operator.initContainer",
-    "vgpuManager",
-    "vgpuManager.driverManager",
-    "vgpuDeviceManager",
-    "vfioManager",
-    "vfioManager.driverManager",
-    "sandboxDevicePlugin",
-    "kataSandboxDevicePlugin",
-    "kataManager",
-    "ccManager",
-    "gpuCluster.draDriver",
-    "gpuCluster.dcgm",
-    "gpuCluster.dcgmExporter",
+SECTIONS = tuple(
+    """
+    driver driver.manager toolkit devicePlugin gfd dcgm dcgmExporter migManager nodeStatusExporter validator gds
+    gdrcopy nfd computeDomains reconciler operator.initContainer vgpuManager vgpuManager.driverManager
+    vgpuDeviceManager vfioManager vfioManager.driverManager sandboxDevicePlugin kataSandboxDevicePlugin kataManager
+    ccManager gpuCluster.draDriver gpuCluster.dcgm gpuCluster.dcgmExporter
+    """.split()
 )
 """The sections that name an image, less those in lists."""
 

@@ -11,17 +11,13 @@ that changes is refused again until somebody writes its new digest here.
 
 from __future__ import annotations
 
-import os
 import pathlib
 from typing import Annotated
 
-from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
-from gpustack.text.positions import locate
-from gpustack.text.source import decode, load_bytes
 
 NAME = "dist.allow.yaml"
 """The file at the project's root."""
@@ -64,18 +60,4 @@ def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:
 
     Raises InputError with everything that is wrong with it.
     """
-    path = root / NAME
-    if not os.path.lexists(path):
-        return {}
-    text = decode(load_bytes(path, NAME), NAME)
-    wrong: list[Finding] = []
-    listed: dict[str, AllowedSpec] = {}
-    for index, spec in ENTRIES.read(text, NAME, wrong):
-        if spec.path in listed:
-            where = locate(text, NAME, (index, "path"))
-            wrong.append(Finding("GPU977", "error", f"{spec.path} is listed twice", "", where, "", "keep one of them"))
-        else:
-            listed[spec.path] = spec
-    if wrong:
-        raise InputError(*wrong)
-    return listed
+    return ENTRIES.of_file(root / NAME, NAME, "path", lambda entry: entry.path)

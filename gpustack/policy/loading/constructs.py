@@ -26,15 +26,14 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gpustack.model import Finding, InputError
+from gpustack.model import InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import Form, refuse
 from gpustack.policy.loading.allowed import SHA256
 from gpustack.policy.loading.brought import LIMITS, LIST
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
-from gpustack.text.positions import locate
-from gpustack.text.source import decode, load_bytes
+from gpustack.text.source import decode
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -283,18 +282,4 @@ def _of_base(root: pathlib.Path) -> set[tuple[str, str, str]] | None:
 
 def _listed(root: pathlib.Path) -> list[AllowedConstruct]:
     """The distributions on the list of the project ROOT. Raises InputError with all that is wrong with it."""
-    path = root / NAME
-    if not os.path.lexists(path):
-        return []
-    text = decode(load_bytes(path, NAME), NAME)
-    wrong: list[Finding] = []
-    listed: dict[str, AllowedConstruct] = {}
-    for index, spec in ENTRIES.read(text, NAME, wrong):
-        if normal(spec.name) in listed:
-            where = locate(text, NAME, (index, "name"))
-            wrong.append(Finding("GPU911", "error", f"{spec.name} is listed twice", "", where, "", "keep one of them"))
-        else:
-            listed[normal(spec.name)] = spec
-    if wrong:
-        raise InputError(*wrong)
-    return list(listed.values())
+    return list(ENTRIES.of_file(root / NAME, NAME, "name", lambda entry: normal(entry.name)).values())

@@ -6,6 +6,8 @@ entries are read is said here once; what tells two of them apart is the file's o
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -14,6 +16,7 @@ from gpustack.model import Finding, InputError
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.text.positions import locate
 from gpustack.text.read import value
+from gpustack.text.source import decode, load_bytes
 
 if TYPE_CHECKING:
     from gpustack.policy.language.base import Section
@@ -50,6 +53,23 @@ class Entries(Generic[E]):
             entry = self._one(index, item, text, display, wrong)
             if entry is not None:
                 yield index, entry
+
+    def of_file(self, path: pathlib.Path, display: str, name: str, key: Callable[[E], str]) -> dict[str, E]:
+        """The entries of the file PATH, called DISPLAY, by their KEY, which is what their field NAME says; nothing
+        where there is no such file. Raises InputError with all that is wrong with it.
+        """
+        if not os.path.lexists(path):
+            return {}
+        text = decode(load_bytes(path, display), display)
+        wrong: list[Finding] = []
+        listed: dict[str, E] = {}
+        for index, entry in self.read(text, display, wrong):
+            if listed.setdefault(key(entry), entry) is not entry:
+                where, what = locate(text, display, (index, name)), f"{getattr(entry, name)} is listed twice"
+                wrong.append(Finding(self.rule, "error", what, "", where, "", "keep one of them"))
+        if wrong:
+            raise InputError(*wrong)
+        return listed
 
     def _one(self, index: int, item: object, text: str, display: str, wrong: list[Finding]) -> E | None:
         if not isinstance(item, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpustack.model import Finding, InputError, Path, dotted
+from gpustack.model import Finding, InputError, Location, Path, dotted
 
 from .lists import OBJECTS, Identity, identity
 
@@ -21,33 +21,17 @@ def check_names(items: list[dict[str, Any]], path: Path, part: Part) -> None:
         first = seen.setdefault(identity(item, ()), index)
         if first == index:
             continue
-        other = part.locate((*path, first, "name"))
-        raise InputError(
-            Finding(
-                "GPU011",
-                "error",
-                f"{dotted((*part.at, *path))} has two items with the name {item['name']}",
-                dotted((*part.at, *path, index)),
-                part.locate((*path, index, "name")),
-                f"items of this list are told apart by name; the first is at {other}",
-                "merge the two, or give one of them another name",
-            )
-        )
+        what = f"{dotted((*part.at, *path))} has two items with the name {item['name']}"
+        why = f"items of this list are told apart by name; the first is at {part.locate((*path, first, 'name'))}"
+        remedy = "merge the two, or give one of them another name"
+        raise _misfit(part, (*path, index), what, why, remedy, where=part.locate((*path, index, "name")))
 
 
 def null_item(path: Path, part: Part) -> InputError:
     """Say that the item at PATH of PART has no value."""
-    return InputError(
-        Finding(
-            "GPU011",
-            "error",
-            f"{dotted((*part.at, *path[:-1]))} holds an item without a value",
-            dotted((*part.at, *path)),
-            part.locate(path),
-            "null stands for absence, and an item of a list can't be absent",
-            "write the item's value, or delete its dash",
-        )
-    )
+    what = f"{dotted((*part.at, *path[:-1]))} holds an item without a value"
+    why = "null stands for absence, and an item of a list can't be absent"
+    return _misfit(part, path, what, why, "write the item's value, or delete its dash")
 
 
 def nameless(lower: Entry, upper: Entry, path: Path) -> InputError:
@@ -55,18 +39,10 @@ def nameless(lower: Entry, upper: Entry, path: Path) -> InputError:
     (below, old, old_path), (above, _, new_path) = lower, upper
     without = (index for index, item in enumerate(old) if identity(item, path) is None)
     index = next(without, 0) if isinstance(old, list) else 0
-    name = dotted((*above.at, *path))
-    return InputError(
-        Finding(
-            "GPU011",
-            "error",
-            f"an item of {name} has no name",
-            dotted((*below.at, *old_path, index)),
-            below.locate((*old_path, index)),
-            f"items of this list are told apart by name; {above.file} has more of them at "
-            f"{above.locate(new_path, key=True)}, and nothing says which are the same",
-            "give it a name",
-        )
+    more = f"{above.file} has more of them at {above.locate(new_path, key=True)}, and nothing says which are the same"
+    why = f"items of this list are told apart by name; {more}"
+    return _misfit(
+        below, (*old_path, index), f"an item of {dotted((*above.at, *path))} has no name", why, "give it a name"
     )
 
 
@@ -86,15 +62,20 @@ def conflict(lower: Entry, upper: Entry, path: Path) -> InputError:
         what = f"{name} is {_sort(new)} here and {_sort(old)} in {below.file}"
         why = f"the two can't be merged; the other is at {below.locate(old_path, key=True)}"
         remedy = f"write {_sort(old)} in both, or {_sort(new)} in both"
-    where = above.locate(new_path, key=True)
-    return InputError(Finding("GPU011", "error", what, dotted((*above.at, *new_path)), where, why, remedy))
+    return _misfit(above, new_path, what, why, remedy, where=above.locate(new_path, key=True))
 
 
 def misplaced(part: Part, index: int, what: str, remedy: str) -> InputError:
     """Say WHAT is wrong with the object INDEX of PART, and the REMEDY."""
-    at = (*OBJECTS, index)
     why = "extraObjects of layers and policy are merged by API group, kind, namespace and name"
-    return InputError(Finding("GPU011", "error", what, dotted((*part.at, *at)), part.locate(at), why, remedy))
+    return _misfit(part, (*OBJECTS, index), what, why, remedy)
+
+
+def _misfit(part: Part, path: Path, what: str, why: str, remedy: str, *, where: Location | None = None) -> InputError:
+    """The error that WHAT stands at PATH of PART is no part of a policy; it is shown at WHERE, if not there."""
+    return InputError(
+        Finding("GPU011", "error", what, dotted((*part.at, *path)), where or part.locate(path), why, remedy)
+    )
 
 
 def _sort(node: Any) -> str:

@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
+from ...model import few
+
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 
 
@@ -61,5 +63,4 @@ def _summary(names: tuple[str, ...], total: int, most: int) -> str:
     if len(names) == total:
         return f"all {total} clusters" if total > 1 else f"cluster {names[0]}"
     folded = fold(names)
-    shown = ", ".join(folded[:most]) + (f" and {len(folded) - most} more" if len(folded) > most else "")
-    return f"{len(names)} of {total} {noun}: {shown}"
+    return f"{len(names)} of {total} {noun}: {few(folded, most)}"

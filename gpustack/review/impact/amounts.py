@@ -209,19 +209,6 @@ def shares(leaf: Leaf) -> bool:
 
 
 AMOUNTS = (
-    shares,
-    pace,
-    evaluated,
-    reconciled,
-    synced,
-    variable_paced,
-    amount,
-    probe,
-    deadline,
-    within_a_week,
-    some,
-    settled,
-    revisions,
-    progress,
-    grace,
+    *(shares, pace, evaluated, reconciled, synced, variable_paced, amount, probe),
+    *(deadline, within_a_week, some, settled, revisions, progress, grace),
 )

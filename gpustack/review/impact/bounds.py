@@ -296,18 +296,8 @@ BOUNDS: dict[str, Bound] = {
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
-        *(
-            rolled,
-            labels_named,
-            for_a_server,
-            referenced,
-            stays_kata,
-            left_on,
-            left_healing,
-            not_emptied,
-            of_a_new_object,
-        ),
-        *(held, nothing_less, nothing_more, kept_longer),
+        *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
+        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

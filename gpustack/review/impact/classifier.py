@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...catalog import _data
+from ...model import few
 from ..diff.objects import ObjectChange
 from . import origin, table, versions
 from .leaves import NAMES, Leaf, changed, leaves
@@ -126,8 +127,7 @@ def tier_of(subject: Subject, change: ObjectChange) -> int:
 
 
 def _told(names: list[str]) -> str:
-    distinct = list(dict.fromkeys(filter(None, names)))
-    return ", ".join(distinct[:SHOWN]) + (f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else "")
+    return few(list(dict.fromkeys(filter(None, names))), SHOWN)
 
 
 def _hits(subject: Subject, wanted: int) -> Iterator[Hit]:

@@ -212,17 +212,7 @@ def shares_of_text(leaf: Leaf) -> bool:
 
 
 TEXTS = (
-    shares_of_text,
-    *(
-        sharing,
-        as_apart,
-        mig_layouts,
-        vgpu_layouts,
-        metrics,
-        alert_label,
-        texts_pods_start,
-        dashboards_file,
-        dashboards_files,
-    ),
+    *(shares_of_text, sharing, as_apart, mig_layouts, vgpu_layouts, metrics, alert_label, texts_pods_start),
+    *(dashboards_file, dashboards_files),
     *(folder, no_milder_twin, bounded_query, parsed, template, asks_nothing, dashboard_read),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...cluster.ownership import OWNER
-from ...model import Body, dotted
+from ...model import Body, dotted, few
 from ..diff.objects import ObjectChange
 from . import nodes
 from .bounds import bounded
@@ -120,11 +120,9 @@ def precompiled(subject: Subject) -> Iterator[Hit]:
             )
 
 
-@rule("IMP105", 2)
+@rule("IMP105", 2, parts=True)
 def driver_goes(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet goes, or gets another name."""
-    if subject.whole:
-        return
     new = [
         str(change.identity) for change in subject.of("DaemonSet") if change.what == "added" and is_driver(change.new)
     ]
@@ -187,8 +185,7 @@ def _installed(change: ObjectChange) -> str:
     paths = [dotted(path) for path in fields if path and path[0] in INSTALLS and not UNREAD & set(path)]
     if "containers[nvidia-driver-ctr].image" in paths:
         return "get a new driver one after the other"
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    why = f", because of {', '.join(paths[:SHOWN])}{more}" if paths else ""
+    why = f", because of {few(paths, SHOWN)}" if paths else ""
     return f"get the driver installed anew, one after the other{why}"
 
 

@@ -193,7 +193,7 @@ def _see(subject: Subject) -> _Seen:
     """What the rules say about SUBJECT, and the tier of each of its changes, in the order in which it has them."""
     hits = []
     for rule in all_rules():
-        for hit in dict.fromkeys(rule.check(subject)):
+        for hit in dict.fromkeys(rule.hits(subject)):
             tier = rule.tiers[0] if hit.tier is None else hit.tier
             hits.append((rule.id, tier, hit, about(subject, hit) if tier <= RED else ("", "")))
     return _Seen(hits, [tier_of(subject, change) for change in subject.all])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
-from ...model import Body
+from ...model import Body, few
 from ...policy.configurations.dcgm_csv import read_metrics
 from ..diff.objects import ObjectChange
 from .pods import images
@@ -84,45 +84,35 @@ def _mounts(change: ObjectChange) -> tuple[bool, bool]:
     return one, two
 
 
-def names(metrics: frozenset[str]) -> str:
-    """Metrics in a line."""
-    shown = sorted(metrics)
-    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
-
-
-@rule("IMP601", 3)
+@rule("IMP601", 3, parts=True)
 def series_go(subject: Subject) -> Iterator[Hit]:
     """The exporter serves fewer metrics."""
-    if subject.whole:
-        return
     for where, old, new in served(subject):
         lost = old.series - new.series
         if lost:
-            yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics; no longer {names(lost)}")
+            yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics; no longer {few(sorted(lost), 5)}")
 
 
-@rule("IMP602", 3)
+@rule("IMP602", 3, parts=True)
 def series_come(subject: Subject) -> Iterator[Hit]:
     """The exporter serves more metrics."""
-    if subject.whole:
-        return
     for where, old, new in served(subject):
         fresh = new.series - old.series
         if fresh:
-            yield Hit(where, f"{len(old.series)} -> {len(new.series)} metrics for each GPU; new: {names(fresh)}")
+            count = f"{len(old.series)} -> {len(new.series)} metrics for each GPU"
+            yield Hit(where, f"{count}; new: {few(sorted(fresh), 5)}")
 
 
-@rule("IMP603", 3)
+@rule("IMP603", 3, parts=True)
 def labels_grow(subject: Subject) -> Iterator[Hit]:
     """Series of the exporter get more labels, or others."""
-    if subject.whole:
-        return
     for where, old, new in served(subject):
         one, two = labels(subject.before, old), labels(subject.after, new)
         if new.labels - old.labels:
             limit = dcgm.label_limit()
             more = f", above the {limit} that some storage takes" if two > limit else ""
-            yield Hit(where, f"about {one} -> {two} labels per series{more}; new: {names(new.labels - old.labels)}")
+            fresh = few(sorted(new.labels - old.labels), 5)
+            yield Hit(where, f"about {one} -> {two} labels per series{more}; new: {fresh}")
     for change in exporters(subject):
         if change.old is not None and change.new is not None:
             was, now = (environment(body).get(POD_LABELS, "").lower() == "true" for body in (change.old, change.new))
@@ -144,11 +134,9 @@ def labels(spec: ClusterPolicySpec | None, metrics: Listed) -> int:
     return len(dcgm.series_labels(honored=honored) | metrics.labels)
 
 
-@rule("IMP604", 2)
+@rule("IMP604", 2, parts=True)
 def monitoring_goes(subject: Subject) -> Iterator[Hit]:
     """What scrapes or alerts goes."""
-    if subject.whole:
-        return
     there = {name for change in subject.of("PrometheusRule") for name in _alerts(change.new)}
     for change in subject.of("ServiceMonitor", "PodMonitor", "PrometheusRule"):
         lost = sorted(_alerts(change.old) - there)

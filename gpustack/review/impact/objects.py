@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ...model import Body
+from ...model import Body, few
 from ..diff.objects import ObjectChange
 from .engines import engine_step
 from .rights import ADMISSION
@@ -110,8 +110,7 @@ def crd_shrinks(subject: Subject) -> Iterator[Hit]:
             before, after = (set(schema_fields(at(side[name], "schema", "openAPIV3Schema"))) for side in (old, new))
             fields = sorted(before - after)
             if fields:
-                more = f" and {len(fields) - 5} more" if len(fields) > 5 else ""
-                yield Hit(str(change.identity), f"{name} lacks {', '.join(fields[:5])}{more}")
+                yield Hit(str(change.identity), f"{name} lacks {few(fields, 5)}")
 
 
 FIXED: dict[str, list[tuple[str, ...]]] = {
@@ -147,11 +146,9 @@ def _in(wanted: tuple[str, ...], path: tuple[Any, ...]) -> bool:
     return wanted[:shorter] == path[:shorter]
 
 
-@rule("IMP507", 2)
+@rule("IMP507", 2, parts=True)
 def moves_namespace(subject: Subject) -> Iterator[Hit]:
     """Objects move to another namespace."""
-    if subject.whole:
-        return
     new = {(each.identity.kind, each.identity.name): each.identity for each in subject.changes if each.what == "added"}
     moved: Counter[tuple[str, str]] = Counter()
     for change in subject.changes:

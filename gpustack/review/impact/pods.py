@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ...model import Body
+from ...model import Body, few
 from ..diff.objects import ObjectChange
 from . import nodes
 from .rule import Hit, rule
@@ -94,8 +94,7 @@ def host_powers(subject: Subject) -> Iterator[Hit]:
     for change in subject.judged(*WORKLOADS):
         new = sorted(powers(change.new) - powers(change.old) - (gone if change.what == "added" else set()))
         if new and not change.was:
-            shown = ", ".join(new[:6]) + (f" and {len(new) - 6} more" if len(new) > 6 else "")
-            yield Hit(str(change.identity), f"new: {shown}", tier=subject.gained(change))
+            yield Hit(str(change.identity), f"new: {few(new, 6)}", tier=subject.gained(change))
 
 
 def images(body: Body | None) -> dict[str, str]:
@@ -143,11 +142,9 @@ def image_source(subject: Subject) -> Iterator[Hit]:
         yield Hit(old, f"{old} -> {new} in {len(objects)} object{'' if len(objects) == 1 else 's'}", tier=tier)
 
 
-@rule("IMP206", 2)
+@rule("IMP206", 2, parts=True)
 def switched_off(subject: Subject) -> Iterator[Hit]:
     """A component of the GPU stack is switched off."""
-    if subject.whole:
-        return
     new = {str(at(change.new, "spec", "selector", "matchLabels", "app")) for change in subject.of("DaemonSet")}
     for change in subject.of("DaemonSet"):
         body = change.old

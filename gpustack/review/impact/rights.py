@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ...model import Body
+from ...model import Body, few
 from ..diff.objects import ObjectChange
 from .rule import Hit, rule
 from .subject import Subject, at, items, mapping
@@ -121,8 +121,7 @@ def binding_grows(subject: Subject) -> Iterator[Hit]:
         new = sorted(subjects(change.new) - subjects(change.old)) if not change.was else []
         if new:
             role: Any = mapping(mapping(change.new).get("roleRef"))
-            names = ", ".join(new[:SHOWN]) + (f" and {len(new) - SHOWN} more" if len(new) > SHOWN else "")
-            what = f"{role.get('kind')} {role.get('name')} is given to {names}"
+            what = f"{role.get('kind')} {role.get('name')} is given to {few(new, SHOWN)}"
             yield Hit(str(change.identity), what, tier=subject.gained(change))
 
 
@@ -155,11 +154,9 @@ ADMISSION = (
 )
 
 
-@rule("IMP405", 1, 3)
+@rule("IMP405", 1, 3, parts=True)
 def admission(subject: Subject) -> Iterator[Hit]:
     """What the API server refuses changes."""
-    if subject.whole:
-        return
     removed = [change for change in subject.of(*ADMISSION) if change.what in {"removed", "renamed"}]
     together = [change.was or change.identity for change in removed if not subject.foreign(change)]
     if len(together) > 1:  # one field of the policy does it, and is accepted once
@@ -175,11 +172,9 @@ def admission(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), what, tier=subject.power(change))
 
 
-@rule("IMP406", 1, 3)
+@rule("IMP406", 1, 3, parts=True)
 def constraints(subject: Subject) -> Iterator[Hit]:
     """OpenShift admits other pods of the stack."""
-    if subject.whole:
-        return
     for change in subject.of("SecurityContextConstraints"):
         if change.what != "removed":
             new = "are new" if change.what == "added" else "are others"

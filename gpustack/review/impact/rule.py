@@ -69,11 +69,18 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A registered rule. `tiers` are those that its hits may have; the first is that of a hit that says none."""
+    """A registered rule. `tiers` are those that its hits may have; the first is that of a hit that says none. With
+    `parts` it has nothing to say of a cluster that comes or goes as a whole.
+    """
 
     id: str
     tiers: tuple[int, ...]
     check: Check
+    parts: bool = False
+
+    def hits(self, subject: Subject) -> Iterator[Hit]:
+        """What it finds."""
+        return iter(()) if self.parts and subject.whole else self.check(subject)
 
     @property
     def page(self) -> Page:
@@ -93,13 +100,13 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(RULES[name] for name in sorted(RULES))
 
 
-def rule(id: str, *tiers: int) -> Callable[[Check], Check]:  # noqa: A002 - its name in what is found
-    """Register a function as rule ID, with the TIERS of its hits. Ids are stable: one that goes stays unused."""
+def rule(id: str, *tiers: int, parts: bool = False) -> Callable[[Check], Check]:  # noqa: A002 - its name in what is found
+    """Register a function as rule ID; TIERS and PARTS as in `Rule`. Ids are stable: one that goes stays unused."""
 
     def register(check: Check) -> Check:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
-        RULES[id] = Rule(id, tiers, check)
+        RULES[id] = Rule(id, tiers, check, parts)
         return check
 
     return register

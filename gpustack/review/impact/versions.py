@@ -9,7 +9,7 @@ from ...catalog import drivers
 from ...catalog import releases as catalogue
 from ...checks.platforms import faults
 from ...cluster.resolve import resolve
-from ...model import numbers
+from ...model import few, numbers
 from .. import releases
 from . import nodes
 from .pods import images
@@ -53,8 +53,7 @@ def other_release(subject: Subject) -> Iterator[Hit]:
     branch = f", driver branch {one} -> {two}" if one and two and one != two else ""
     yield Hit("", f"release {step[0]} -> {step[1]}{branch}")
     if flips:
-        more = f" and {len(flips) - SHOWN} more" if len(flips) > SHOWN else ""
-        yield Hit("", f"defaults that flip with release {step[1]}: {'; '.join(flips[:SHOWN])}{more}")
+        yield Hit("", f"defaults that flip with release {step[1]}: {few(flips, SHOWN, '; ')}")
     for words in difference.behaviour[:SHOWN]:
         yield Hit("", f"release {step[1]}: {words}")
 
