@@ -12,7 +12,7 @@ from gpustack.model import InputError, Location
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import load as load_module
 from gpustack.policy.loading.layers import Part, merge
-from gpustack.policy.loading.load import Memo, discover, layers_of, load, policy_files, spec_key
+from gpustack.policy.loading.load import Memo, layers_of, load, policy_files, spec_key
 from gpustack.text.read import read
 from tests.policy.fleet import HEAD, PINS, Fleet
 
@@ -473,33 +473,7 @@ def test_policies_are_the_yaml_files_of_a_folder(fleet: Fleet) -> None:
     fleet.file("c.yml", HEAD.format(kind="ClusterPolicy", name="c") + PINS)
     fleet.file("README.md", "x")
     (fleet.folder / "d.yaml").mkdir()
-    assert [path.name for path in discover(fleet.folder)] == ["a.yaml", "b.yaml", "c.yml"]
-    assert policy_files(fleet.folder, "policies") == discover(fleet.folder)
-
-
-def test_two_files_about_one_cluster_are_refused(fleet: Fleet) -> None:
-    """They would be rendered into one folder; the finding has both files and the line of the second name."""
-    fleet.file("a.yaml", HEAD.format(kind="ClusterPolicy", name="x") + PINS)
-    fleet.file("b.yaml", HEAD.format(kind="ClusterPolicy", name="x") + PINS)
-    with pytest.raises(InputError) as caught:
-        discover(fleet.folder, root=fleet.folder)
-    (found,) = caught.value.findings
-    assert found.rule == "GPU020"
-    assert "a.yaml" in found.what
-    assert "b.yaml" in found.what
-    assert found.location == Location("b.yaml", 3, 18, "metadata: {name: x}")
-    assert "a.yaml:3:18" in found.why
-    assert found.remedy
-
-
-def test_a_layer_among_the_clusters_is_refused(fleet: Fleet) -> None:
-    """A layer in the wrong folder would never be used, and nobody would notice."""
-    fleet.file("base.yaml", HEAD.format(kind="PolicyLayer", name="base"))
-    with pytest.raises(InputError) as caught:
-        discover(fleet.folder, root=fleet.folder)
-    (found,) = caught.value.findings
-    assert (found.rule, found.location) == ("GPU015", Location("base.yaml", 2, 7, "kind: PolicyLayer"))
-    assert "layers/base.yaml" in found.remedy
+    assert [path.name for path in policy_files(fleet.folder, "policies")] == ["a.yaml", "b.yaml", "c.yml"]
 
 
 def test_files_that_cant_be_read_are_left_to_loading(fleet: Fleet) -> None:
@@ -507,17 +481,17 @@ def test_files_that_cant_be_read_are_left_to_loading(fleet: Fleet) -> None:
     fleet.policy(name="a")
     fleet.file("b.yaml", "x: [")
     fleet.file("c.yaml", "kind: PolicyLayer\nmetadata: {name: a}\n")
-    assert [path.name for path in discover(fleet.folder)] == ["a.yaml", "b.yaml", "c.yaml"]
+    assert [path.name for path in policy_files(fleet.folder, "policies")] == ["a.yaml", "b.yaml", "c.yaml"]
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     """A missing policies/ is an error; an empty one is not a policy."""
     with pytest.raises(InputError) as caught:
-        discover(tmp_path / "policies")
+        policy_files(tmp_path / "policies", "policies")
     assert caught.value.findings[0].remedy
     assert caught.value.findings[0].location == Location("policies")
     (tmp_path / "empty").mkdir()
-    assert discover(tmp_path / "empty") == []
+    assert policy_files(tmp_path / "empty", "empty") == []
 
 
 def test_a_valid_policy_imports_no_diagnostics(fleet: Fleet) -> None:
@@ -537,7 +511,7 @@ def test_a_valid_policy_imports_no_diagnostics(fleet: Fleet) -> None:
     assert done.stdout.split() == ["False"]
 
 
-def test_discovering_and_loading_share_what_they_read(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_shares_what_it_read(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one memo, each policy is read once."""
     reads: list[str] = []
     real = read
@@ -549,6 +523,6 @@ def test_discovering_and_loading_share_what_they_read(fleet: Fleet, monkeypatch:
     monkeypatch.setattr(load_module, "read", counted)
     memo = Memo()
     fleet.policy()
-    for path in discover(fleet.folder, root=fleet.folder, memo=memo):
+    for path in policy_files(fleet.folder, "policies") * 2:
         load(path, root=fleet.folder, memo=memo)
     assert reads == ["prod.yaml"]

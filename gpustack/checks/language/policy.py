@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
 
-RENDERED_LINE = "v26.7."
 BY_HAND = "delete the driver pods of drained nodes yourself"
-"""Releases whose objects gpustack renders as that release's operator would."""
 
 
 @rule("GPU101", "error")

@@ -23,7 +23,6 @@ from .spec import Draft
 
 HEAD = "Written by `gpustack adopt`"
 """How a file begins that adopt may write anew."""
-MODELINE = "# yaml-language-server: $schema=../schemas/clusterpolicy.schema.json"
 
 
 def text_of(name: str, made: Draft, lines: Iterable[str]) -> str:

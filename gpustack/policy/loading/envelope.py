@@ -73,16 +73,6 @@ def finding(
     return Finding(rule, "error", what, dotted(path), locate(document.text, document.file, path, key=key), why, remedy)
 
 
-def peek(document: Document) -> tuple[str | None, str | None]:
-    """Return kind and metadata.name of DOCUMENT, as far as they are ours and texts: for a look at many files."""
-    if document.data.get("apiVersion") != API_VERSION:
-        return None, None
-    metadata = document.data.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    kind = document.data.get("kind")
-    return kind if isinstance(kind, str) else None, name if isinstance(name, str) else None
-
-
 def _open(document: Document, kind: Kind) -> Envelope:
     data = document.data
     if data.get("apiVersion") != API_VERSION or data.get("kind") != kind:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.loading.brought import Brought, brought_by
 from gpustack.policy.loading.defaults import assemble
-from gpustack.policy.loading.envelope import finding, open_policy, peek
+from gpustack.policy.loading.envelope import open_policy
 from gpustack.policy.loading.extends import Layers, is_layer_name
 from gpustack.policy.loading.layers import Merged, Part
 from gpustack.text.read import Document, read
@@ -98,34 +98,6 @@ def load_values(values: dict[str, Any]) -> ClusterPolicySpec:
     if findings or spec is None:
         raise InputError(*findings)
     return spec
-
-
-def discover(folder: pathlib.Path, *, root: pathlib.Path | None = None, memo: Memo | None = None) -> list[pathlib.Path]:
-    """Return the policy files in FOLDER, sorted by name: *.yaml and *.yml, no hidden ones, nothing from subfolders.
-
-    Raises InputError where two files are about the same cluster (GPU020), or a layer lies among the policies
-    (GPU015). A file that can't be read is returned too: whoever loads it learns why.
-    """
-    memo = memo if memo is not None else Memo()
-    root = root if root is not None else folder.parent
-    paths = policy_files(folder, display(folder, root))
-    findings = []
-    seen: dict[str, Document] = {}
-    for path in paths:
-        try:
-            document = _document(path, root, memo)
-        except InputError:
-            continue
-        kind, name = peek(document)
-        if kind == "PolicyLayer":
-            findings.append(_stray_layer(document, path))
-        elif name is not None:
-            other = seen.setdefault(name, document)
-            if other is not document:
-                findings.append(_same_name(name, other, document))
-    if findings:
-        raise InputError(*findings)
-    return paths
 
 
 def spec_key(merged: Merged) -> str:
@@ -215,26 +187,3 @@ def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
         ) from None
     named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
     return [folder / file for file in sorted(named) if file != WAIVERS]
-
-
-def _stray_layer(document: Document, path: pathlib.Path) -> Finding:
-    return finding(
-        document,
-        ("kind",),
-        "GPU015",
-        f"{document.file} is a layer among the policies of clusters",
-        f"move it to {LAYERS}/{path.stem}.yaml; to make it a cluster, write `kind: ClusterPolicy`",
-        why="a layer is rendered through the policies that extend it",
-    )
-
-
-def _same_name(name: str, first: Document, second: Document) -> Finding:
-    other = finding(first, ("metadata", "name"), "", "", "").location
-    return finding(
-        second,
-        ("metadata", "name"),
-        "GPU020",
-        f"{first.file} and {second.file} are both about the cluster {name}",
-        "give one of them another metadata.name, or delete the file that is not used",
-        why=f"they would be rendered into the same folder; the other name is at {other}",
-    )

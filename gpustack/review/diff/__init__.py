@@ -7,7 +7,7 @@ in.
     own.py       names that are a cluster's own, so that they don't count as differences from the next one
     fields.py    two bodies -> changes of fields: lists by their keys, quantities by value
     objects.py   two sets of objects -> added, removed, changed, renamed, moved
-    groups.py    the changes of many clusters -> each change with the clusters it is in; and back: `apply`
+    groups.py    the changes of many clusters -> each change with the clusters it is in
     present.py   changes as lines that people read; engine_fold.py: another engine as one of them
     ranges.py    a list of clusters as people write it: prod-eu-1..12
 

@@ -72,7 +72,7 @@ QUANTITIES = {"requests", "limits", "capacity", "hard", "sizeLimit", "storage"}
 
 
 def changes(before: Any, after: Any, own: OwnKind | None = None) -> list[FieldChange]:
-    """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. `apply` is the way back. OWN is the
+    """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. OWN is the
     kind of both where it is one of the user's: it says by what the items of its lists are known.
     """
     return list(_value((), before, after, own, quantity=False))
@@ -177,42 +177,3 @@ def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:
 
 def _item(names: tuple[str, ...], item: Mapping[str, Any]) -> Item:
     return Item(tuple((name, item.get(name)) for name in names))
-
-
-def apply(before: Any, made: Sequence[FieldChange]) -> Any:
-    """BEFORE with the changes MADE in it. Raises KeyError where a change does not fit."""
-    root = {"": _copy(before)}
-    for change in made:
-        _apply(root, ("", *change.path), change)
-    return root[""]
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
-
-
-def _apply(root: Any, path: Path, change: FieldChange) -> None:
-    holder = root
-    for step in path[:-1]:
-        holder = holder[_position(holder, step)]
-    last = path[-1]
-    if change.op == "order":
-        items = holder[_position(holder, last)]
-        holder[_position(holder, last)] = [next(item for item in items if key.matches(item)) for key in change.after]
-    elif change.op == "remove":
-        del holder[_position(holder, last)]
-    elif change.op == "add" and isinstance(holder, list):
-        holder.append(_copy(change.after))
-    else:
-        holder[last if isinstance(holder, dict) else _position(holder, last)] = _copy(change.after)
-
-
-def _position(holder: Any, step: Step) -> Any:
-    if not isinstance(step, Item):
-        return step
-    for position, item in enumerate(holder):
-        if step.matches(item):
-            return position
-    raise KeyError(str(step))

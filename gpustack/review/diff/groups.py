@@ -74,15 +74,6 @@ def common(clusters: Iterable[str], own: Mapping[str, Own]) -> Own:
     return functools.reduce(Own.common, (own.get(cluster, NONE) for cluster in clusters))
 
 
-def ungroup(groups: Iterable[Group], own: Mapping[str, Own] | None = None) -> dict[str, list[ObjectChange]]:
-    """The changes of each cluster again: what `group` was given, but for the order, and with names for marks."""
-    by_cluster: dict[str, list[ObjectChange]] = {}
-    for each in groups:
-        for cluster in each.clusters:
-            by_cluster.setdefault(cluster, []).extend(literal(each.changes, (own or {}).get(cluster, NONE)))
-    return {cluster: list(_joined(changes)) for cluster, changes in by_cluster.items()}
-
-
 def _atoms(changes: Iterable[ObjectChange]) -> Iterator[ObjectChange]:
     """Each change of a field by itself, but for what belongs together: what is added to one list, and its order."""
     for change in changes:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ...catalog.kinds import NONE, Kinds, OwnKind
 from ...gitops.engines import title
 from ...model import Body
-from .fields import FieldChange, apply, changes
+from .fields import FieldChange, changes
 
 Kind = Literal["added", "removed", "changed", "renamed"]
 
@@ -131,18 +131,3 @@ def _without_name(body: Body) -> str:
     name = str((body.get("metadata") or {}).get("name", ""))
     text = json.dumps(body, sort_keys=True, default=str)
     return text.replace(json.dumps(name), '"*"') if name else text
-
-
-def apply_to(before: Objects, made: Sequence[ObjectChange]) -> dict[Identity, Rendered]:
-    """BEFORE with the changes MADE: what `compare` was given as after, quantities and their spelling aside."""
-    after = dict(before)
-    for change in made:
-        if change.what == "removed":
-            del after[change.identity]
-        elif change.what == "added":
-            after[change.identity] = Rendered(change.body or {}, change.file)
-        else:
-            old = after.pop(change.was or change.identity)
-            file = change.moved[1] if change.moved else old.file if change.what == "changed" else change.file
-            after[change.identity] = Rendered(apply(old.body, change.fields), file)
-    return after

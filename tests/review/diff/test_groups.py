@@ -14,7 +14,7 @@ from gpustack.model import Body, dotted
 from gpustack.review.diff import fields, groups, objects, own, present, ranges, sides
 from gpustack.review.diff.objects import Identity, Objects, Rendered
 from gpustack.review.diff.own import CLUSTER, NAMESPACE, Own
-from tests.review.diff import fleets
+from tests.review.diff import back, fleets
 
 NAMES = st.sampled_from("abcde")
 SCALARS = st.one_of(st.booleans(), st.integers(-2, 2), st.sampled_from(["", "a", "1", "true", "x\ny"]))
@@ -29,7 +29,7 @@ VALUES = st.recursive(
 @given(before=VALUES, after=VALUES)
 def test_changes_lead_from_before_to_after(before: Any, after: Any) -> None:
     """The changes of a value, applied, give the other value, types and order included."""
-    assert fields.same(fields.apply(before, fields.changes(before, after)), after)
+    assert fields.same(back.apply(before, fields.changes(before, after)), after)
 
 
 @given(value=VALUES)
@@ -48,10 +48,10 @@ def compared(fleet: fleets.Fleet) -> tuple[list[groups.Group], Mapping[str, Own]
 def test_groups_lead_from_the_old_side_to_the_new(fleet: fleets.Fleet) -> None:
     """The groups of a fleet, applied to each cluster's old render, give its new render: names, order and types too."""
     found, own = compared(fleet)
-    changes = groups.ungroup(found, own)
+    changes = back.ungroup(found, own)
     for cluster in {*fleet.before, *fleet.after}:
         before, after = (fleets.by_identity(side.get(cluster)) for side in fleet)
-        assert fleets.plain(objects.apply_to(before, changes.get(cluster, []))) == fleets.plain(after)
+        assert fleets.plain(back.apply_to(before, changes.get(cluster, []))) == fleets.plain(after)
 
 
 @given(fleet=fleets.fleets())
