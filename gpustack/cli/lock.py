@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(Finding("GPU026", "error", "without registries there is nothing to lock", remedy=remedy))
     with common.project(options) as project:
         used, _ = images.used(project, [], common.progress_line(options))
-    needed = lock.keys_of(image.reference for image in used)
+    needed = sorted({lock.key_of(image.reference) for image in used})
     before = locked_before(must=options.check)
     now = {} if options.offline else asked(needed)
     difference = lock.compare(before or {}, needed, now)

@@ -135,8 +135,13 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
     complete = mig_solver.completions(gpu.group, wanted)
     rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
-        document = {"version": 1, **plan_data(gpu, wanted), "layouts": [plan_row(*one) for one in rows]}
-        print(as_json(document))
+        document = {"product": gpu.name, "board": gpu.group, "want": wanted.as_dict(), "bestFirst": BEST}
+        sizes = [{"computeSlices": compute, "memorySlices": memory} for _, compute, memory in rows]
+        layouts = [
+            {"layout": one.as_dict(), **size, "instances": one.instances}
+            for one, size in zip(complete, sizes, strict=True)
+        ]
+        print(as_json({"version": 1, **document, "layouts": layouts}))
         return 0
     what = f"{wanted}, and as much beside it as fits" if wanted.counts else "all layouts that leave no room"
     print(f"{gpu.name}: {what}")
@@ -168,16 +173,6 @@ def layout(gpu: Product, text: str) -> MigLayout:
         what = f"{gpu.name} has no MIG profile {error.name}"
         raise FindingsError(Finding("GPU301", "error", what, remedy=f"{near}Its profiles: {known}")) from None
     return wanted
-
-
-def plan_data(gpu: Product, wanted: MigLayout) -> dict[str, Any]:
-    """What was asked for, and how the answers are sorted."""
-    return {"product": gpu.name, "board": gpu.group, "want": wanted.as_dict(), "bestFirst": BEST}
-
-
-def plan_row(one: MigLayout, compute: int, memory: int) -> dict[str, Any]:
-    """A layout for --format json."""
-    return {"layout": one.as_dict(), "computeSlices": compute, "memorySlices": memory, "instances": one.instances}
 
 
 def written(one: MigLayout) -> str:

@@ -15,7 +15,7 @@ from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.mig import IllegalProfile, UnknownProfile, resource_name
 from ..policy.language import images
 from .mig_layouts import Group
-from .plugin_sharing import PoolSharing, UnknownSharing, strategy
+from .plugin_sharing import UnknownSharing, strategy
 from .workloads import kata, offered_to_kubevirt, vgpu_sets
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _per_node(pool: Pool) -> tuple[Counts, dict[str, Unit]]:
     before = _unshared(pool, counts_by)
     profiles = _profiles(pool, counts_by)
     units = {how.shown(name): Unit(pool.said.gpuProduct, profiles.get(name), how.replicas(name)) for name in before}
-    return _after_sharing(before, how), units
+    after = {how.shown(name): None if count is None else count * how.replicas(name) for name, count in before.items()}
+    return after, units
 
 
 def _profiles(pool: Pool, counts_by: str) -> dict[str, str]:
@@ -212,10 +213,6 @@ def _fits(product: gpus.Product, group: Group) -> bool:
         return not group.layout or gpus.fits(product, group.layout)
     except UnknownProfile:
         return False
-
-
-def _after_sharing(unshared: Counts, how: PoolSharing) -> Counts:
-    return {how.shown(name): None if count is None else count * how.replicas(name) for name, count in unshared.items()}
 
 
 def _passthrough(pool: Pool) -> Counts:

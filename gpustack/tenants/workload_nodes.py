@@ -12,7 +12,7 @@ from ..cluster.scheduling import required_terms
 from ..model import Path
 
 if TYPE_CHECKING:
-    from ..cluster.offer import Offer, PoolOffer
+    from ..cluster.offer import Offer
     from .tenants import Tenant
 
 AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -84,13 +84,9 @@ def unknown_label(tenant: Tenant) -> Iterator[Hit]:
     """A pod with GPUs selects nodes by a label that the policy doesn't mention."""
     for path, key, _ in selections(tenant.pod) if tenant.whole and tenant.wanted and tenant.offer.pools else ():
         domain = key.partition("/")[0] if "/" in key else ""
-        if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(_mentions(pool, key) for pool in tenant.offer.pools):
+        if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(key in pool.labels for pool in tenant.offer.pools):
             continue
         yield Hit(tenant.at(*path), f"{tenant.who} selects nodes by {key}, which no node pool of the policy mentions")
-
-
-def _mentions(pool: PoolOffer, key: str) -> bool:
-    return key in pool.labels
 
 
 @rule("GPU711", "warning", over="workload")

@@ -109,7 +109,7 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
             chosen.elements
             and product
             and product.mig_capable
-            and not any(_for(one, product) for one in chosen.elements)
+            and all(one.matches(product) is False for one in chosen.elements)
         ):
             yield Hit(
                 chosen.path,
@@ -122,10 +122,6 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
         choices = [named(path, name, seen.names, product) for product in products]
         if all(one.elements is None and one.known for one in choices):
             yield _unexplained(seen, path, name, None)
-
-
-def _for(element: Element, product: gpus.Product) -> bool:
-    return element.matches(product) is not False
 
 
 def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | None) -> Hit:

@@ -107,7 +107,9 @@ def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
         return
     first: dict[str, Row] = {}
     old = {new: name for name, new in dcgm.new_names().items()}
-    plain = sorted({pool.gpuProduct or "" for pool in spec.nodePools if _consumer(pool.gpuProduct)})
+    plain = sorted(
+        {name for pool in spec.nodePools if any(word in (name := pool.gpuProduct or "") for word in CONSUMER)}
+    )
     for row in csv.metrics.rows:
         other = first.setdefault(old.get(row.name, row.name), row)
         if other is not row:
@@ -124,7 +126,3 @@ def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
                 "use another field for these nodes, such as DCGM_FI_DEV_GPU_UTIL",
                 row.places[0],
             )
-
-
-def _consumer(product: str | None) -> bool:
-    return any(word in (product or "") for word in CONSUMER)

@@ -59,15 +59,14 @@ def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _walk(item, (*path, index))
-    elif isinstance(value, str) and _is_image_field(path) and _REFERENCE.fullmatch(value):
+    elif (
+        isinstance(value, str)
+        and (path[-1:] == ("image",) or path[-2:] == ("image", "reference"))  # that of a volume, too
+        and _REFERENCE.fullmatch(value)
+    ):
         yield value, path
     elif isinstance(value, str):
         yield from ((reference, path) for reference in in_text(value))
-
-
-def _is_image_field(path: Path) -> bool:
-    """Whether PATH is an image by its name: `image`, also of a volume (`image.reference`)."""
-    return path[-1:] == ("image",) or path[-2:] == ("image", "reference")
 
 
 def in_text(text: str) -> list[str]:

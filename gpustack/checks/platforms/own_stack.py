@@ -56,10 +56,6 @@ def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:
     if pool.workload != "container" or (cluster.dra and section != "driver"):
         return False
     if section == "migManager":
-        return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and _cuts(pool)
+        cuts = pool.product is None or pool.product.mig is not None
+        return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and cuts
     return bool(getattr(cluster.spec, section).enabled)
-
-
-def _cuts(pool: Pool) -> bool:
-    """Whether GPUs of POOL know MIG, or may."""
-    return pool.product is None or pool.product.mig is not None

@@ -188,7 +188,10 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
             "the plugin came with v26.3.0; pods would get no GPU from it",
             "set spec.release: v26.3.0 or newer, or leave out spec.cdi.nriPluginEnabled",
         )
-    for path, (name, said) in (runtimes(spec) or _of_openshift(spec)).items():
+    default: dict[str, tuple[str, Numbers]] = (
+        {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if on_openshift(spec.cluster) else {}
+    )
+    for path, (name, said) in (runtimes(spec) or default).items():
         version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())
         if (name == "containerd" and version and not _has_nri(version)) or (
             name == "cri-o" and () < version < NRI_CRIO
@@ -199,11 +202,6 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
                 "with the plugin nothing else tells the runtime about GPUs, so pods might get none",
                 "upgrade the runtime, or set spec.cdi.nriPluginEnabled: false",
             )
-
-
-def _of_openshift(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
-    """The runtime of an OpenShift cluster that says none: CRI-O."""
-    return {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if on_openshift(spec.cluster) else {}
 
 
 def _has_nri(version: Numbers) -> bool:

@@ -129,7 +129,7 @@ def _bare_quote(place: Place, value: str) -> Problem:
 
 def _row(record: Record) -> Row | Problem:
     values = [value.strip(" ") for value, _ in record]
-    places = tuple((line, column + _indent(value)) for value, (line, column) in record)
+    places = tuple((line, column + len(value) - len(value.lstrip(" "))) for value, (line, column) in record)
     if values[0].startswith("#"):
         why = f"a comment has its # in column one, so this is a row; {STOPS}"
         return Problem(places[0], "an indented # begins no comment", why, "move the # to the start of the line")
@@ -143,10 +143,6 @@ def _row(record: Record) -> Row | Problem:
         remedy = "delete the spaces, so that the line is empty"
         return Problem((places[0][0], 1), "a line of spaces is a row", f"{written}; {STOPS}", remedy)
     return Problem(places[0], written, STOPS, "write field, type and help text, with commas between them")
-
-
-def _indent(value: str) -> int:
-    return len(value) - len(value.lstrip(" "))
 
 
 def _wrong(row: Row, tag: str) -> Iterator[Problem]:

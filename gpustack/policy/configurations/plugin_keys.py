@@ -111,7 +111,9 @@ class KeyReader(Reader):
 
     def read_flags(self, node: Any, path: str = "flags") -> None:
         """Flags, in their groups."""
-        inner = {known[len(path) + 1 :].partition(".")[0] for known in plugin_config.flags() if _below(known, path)}
+        inner = {
+            known[len(path) + 1 :].partition(".")[0] for known in plugin_config.flags() if known.startswith(f"{path}.")
+        }
         for name, (key, value) in self.section(node, path, tuple(sorted(inner))).items():
             where = f"{path}.{name}"
             flag = plugin_config.flags().get(where)
@@ -136,7 +138,9 @@ class KeyReader(Reader):
             self.duration(node, path)
         elif not all(isinstance(item, yaml.ScalarNode) and isinstance(scalar(item), str) for item in items):
             remedy = "write one value, in quotes if it is a number or a word such as yes"
-            self.problem(node, f"{path} is not text", remedy if flag.type == "string" else _choices(flag))
+            self.problem(
+                node, f"{path} is not text", remedy if flag.type == "string" else f"write {' or '.join(flag.values)}"
+            )
         elif flag.type in {"list", "enum"}:
             for item in items:
                 self.choice(path, flag, item)
@@ -186,11 +190,3 @@ class KeyReader(Reader):
 def _by_sharing(parents: list[str]) -> list[str]:
     """Of the PARENTS in sharing those of time-slicing, which is what most mean; the other kind has the same keys."""
     return [parent for parent in parents if "mps" not in parent] or parents
-
-
-def _below(path: str, group: str) -> bool:
-    return path.startswith(f"{group}.")
-
-
-def _choices(flag: plugin_config.Flag) -> str:
-    return f"write {' or '.join(flag.values)}"

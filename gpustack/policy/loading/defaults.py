@@ -57,7 +57,8 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     preset = [_platform_part(*platform, release, minor)] if release and minor and platform else []
     below, above = [*own_ones, *charts, *preset], list[Part]()
     if release and written.spec.get("defaults") == OPERATOR:
-        operators = _operator_part(release, written.spec)
+        spec = releases.operator_spec(release, written.spec)
+        operators = Part("release", f"the operator of release {release}", spec, because=RELEASE)
         below = [*own_ones, operators, *preset]
         above = [_derived_part(each) for each in empty_images(written.spec, operators.data)]
     derived = [_derived_part(each) for rule in DERIVED for each in rule(written.spec)]
@@ -205,11 +206,6 @@ def _own_part(name: str) -> Part:
 @functools.cache
 def _release_part(name: str) -> Part:
     return Part("release", f"release {name}", dict(releases.release(name).defaults), because=RELEASE)
-
-
-def _operator_part(name: str, spec: dict[str, Any]) -> Part:
-    """The defaults where no chart wrote the ClusterPolicy that SPEC was taken from."""
-    return Part("release", f"the operator of release {name}", releases.operator_spec(name, spec), because=RELEASE)
 
 
 @functools.cache

@@ -43,7 +43,7 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     if known:
         return known
     keys = list(keys_at(model, section))
-    match = _respelled(key, keys) or _below(model, section, key)
+    match = next((known for known in keys if _squeeze(known) == _squeeze(key)), "") or _below(model, section, key)
     if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is no migManager
         match = _close(key, keys, 0.8)
     if match:
@@ -208,10 +208,6 @@ def _tails(path: str) -> list[str]:
 def _shared(one: str, other: str) -> int:
     pairs = zip(one.split("."), other.split("."), strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a != b), min(one.count("."), other.count(".")) + 1)
-
-
-def _respelled(key: str, keys: Iterable[str]) -> str:
-    return next((known for known in keys if _squeeze(known) == _squeeze(key)), "")
 
 
 def _close(key: str, keys: Iterable[str], cutoff: float) -> str:

@@ -84,7 +84,8 @@ def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
     side: Side = "+" if one.op == "add" else "-"
     value = one.after if one.op == "add" else one.before
     annotations = {str(one.path[2]): value} if len(one.path) == 3 else value
-    read = [_engine(key) for key in annotations] if isinstance(annotations, dict) else []
+    keys = map(str, annotations if isinstance(annotations, dict) else ())
+    read = [next((each.name for each in engines() if key.startswith(each.annotations[0])), None) for key in keys]
     if not read or None in read:
         return False
     for key, text in annotations.items():
@@ -92,8 +93,3 @@ def _counted(fold: Fold, change: ObjectChange, one: FieldChange) -> bool:
     fold.engines[side] |= {engine for engine in read if engine}
     fold.reached.add(change.identity)
     return True
-
-
-def _engine(key: object) -> str | None:
-    """The engine that reads the annotation KEY."""
-    return next((each.name for each in engines() if str(key).startswith(each.annotations[0])), None)

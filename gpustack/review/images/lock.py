@@ -45,11 +45,6 @@ def key_of(reference: str) -> str:
     return reference.partition("@")[0] if images.tag_of(reference) else reference
 
 
-def keys_of(references: Iterable[str]) -> list[str]:
-    """REFERENCES as they stand in the file, each once."""
-    return sorted({key_of(reference) for reference in references})
-
-
 def written(locked: Mapping[str, Locked]) -> str:
     """The file that holds LOCKED."""
     data = {

@@ -47,11 +47,6 @@ def seconds(value: Any) -> float | None:
     return quantities.milliseconds(text) / 1000
 
 
-def _near(old: Any, new: Any) -> bool:
-    """Whether NEW is a usual step from OLD, both numbers."""
-    return type(old) in {int, float} and type(new) in {int, float} and old * LEAST <= new <= old * MOST
-
-
 def _whole(leaf: Leaf, least: int, most: int) -> bool:
     return leaf.new is None or (type(leaf.new) is int and least <= leaf.new <= most)
 
@@ -160,7 +155,8 @@ def _probe(side: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> tuple[
 
 def deadline(leaf: Leaf) -> bool:
     """Whether a step on a node has at least half of the time that it had, and four times as much at most."""
-    return _near(leaf.old, leaf.new)
+    old, new = leaf.old, leaf.new
+    return type(old) in {int, float} and type(new) in {int, float} and old * LEAST <= new <= old * MOST
 
 
 def within_a_week(leaf: Leaf) -> bool:

@@ -21,6 +21,8 @@ from .subject import Subject, at, mapping
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
 SHOWN, LONG = 30, 160
+CONTENT = {"ConfigMap", "GrafanaDashboard"}
+"""Kinds that have nothing but content."""
 IDENTITY = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
 """What says which object it is: judged by its kind and namespace."""
 Judged = dict[int, list[str]]
@@ -34,7 +36,7 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
         by_tier[POWER].append(why)
     old, new = leaves(change.old), leaves(change.new)
     gone = change.new is None
-    if gone and not why and not _reads_nothing(change):
+    if gone and not why and change.identity.kind not in CONTENT:
         by_tier[POWER if table.guard(change.identity.kind) else OUTAGE].append("")
     elif not why:
         entries = table.of_kind(change.identity.kind)
@@ -62,11 +64,6 @@ def _taken(subject: Subject, change: ObjectChange, leaf: Leaf) -> bool:
     return table.others_alert(name) if key == "alert" else subject.read_elsewhere(name, change)
 
 
-def _reads_nothing(change: ObjectChange) -> bool:
-    """Whether CHANGE is of a kind that has nothing but content."""
-    return change.identity.kind in {"ConfigMap", "GrafanaDashboard"}
-
-
 def acts(subject: Subject, change: ObjectChange) -> str:
     """Why an object acts whatever its fields are, in words; "" where its fields are looked at."""
     kind, space, name = change.identity.kind, subject.literal(change.identity.namespace), change.identity.name
@@ -79,7 +76,7 @@ def acts(subject: Subject, change: ObjectChange) -> str:
         return f"it was {change.was.name}"
     if not table.of_kind(kind):
         return "" if change.new is None and not table.guard(kind) else "no field of its kind is known"
-    if space in own_namespaces(subject):
+    if any(spec and spec.cluster.namespace == space for spec in (subject.before, subject.after)):
         if not table.for_gpus(space):
             return f"others may live in namespace {space}, too"
     else:
@@ -87,11 +84,6 @@ def acts(subject: Subject, change: ObjectChange) -> str:
     if kind == "ConfigMap" and (reader := _reader(subject, name, change)):
         return reader
     return ""
-
-
-def own_namespaces(subject: Subject) -> set[str]:
-    """The namespaces of the stack, by the policies of both sides."""
-    return {spec.cluster.namespace for spec in (subject.before, subject.after) if spec}
 
 
 def _reader(subject: Subject, name: str, change: ObjectChange) -> str:
