@@ -107,9 +107,8 @@ def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
         return
     first: dict[str, Row] = {}
     old = {new: name for name, new in dcgm.new_names().items()}
-    plain = sorted(
-        {name for pool in spec.nodePools if any(word in (name := pool.gpuProduct or "") for word in CONSUMER)}
-    )
+    products = {pool.gpuProduct or "" for pool in spec.nodePools}
+    plain = sorted(name for name in products if any(word in name for word in CONSUMER))
     for row in csv.metrics.rows:
         other = first.setdefault(old.get(row.name, row.name), row)
         if other is not row:
