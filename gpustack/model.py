@@ -209,6 +209,13 @@ class Finding:
     until: datetime.date | None = None
     waived: str = ""
 
+    @classmethod
+    def error(
+        cls, rule: str, what: str, *, path: str = "", location: Location | None = None, why: str = "", remedy: str = ""
+    ) -> Finding:
+        """What stops a render or a verb."""
+        return cls(rule, "error", what, path, location, why, remedy)
+
     def __post_init__(self) -> None:
         for part in ("what", "path", "why", "remedy"):
             object.__setattr__(self, part, brief(getattr(self, part)))

@@ -84,7 +84,7 @@ CORRECT = (
 
 
 def _refusal(what: str, why: str, remedy: str = CORRECT) -> Finding:
-    return Finding("GPU900", "error", what, path="spec.cluster.kubernetesVersion", why=why, remedy=remedy)
+    return Finding.error("GPU900", what, path="spec.cluster.kubernetesVersion", why=why, remedy=remedy)
 
 
 @lru_cache(maxsize=1)
@@ -98,9 +98,8 @@ def schema_root() -> Path:
         if (root / "index.json").is_file():
             return root
     raise MissingToolError(
-        Finding(
+        Finding.error(
             "GPU908",
-            "error",
             "gpustack's JSON schemas are missing",
             why=f"neither {package / 'schemas'} nor {package.parent / 'schemas'} has an index.json",
             remedy="install gpustack again, or restore schemas/ from Git",

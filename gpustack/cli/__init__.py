@@ -131,9 +131,8 @@ def attempt(words: list[str]) -> int:
         return internal(error, words)
 
 
-NOWHERE = Finding(
+NOWHERE = Finding.error(
     "GPU001",
-    "error",
     "the current folder is gone",
     why="somebody removed or replaced it since this shell went there",
     remedy="go to the project's folder anew with cd",
@@ -172,7 +171,7 @@ def refusal(error: Exception) -> OutputError:
     else:
         what = "out of memory" if isinstance(error, MemoryError) else str(error)
     remedy = "give gpustack the room or the permission that it lacks, then run the same command again"
-    return OutputError(Finding("GPU923", "error", f"the system refuses: {what}", remedy=remedy))
+    return OutputError(Finding.error("GPU923", f"the system refuses: {what}", remedy=remedy))
 
 
 def parser_for(verb: str | None) -> argparse.ArgumentParser:
@@ -211,7 +210,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(Finding("GPU026", "error", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))
+        raise InputError(Finding.error("GPU026", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))
 
 
 def internal(error: Exception, words: Sequence[str]) -> int:
@@ -221,4 +220,4 @@ def internal(error: Exception, words: Sequence[str]) -> int:
     what = f"internal error: {type(error).__name__}: {error}"
     why = "this is a defect of gpustack, not of your policy"
     remedy = "GPUSTACK_DEBUG=1 shows where; please report that"
-    return tell(GpustackError(Finding("GPU999", "error", what, why=why, remedy=remedy)), words)
+    return tell(GpustackError(Finding.error("GPU999", what, why=why, remedy=remedy)), words)

@@ -76,10 +76,10 @@ def select(names: Sequence[str], impact: Impact) -> list[Effect]:
     for name in dict.fromkeys(names):
         if name not in known:
             remedy = "run `gpustack diff` with the same --base: an id is of one finding in the same clusters"
-            wrong.append(Finding("GPU048", "error", f"no finding is called {name}", remedy=remedy))
+            wrong.append(Finding.error("GPU048", f"no finding is called {name}", remedy=remedy))
         elif not acceptable(known[name]):
             what = f"{name} is of tier {known[name].tier}, which nobody has to accept or can"
-            wrong.append(Finding("GPU048", "error", what, remedy="leave it out; what is refused must go"))
+            wrong.append(Finding.error("GPU048", what, remedy="leave it out; what is refused must go"))
     if wrong:
         raise InputError(*wrong)
     return [known[name] for name in dict.fromkeys(names)]
@@ -121,7 +121,7 @@ def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: 
     }
     remedy = "say why it is wanted again, and take out the entry that is used"
     wrong = [
-        Finding("GPU048", "error", f"{each.id} was accepted in these words by a merge that is over", remedy=remedy)
+        Finding.error("GPU048", f"{each.id} was accepted in these words by a merge that is over", remedy=remedy)
         for each in chosen
         if not each.accepted and (each.id, each.before, each.after) in merged
     ]
@@ -131,7 +131,7 @@ def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: 
 
 def past(day: datetime.date) -> Finding:
     """The finding for a last day that is over."""
-    return Finding("GPU048", "error", f"{day} is over already", remedy="give a day to come after --until")
+    return Finding.error("GPU048", f"{day} is over already", remedy="give a day to come after --until")
 
 
 def entry(effect: Effect, by: str, until: datetime.date, why: str) -> list[str]:

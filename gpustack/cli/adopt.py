@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out) if options.out else None
     if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
         what = f"{out} is there, and adopt did not write it"
-        raise InputError(Finding("GPU049", "error", what, remedy="name another file with --out"))
+        raise InputError(Finding.error("GPU049", what, remedy="name another file with --out"))
     answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
@@ -115,4 +115,4 @@ def nothing(inputs: list[str], installation: Installation) -> Finding:
     remedy = (
         "name with it values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"
     )
-    return Finding("GPU049", "error", what, why="; ".join(told[:5]), remedy=remedy)
+    return Finding.error("GPU049", what, why="; ".join(told[:5]), remedy=remedy)

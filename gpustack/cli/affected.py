@@ -51,7 +51,7 @@ def refuse_quoted(files: Sequence[str]) -> None:
             remedy = (
                 "let Git write names as they are: git diff --name-only --relative -z ... | xargs -0r gpustack affected"
             )
-            raise InputError(Finding("GPU026", "error", what, remedy=remedy))
+            raise InputError(Finding.error("GPU026", what, remedy=remedy))
 
 
 def absolute(name: str | Path) -> set[str]:

@@ -93,9 +93,8 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
 def no_engine(cluster: str | None) -> Finding:
     """The finding that nothing says which engine syncs CLUSTER, or any."""
     whose = f"the policy of {cluster}" if cluster else "no policy"
-    return Finding(
+    return Finding.error(
         "GPU038",
-        "error",
         f"{whose} names {'no' if cluster else 'an'} engine",
         why="the root object is Argo CD's or Flux's",
         remedy=f"set spec.gitops.engine, in the policy or in a layer; {docs('gitops.md')} shows what else it needs",
@@ -104,9 +103,8 @@ def no_engine(cluster: str | None) -> Finding:
 
 def several(plans: Mapping[str, Plan]) -> Finding:
     """The finding that the clusters of PLANS have no root in common."""
-    return Finding(
+    return Finding.error(
         "GPU039",
-        "error",
         f"{len(plans)} clusters have no root in common",
         why="an engine in its own cluster, and an artifact, serve one cluster each; clusters of one Argo CD share "
         "a root when they share its namespace and repository; those of one Flux (kubeConfig) have theirs side by side",

@@ -137,7 +137,7 @@ def processes(text: str) -> int:
 def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
     if not options.out:
-        raise InputError(Finding("GPU027", "error", "--out is empty", remedy="name a folder, or leave it out: dist"))
+        raise InputError(Finding.error("GPU027", "--out is empty", remedy="name a folder, or leave it out: dist"))
     links.refuse(options.out)
     with store(options) as opened:
         yield Project(Path.cwd(), Path(options.out), opened, options.jobs, getattr(options, "today", None))
@@ -209,7 +209,7 @@ def elsewhere() -> Finding:
     here = Path.cwd()
     above = next((folder for folder in here.parents if (folder / POLICIES).is_dir()), None)
     remedy = f"run it in {above}" if above else f"run it where {POLICIES}/ is, or name policy files"
-    return Finding("GPU001", "error", f"there is no folder {POLICIES}/ here", why=f"this is {here}", remedy=remedy)
+    return Finding.error("GPU001", f"there is no folder {POLICIES}/ here", why=f"this is {here}", remedy=remedy)
 
 
 def select_one(word: str) -> Path:
@@ -218,7 +218,7 @@ def select_one(word: str) -> Path:
     if len(paths) > 1:
         names = [name_of(path) or path.stem for path in paths]
         what = f"{word!r} means {len(paths)} clusters"
-        raise InputError(Finding("GPU033", "error", what, remedy=f"name one of them: {some(names)}"))
+        raise InputError(Finding.error("GPU033", what, remedy=f"name one of them: {some(names)}"))
     return paths[0]
 
 
@@ -242,9 +242,8 @@ def is_file(word: str) -> bool:
 
 def no_policies() -> Finding:
     """An empty folder is a mistake, a wrong checkout perhaps: rendering it would empty dist/."""
-    return Finding(
+    return Finding.error(
         "GPU028",
-        "error",
         f"{POLICIES}/ holds no policy",
         why="a policy is a .yaml or .yml file right in it, one for each cluster",
         remedy="put a policy into it, or name policy files; a last cluster is removed by deleting its folder in dist/",
@@ -265,9 +264,8 @@ def name_of(path: Path) -> str:
 def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
     """The finding for a WORD that means none of the clusters NAMES of the folder WHERE."""
     near = difflib.get_close_matches(word, names, n=3)
-    return Finding(
+    return Finding.error(
         "GPU021",
-        "error",
         f"no cluster is called {word!r}",
         why=f"{where}/ describes {some(names) or 'no cluster'}",
         remedy=f"did you mean {' or '.join(near)}?"

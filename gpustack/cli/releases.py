@@ -61,7 +61,7 @@ def known(name: str) -> None:
     except releases.UnknownRelease as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
         remedy = f"{near}gpustack releases list names all"
-        raise InputError(Finding("GPU026", "error", f"no release is called {name!r}", remedy=remedy)) from None
+        raise InputError(Finding.error("GPU026", f"no release is called {name!r}", remedy=remedy)) from None
 
 
 def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:

@@ -46,9 +46,8 @@ def refuse_strangers(paths: Sequence[Path], out: str) -> None:
         source = index_source(Path(out), name) if name else ""
         if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
             raise InputError(
-                Finding(
+                Finding.error(
                     "GPU037",
-                    "error",
                     f"{path} and {source} are both about the cluster {name}",
                     why=f"{out}/{name} holds what {source} renders to, and would be replaced",
                     remedy="name another folder with --out, or give the cluster another metadata.name",

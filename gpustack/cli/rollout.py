@@ -95,7 +95,7 @@ def steer(options: argparse.Namespace) -> int:
         from ..model import Finding, InputError
 
         what = "nodes and a policy are named"
-        raise InputError(Finding("GPU026", "error", what, remedy="name NODE..., or --policy, one at a time"))
+        raise InputError(Finding.error("GPU026", what, remedy="name NODE..., or --policy, one at a time"))
     if options.action in {"hold", "unhold"} and not options.policy:
         steer.nodes(options)  # refused before a cluster is asked for
     deeds: dict[str, Deed] = {

@@ -33,9 +33,7 @@ def save(path: Path, text: str, what: str, remedy: str) -> None:
             replace(path, content)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise OutputError(
-            Finding("GPU924", "error", f"{what} {path} can't be written: {reason}", remedy=remedy)
-        ) from None
+        raise OutputError(Finding.error("GPU924", f"{what} {path} can't be written: {reason}", remedy=remedy)) from None
 
 
 def special(path: Path) -> bool:

@@ -99,7 +99,7 @@ def remove_kinds(options: argparse.Namespace) -> int:
         if not hits:
             have = common.some(each.kind for each in kinds) or "nothing"
             what, remedy = f"{FOLDER}/ has no kind {name!r}", "see `gpustack schema list`"
-            raise InputError(Finding("GPU910", "error", what, why=f"it has {have}", remedy=remedy))
+            raise InputError(Finding.error("GPU910", what, why=f"it has {have}", remedy=remedy))
         chosen.update((each.file, each) for each in hits)
     for each in chosen.values():
         delete(each.file)
@@ -124,7 +124,7 @@ def delete(file: str) -> None:
     except OSError as error:
         what = f"{FOLDER}/{file} can't be removed: {error.strerror}"
         remedy = "give gpustack the permission that it lacks"
-        raise OutputError(Finding("GPU924", "error", what, remedy=remedy)) from None
+        raise OutputError(Finding.error("GPU924", what, remedy=remedy)) from None
 
 
 def title(kind: OwnKind) -> str:
@@ -222,4 +222,4 @@ def of_schema(body: Mapping[str, Any], options: argparse.Namespace) -> Made:
 def unusable(shown: str, why: str, remedy: str = "") -> Finding:
     """The finding for a file of definitions that can't be used."""
     remedy = remedy or "mend the file, or take the definition from the software's own release"
-    return Finding("GPU910", "error", f"{shown} can't be used", location=Location(shown), why=why, remedy=remedy)
+    return Finding.error("GPU910", f"{shown} can't be used", location=Location(shown), why=why, remedy=remedy)

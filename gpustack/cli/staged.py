@@ -32,9 +32,8 @@ def missing(options: argparse.Namespace) -> list[Finding]:
         return []
     what = f"{common.counted(len(names), 'file')} of {options.out}/ are not what would be committed"
     return [
-        Finding(
+        Finding.error(
             "GPU971",
-            "error",
             f"{what}: {few(names, SHOWN)}",
             why="the policies would be committed without what they render to, which is what engines sync",
             remedy=f"run `git add {options.out}`, and commit again",

@@ -88,9 +88,8 @@ def chosen(out: Path, words: list[str]) -> list[str]:
     known = index.clusters_in(out)
     if not known:
         raise InputError(
-            Finding(
+            Finding.error(
                 "GPU023",
-                "error",
                 f"nothing was rendered into {out}",
                 why=f"{out / index.INDEX} lists no cluster",
                 remedy="run `gpustack render` first, or name the folder with --out",
@@ -111,9 +110,8 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
         engine = dict(listing.get("engine", {}))
     except (ValueError, KeyError, TypeError):
         return [
-            Finding(
+            Finding.error(
                 "GPU024",
-                "error",
                 f"{path} can't be read as an index",
                 location=Location(str(path)),
                 why="it says what was rendered and for which Kubernetes",
@@ -131,9 +129,8 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
                 "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is not a file"
             )
             findings.append(
-                Finding(
+                Finding.error(
                     "GPU025",
-                    "error",
                     f"{file} {gone}",
                     location=Location(str(file)),
                     why=f"{path} lists it, and an engine would find no object there",

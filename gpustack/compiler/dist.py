@@ -208,9 +208,8 @@ def refuse_link(root: Path) -> None:
     """Raise OutputError where a folder of ours, ROOT, is something else."""
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise OutputError(
-            Finding(
+            Finding.error(
                 "GPU920",
-                "error",
                 f"{root} is not a folder",
                 why="gpustack writes and replaces what is in it; a link or a file in its place would lead the "
                 "render elsewhere",
@@ -265,9 +264,8 @@ def above(name: str) -> Iterator[str]:
 def in_the_way(path: Path) -> OutputError:
     """The error for a file or link of somebody else in the place of a folder of ours, or the other way round."""
     return OutputError(
-        Finding(
+        Finding.error(
             "GPU922",
-            "error",
             f"{path} is in the way",
             why="gpustack did not write it, and has a file or a folder of that name to write",
             remedy=f"move {path} elsewhere, or render into another folder with --out",
@@ -333,9 +331,8 @@ def refused(out: Path, error: OSError) -> OutputError:
         errno.EPERM: "give yourself write permission, or render into another folder with --out",
     }
     return OutputError(
-        Finding(
+        Finding.error(
             "GPU921",
-            "error",
             f"can't write {error.filename or out}: {error.strerror or error}",
             why="every cluster that was already replaced is complete, the others are as they were",
             remedy=remedies.get(error.errno or 0, "see the reason above, then run the same command again"),

@@ -65,7 +65,7 @@ class Foreign:
         """What is said about it."""
         what = f"{self.path} is not what is rendered: {self.why}"
         why = "engines apply what lies there, and who reviews policies doesn't see it"
-        return Finding("GPU976", "error", what, location=Location(self.path), why=why, remedy=REMEDY)
+        return Finding.error("GPU976", what, location=Location(self.path), why=why, remedy=REMEDY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,9 +111,8 @@ class Decisions:
 
 def expired(waiver: Waiver) -> Finding:
     """The finding for a waiver whose time is over."""
-    return Finding(
+    return Finding.error(
         "GPU031",
-        "error",
         f"the waiver of {waiver.rule} expired on {waiver.expires}",
         location=waiver.location,
         why=f"{waiver.owner} gave the reason: {waiver.reason}",
@@ -130,4 +129,4 @@ def unused(waiver: Waiver) -> Finding:
     if waiver.rule not in {rule.id for rule in all_rules()}:
         why = f"{waiver.rule} is not a rule: what can't be read or rendered is refused in any case"
     remedy = "delete it: what it was for is gone; or correct rule, clusters or path"
-    return Finding("GPU032", "error", what, location=waiver.location, why=why, remedy=remedy)
+    return Finding.error("GPU032", what, location=waiver.location, why=why, remedy=remedy)

@@ -87,7 +87,7 @@ def find(explicit: Path | None = None) -> Path:
 
 def _missing(why: str) -> MissingToolError:
     remedy = "put it on the PATH, or name it with --kubeconform; in a clone of gpustack, `make validate` does"
-    return MissingToolError(Finding("GPU906", "error", "no kubeconform that can be run", why=why, remedy=remedy))
+    return MissingToolError(Finding.error("GPU906", "no kubeconform that can be run", why=why, remedy=remedy))
 
 
 def second_opinion(
@@ -146,7 +146,7 @@ def _group(files: Mapping[Path, str]) -> tuple[list[Group], list[Finding]]:
             key = (files[path], _content(path))
         except OSError as error:
             what = f"{path} can't be read: {error.strerror}"
-            findings.append(Finding("GPU904", "error", what, location=Location(str(path)), remedy="render again"))
+            findings.append(Finding.error("GPU904", what, location=Location(str(path)), remedy="render again"))
             continue
         groups.setdefault(key, Group(*key)).paths.append(path)
     return list(groups.values()), findings
@@ -258,11 +258,11 @@ def _judge(group: Group, results: Sequence[Result]) -> list[Finding]:
 
 def _failed(chunk: Sequence[Group], rule: str, why: str) -> Finding:
     what = f"kubeconform failed on {len(chunk)} objects of Kubernetes {chunk[0].minor}, {chunk[0].paths[0]} and more"
-    return Finding(rule, "error", what, why=why, remedy="run it by hand on one of the files")
+    return Finding.error(rule, what, why=why, remedy="run it by hand on one of the files")
 
 
 def _finding(group: Group, rule: str, what: str, why: str) -> Finding:
     others = len(group.paths) - 1
     also = f" (and {others} more files with the same object)" if others else ""
     remedy = "render again; if it stays, gpustack and kubeconform disagree: report the file to gpustack's developers"
-    return Finding(rule, "error", what + also, location=Location(str(group.paths[0])), why=why, remedy=remedy)
+    return Finding.error(rule, what + also, location=Location(str(group.paths[0])), why=why, remedy=remedy)

@@ -67,7 +67,7 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
     if not folder.is_dir():
         if not os.path.lexists(folder):
             what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
-            raise InputError(Finding("GPU034", "error", what, remedy=remedy))
+            raise InputError(Finding.error("GPU034", what, remedy=remedy))
         return [folder], []
     paths: list[Path] = []
     unreadable: list[Finding] = []
@@ -76,7 +76,7 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
         where = str(error.filename)
         what = f"{where} can't be read: {error.strerror}"
         remedy = "give your user the right to read the folder (chmod u+rx), or name another one after --workloads"
-        unreadable.append(Finding("GPU001", "error", what, location=Location(where), remedy=remedy))
+        unreadable.append(Finding.error("GPU001", what, location=Location(where), remedy=remedy))
 
     for root, folders, names in os.walk(folder, onerror=tell):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -134,9 +134,8 @@ def _bodies(data: Any, base: Steps = (), kind: str = "") -> Iterator[tuple[Steps
 def _template(text: str, display: str, error: InputError) -> Finding:
     """The finding for a file that is YAML only after Helm has been over it."""
     line = next(number for number, line in enumerate(text.splitlines(), 1) if HELM[0] in line)
-    return Finding(
+    return Finding.error(
         "GPU035",
-        "error",
         f"{display} is a template of Helm, not a manifest",
         location=place(text, display, line, 1),
         why=f"what it renders to depends on values that are not here ({error.findings[0].what})",

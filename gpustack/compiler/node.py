@@ -132,9 +132,8 @@ ANOTHER = (
 def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolError:
     """The error for a Node that is not there or doesn't run."""
     return MissingToolError(
-        Finding(
+        Finding.error(
             "GPU907",
-            "error",
             what,
             why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
             remedy=remedy,

@@ -116,9 +116,8 @@ def twins(sources: Iterable[Source]) -> list[Finding]:
         other = first.setdefault(source.name, source)
         if other is not source:
             findings.append(
-                Finding(
+                Finding.error(
                     "GPU020",
-                    "error",
                     f"{source.display} and {other.display} both describe the cluster {source.name!r}",
                     path="metadata.name",
                     location=name_location(source),
@@ -139,9 +138,8 @@ def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Fi
         names = sorted({source.name for source in same})
         if len(names) < 2:
             continue
-        finding = Finding(
+        finding = Finding.error(
             "GPU046",
-            "error",
             f"{len(names)} clusters read one artifact, {artifact}: {few(names, 6)}",
             path="spec.gitops.repository.url",
             why="an artifact holds what one cluster renders to (gpustack push), and an engine would apply it to all",

@@ -320,9 +320,8 @@ def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
 def conflict(path: str) -> Finding:
     """The finding for two objects that would be written to one file."""
     kind, _, name = path.partition("/")[2].removesuffix(".yaml").partition("-")
-    return Finding(
+    return Finding.error(
         "GPU204",
-        "error",
         f"two objects are called {kind} {name}",
         path="spec.extraObjects",
         why="one would overwrite the other in the cluster",

@@ -41,7 +41,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         what = f"{_title(body)}: apiVersion and kind must be there, as strings"
-        return [Finding("GPU901", "error", what, remedy="write both, for example apiVersion: v1 and kind: ConfigMap")]
+        return [Finding.error("GPU901", what, remedy="write both, for example apiVersion: v1 and kind: ConfigMap")]
     path = kubernetes.schema_path(api_version, kind, minor)
     own = kinds.of(api_version, kind) if path is None else None
     if path is None and own is None:
@@ -51,7 +51,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
             return list(_twins(own, body, body, ())) if own else []
     except ValueError as error:  # a date, bytes or a key that is not a string: what YAML can say and JSON can't
         what = f"{_title(body)}: holds what JSON can't: {error}"
-        return [Finding("GPU901", "error", what, remedy="put the value or key in quotes")]
+        return [Finding.error("GPU901", what, remedy="put the value or key in quotes")]
     if own:
         return _explain(body, own.schema, own.file, f"{own.api_version} {kind}")
     assert path is not None, "returned above"  # noqa: S101 - narrows the type
@@ -140,7 +140,7 @@ def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
     if not findings:
         what = f"{_title(body)}: breaks {file} of {whose}"
         why = "jsonschema-rs refuses the object and jsonschema doesn't say why"
-        return [Finding("GPU901", "error", what, why=why, remedy="report this object to gpustack's developers")]
+        return [Finding.error("GPU901", what, why=why, remedy="report this object to gpustack's developers")]
     return list(findings.values())
 
 

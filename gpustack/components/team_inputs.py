@@ -75,7 +75,7 @@ def failed(known: Construct, error: Exception) -> Finding:
     what = said if isinstance(error, RefusedError) else f"it ended with {type(error).__name__}: {said}"
     path, why = f"spec.constructs.{known.name}", f"its code is that of {known.title}"
     remedy = "correct what the policy says there, or mend the distribution"
-    return Finding("GPU912", "error", f"the construct {known.name}: {what}", path=path, why=why, remedy=remedy)
+    return Finding.error("GPU912", f"the construct {known.name}: {what}", path=path, why=why, remedy=remedy)
 
 
 def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
@@ -85,5 +85,5 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
         if name not in known:
             what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
             remedy = "run gpustack where constructs.allow.yaml is"
-            raise FindingsError(Finding("GPU912", "error", what, path=path, remedy=remedy))
+            raise FindingsError(Finding.error("GPU912", what, path=path, remedy=remedy))
         yield TeamEntry(known[name])

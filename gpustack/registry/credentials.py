@@ -207,4 +207,4 @@ def _unusable(
     why: str = "the registry asks who wants the image",
     remedy: str = "mend or remove it, or log in anew: docker login",
 ) -> InputError:
-    return InputError(Finding("GPU964", "error", what, why=why, remedy=remedy))
+    return InputError(Finding.error("GPU964", what, why=why, remedy=remedy))

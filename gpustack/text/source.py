@@ -57,9 +57,8 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
         raise _unreadable(path, display, error) from None
     if len(raw) > LIMIT:
         raise InputError(
-            Finding(
+            Finding.error(
                 "GPU001",
-                "error",
                 f"{display} is larger than 8 MiB",
                 location=Location(display),
                 why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
@@ -108,7 +107,7 @@ def _not_a_file(mode: int, display: str) -> InputError:
     sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
     remedy = "name a file in it" if stat.S_ISDIR(mode) else "write what it holds to a regular file first"
     what = f"{display} is {sort}, not a file to read"
-    return InputError(Finding("GPU001", "error", what, location=Location(display), why="", remedy=remedy))
+    return InputError(Finding.error("GPU001", what, location=Location(display), why="", remedy=remedy))
 
 
 def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:
@@ -131,7 +130,7 @@ def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -
     else:
         what, why = f"{display} can't be read", f"the system says: {reason or error}"
         remedy = "check the path and the disk"
-    return InputError(Finding("GPU001", "error", what, location=where, why=why, remedy=remedy))
+    return InputError(Finding.error("GPU001", what, location=where, why=why, remedy=remedy))
 
 
 def _nearest_files(path: pathlib.Path) -> str:
@@ -159,9 +158,8 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
     hidden = secrets.may_have(raw.decode("utf-8", "replace"))
     sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
     return InputError(
-        Finding(
+        Finding.error(
             "GPU002",
-            "error",
             f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
             location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
             why=f"at byte {offset} (line {line}), {reason}",
@@ -182,9 +180,8 @@ def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
         char, "a next-line character" if char == "\x85" else "a control character"
     )
     return InputError(
-        Finding(
+        Finding.error(
             "GPU002",
-            "error",
             f"{name} (U+{ord(char):04X}) stands in the text",
             location=where,
             why="it is invisible and YAML readers do not agree on what it means",

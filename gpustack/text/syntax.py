@@ -76,4 +76,4 @@ def _conflict(text: str, file: str) -> Location | None:
 
 
 def _error(what: str, where: Location, why: str, remedy: str, rule: str = "GPU003") -> InputError:
-    return InputError(Finding(rule, "error", what, location=where, why=why, remedy=remedy))
+    return InputError(Finding.error(rule, what, location=where, why=why, remedy=remedy))

@@ -168,7 +168,7 @@ def too_deep(where: Location) -> NoReturn:
 
 def refuse(rule: str, what: str, where: Location, why: str, remedy: str) -> NoReturn:
     """Raise the InputError with one finding."""
-    raise InputError(Finding(rule, "error", what, location=where, why=why, remedy=remedy))
+    raise InputError(Finding.error(rule, what, location=where, why=why, remedy=remedy))
 
 
 def _children(node: Node) -> list[Node]:

@@ -55,9 +55,8 @@ def guarded(body: Body, namespace: str) -> Body:
 
 def twice(first: int, second: int, what: str) -> Finding:
     """The finding for an object that the policy brings along twice."""
-    return Finding(
+    return Finding.error(
         "GPU204",
-        "error",
         f"two objects are called {what}",
         path=f"spec.extraObjects[{second}]",
         why=f"one would overwrite the other in the cluster; the first is spec.extraObjects[{first}]",
@@ -67,9 +66,8 @@ def twice(first: int, second: int, what: str) -> Finding:
 
 def secret_refused(position: int, name: str) -> Finding:
     """The finding for a Secret in a policy."""
-    return Finding(
+    return Finding.error(
         "GPU043",
-        "error",
         f"the Secret {name!r} would be written to dist/ and to Git",
         path=f"spec.extraObjects[{position}]",
         why="dist/ is committed and reviewed, so a secret in it is public to everybody who may read the repository",

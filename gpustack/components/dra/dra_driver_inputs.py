@@ -157,9 +157,8 @@ def may_share(pool: NodePool) -> bool:
 def nowhere() -> Finding:
     """The finding for a cluster without a node that could have compute domains."""
     known = [name for name in gpus.products() if gpus.product(name).nvlink_rack]
-    return Finding(
+    return Finding.error(
         "GPU060",
-        "error",
         "computeDomains is on, and no node pool has GPUs that share memory between nodes",
         path="spec.computeDomains.enabled",
         why=f"of the GPUs that gpustack knows, only {' and '.join(known)} are joined by NVLink across nodes",

@@ -217,9 +217,8 @@ def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
     if keys:
         return sorted(keys)
     raise FindingsError(
-        Finding(
+        Finding.error(
             "GPU057",
-            "error",
             f"nothing says which keys the ConfigMap {name} has",
             path=f"spec.{path}",
             why="each key is mounted as a file of its own, so the manifest has to name them all",
@@ -238,9 +237,8 @@ def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamil
     if known is not None:
         return known
     raise FindingsError(
-        Finding(
+        Finding.error(
             "GPU058",
-            "error",
             f"nothing is known about where a driver image for {os.text} looks for {what}",
             path=f"spec.{path}",
             why="the folder depends on the distribution; it is known for those that use apt, yum or zypp",

@@ -183,9 +183,8 @@ def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> 
     path, name = f"{pool.path}.os", pool.name
     what = f"the os {error.name!r} of node pool {name} has no version" if error.name else f"node pool {name} has no os"
     example = error.nearest[0] if error.name and error.nearest else "ubuntu22.04"
-    return Finding(
+    return Finding.error(
         "GPU051",
-        "error",
         f"{what}, so there is no driver image for its nodes",
         path=path,
         why="driver images are built for one operating system, and their tags end in its name",
@@ -197,9 +196,8 @@ def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> 
 def unknown_kernel(pool: Pool, view: DriverView) -> Finding:
     """The finding that nothing tells which precompiled image of VIEW POOL needs."""
     switch = f"spec.{view.at('driver.usePrecompiled')}"
-    return Finding(
+    return Finding.error(
         "GPU052",
-        "error",
         f"node pool {pool.name} has no kernel, so there is no precompiled driver for its nodes",
         path=f"{pool.path}.kernel",
         why=f"with {switch} each kernel has an image and a DaemonSet of its own",
@@ -209,9 +207,8 @@ def unknown_kernel(pool: Pool, view: DriverView) -> Finding:
 
 def two_systems(pool: Pool, view: DriverView, first: System, second: System) -> Finding:
     """The finding that POOL has its kernel with another system than a pool of VIEW before it."""
-    return Finding(
+    return Finding.error(
         "GPU053",
-        "error",
         f"kernel {pool.said.kernel} is said to run on {first.text} and on {second.text}",
         path=f"{pool.path}.kernel",
         why="the kernel alone selects the nodes of a precompiled driver, so one image would have to fit both systems",

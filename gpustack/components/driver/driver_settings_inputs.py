@@ -172,9 +172,8 @@ def module(view: DriverView, path: Literal["gds", "gdrcopy"], target: Target) ->
 def refusals(view: DriverView) -> list[Finding]:
     """What no driver can do, whatever the nodes run (operator.md 7.1, 10.1; cases 61 and 71)."""
     findings = [
-        Finding(
+        Finding.error(
             "GPU056",
-            "error",
             f"the driver's container has no {probe} to set",
             path=f"spec.{view.at(f'driver.{probe}')}",
             why="only its start is probed: killing a running driver takes the GPUs from all pods of the node. "
@@ -192,9 +191,8 @@ def precompiled_refusals(view: DriverView) -> list[Finding]:
     """What a precompiled driver can't do."""
     switch = f"spec.{view.at('driver.usePrecompiled')}: false"
     findings = [
-        Finding(
+        Finding.error(
             "GPU054",
-            "error",
             f"{name} can't be used with a precompiled driver",
             path=f"spec.{view.at(f'{path}.enabled')}",
             why="its module is built from the driver's sources, which a precompiled image does not have",
@@ -204,9 +202,8 @@ def precompiled_refusals(view: DriverView) -> list[Finding]:
         if getattr(view, path).enabled
     ]
     findings += [
-        Finding(
+        Finding.error(
             "GPU055",
-            "error",
             "a precompiled driver can't be named by a digest",
             path=f"spec.{view.at(f'driver.{field}')}",
             why="a digest is one image, and each kernel has its own",

@@ -241,9 +241,8 @@ def refusals(view: DriverView) -> list[Finding]:
         and needs_open(version)
     ):
         findings.append(
-            Finding(
+            Finding.error(
                 "GPU059",
-                "error",
                 f"GPUDirect Storage {version} needs the open kernel modules",
                 path=f"spec.{view.at('driver.kernelModuleType')}",
                 why="since v2.17.5 nvidia-fs builds with the open kernel modules alone; an image named by a digest may "

@@ -192,9 +192,8 @@ def _published(spec: ClusterPolicySpec) -> set[str | None]:
 
 def _incomplete(parts: dict[str, str], path: str, at: Callable[[str], str]) -> Finding:
     missing = [field for field, value in parts.items() if not value]
-    return Finding(
+    return Finding.error(
         "GPU040",
-        "error",
         f"{path} has no {' and no '.join(missing)}, so there is no image to run",
         path=f"spec.{at(f'{path}.{missing[0]}')}",
         why="an image needs repository, image and version; what is missing has no default here, and with `defaults: "
@@ -206,9 +205,8 @@ def _incomplete(parts: dict[str, str], path: str, at: Callable[[str], str]) -> F
 
 def _untagged(name: str, path: str, at: Callable[[str], str]) -> Finding:
     """The finding for the image NAME, which stands alone."""
-    return Finding(
+    return Finding.error(
         "GPU040",
-        "error",
         f"{path}.image has neither tag nor digest: {name}",
         path=f"spec.{at(f'{path}.image')}",
         why="without repository and version beside it, it is the whole reference, and container runtimes would pull "
@@ -223,9 +221,8 @@ def _twice(name: str, reference: str, path: str, at: Callable[[str], str]) -> Fi
     tag = re.split("[:@]", last, maxsplit=1)[1] if images.is_tagged(name) else ""
     parts = {"repository": before, "image": re.split("[:@]", last)[0], "version": tag}
     split = ", ".join(f"{field}: {value}" for field, value in parts.items() if value)
-    return Finding(
+    return Finding.error(
         "GPU045",
-        "error",
         f"{path}.image names a {'version' if tag else 'registry'} itself, beside repository and version",
         path=f"spec.{at(f'{path}.image')}",
         why=f"the three are put together to {reference}, and there is no such image",

@@ -98,9 +98,8 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
     if any(pool.name == EXCLUSIVE for pool in sharing):
         position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
         raise FindingsError(
-            Finding(
+            Finding.error(
                 "GPU042",
-                "error",
                 f"a pool called {EXCLUSIVE!r} shares its GPUs",
                 path=f"spec.nodePools[{position}].name",
                 why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
@@ -248,9 +247,8 @@ def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
 
 def taken(position: int, name: str) -> Finding:
     """The finding for a pool that is called like a layout of the release."""
-    return Finding(
+    return Finding.error(
         "GPU042",
-        "error",
         f"the pool {name!r} has a MIG layout of its own, and the release has a layout of that name",
         path=f"spec.nodePools[{position}].name",
         why="each pool's layout is called like the pool; it would replace the release's",
@@ -286,9 +284,8 @@ def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
     size = sum(len(str(text).encode()) for text in data.values())
     if size > MOST_BYTES:
         raise FindingsError(
-            Finding(
+            Finding.error(
                 "GPU044",
-                "error",
                 f"the ConfigMap {name} would have {size:,} bytes",
                 path=path,
                 why=f"the API server takes {MOST_BYTES:,} at most",
@@ -322,9 +319,8 @@ def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPo
     if config.name or config.data:
         position = [each.name for each in spec.nodePools].index(pool.name)
         raise FindingsError(
-            Finding(
+            Finding.error(
                 "GPU041",
-                "error",
                 f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
                 path=f"spec.{path}",
                 why="sharing compiles to a ConfigMap of its own; the component reads one of the two",

@@ -142,9 +142,8 @@ def policy(spec: ClusterPolicySpec) -> KubeVirt:
 def unknown_gpu(index: int, pool: NodePool) -> Finding:
     """The finding that nothing tells the PCI id of the GPUs of pool INDEX."""
     given = f"the GPU {pool.gpuProduct} of node pool {pool.name} is not known" if pool.gpuProduct else ""
-    return Finding(
+    return Finding.error(
         "GPU080",
-        "error",
         given or f"node pool {pool.name} has no gpuProduct, so KubeVirt can't permit its GPUs",
         path=f"spec.nodePools[{index}].gpuProduct",
         why="KubeVirt permits a GPU by its PCI id, which the product tells",
@@ -154,9 +153,8 @@ def unknown_gpu(index: int, pool: NodePool) -> Finding:
 
 def unknown_types(index: int, pool: NodePool) -> Finding:
     """The finding that nothing tells the vGPU types of pool INDEX."""
-    return Finding(
+    return Finding.error(
         "GPU081",
-        "error",
         f"nothing says which vGPU types node pool {pool.name} has, so KubeVirt can't permit them",
         path=f"spec.nodePools[{index}].vgpu.config",
         why="KubeVirt permits a vGPU by the name of its type",
@@ -173,9 +171,8 @@ def nothing(spec: ClusterPolicySpec) -> Finding:
         if resolve(spec).kata
         else "no node pool serves virtual machines"
     )
-    return Finding(
+    return Finding.error(
         "GPU082",
-        "error",
         "there is no GPU that KubeVirt could permit",
         path="spec.kubevirt",
         why=why,
@@ -184,9 +181,8 @@ def nothing(spec: ClusterPolicySpec) -> Finding:
     )
 
 
-GATES = Finding(
+GATES = Finding.error(
     "GPU083",
-    "error",
     "the HyperConverged operator sets KubeVirt's feature gates itself",
     path="spec.kubevirt.featureGates",
     why="it writes the whole KubeVirt object; HostDevices is always among its gates",

@@ -86,7 +86,7 @@ class Item:
         except InputError as error:
             where = self.where(*path)
             raise InputError(
-                Finding("GPU003", "error", f"the text here is not valid YAML: {error}", location=where)
+                Finding.error("GPU003", f"the text here is not valid YAML: {error}", location=where)
             ) from None
         return Item(self.file, text, parsed[1], (), (self, path)) if parsed else None
 
@@ -148,9 +148,7 @@ def documents(text: str, file: str) -> Iterator[Item]:
     lines = text.splitlines()
     starts = [0, *(number for number, line in enumerate(lines) if _START.match(line)), len(lines)]
     if len(starts) > MOST:
-        raise InputError(
-            Finding("GPU006", "error", f"{file} holds more than {MOST} documents", location=Location(file))
-        )
+        raise InputError(Finding.error("GPU006", f"{file} holds more than {MOST} documents", location=Location(file)))
     for start, end in itertools.pairwise(starts):
         own = ["" if line.startswith("...") else line for line in lines[start:end]]
         yield from _document("\n" * start + "\n".join(own) + "\n", file)
@@ -182,5 +180,5 @@ def files(named: str) -> list[File]:
     plain = [each for each in there if plainly(each, path)]
     if not plain or len(plain) > MOST:
         what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"
-        raise InputError(Finding("GPU001", "error", what, location=Location(named), remedy="name the files themselves"))
+        raise InputError(Finding.error("GPU001", what, location=Location(named), remedy="name the files themselves"))
     return plain

@@ -85,7 +85,7 @@ def understood(what: str, where: Location | None = None) -> Iterator[None]:
         why = f"something in it has another type than is read there ({error})"
         remedy = "correct it, or leave it out; kubectl apply --dry-run=server -f FILE says what is wrong with an object"
         raise InputError(
-            Finding("GPU050", "error", f"{what} can't be read", location=where, why=why, remedy=remedy)
+            Finding.error("GPU050", f"{what} can't be read", location=where, why=why, remedy=remedy)
         ) from None
 
 

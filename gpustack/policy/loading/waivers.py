@@ -88,7 +88,7 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
     if parsed is not None and isinstance(parsed[1], list):
         what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
         remedy = f"move it to {display}, and name the clusters there"
-        raise InputError(Finding("GPU030", "error", what, location=Location(name), why=why, remedy=remedy))
+        raise InputError(Finding.error("GPU030", what, location=Location(name), why=why, remedy=remedy))
 
 
 def _spec() -> type[WaiverSpec]:
@@ -125,7 +125,7 @@ def _twice(waivers: list[Waiver]) -> Iterator[Finding]:
             what = f"{waiver.rule} is waived twice for the same clusters and path"
             why = f"the other one is at {other.location}, and only one of the two would count"
             remedy = "keep the one that is right, and delete the other"
-            yield Finding("GPU030", "error", what, location=waiver.location, why=why, remedy=remedy)
+            yield Finding.error("GPU030", what, location=waiver.location, why=why, remedy=remedy)
 
 
 @functools.lru_cache(maxsize=256)

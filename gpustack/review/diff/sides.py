@@ -236,5 +236,5 @@ def _parse(text: str, shown: str) -> Body | None:
             Identity.of(body)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         remedy = "compare folders that gpustack rendered, or take the file out of them"
-        raise InputError(Finding("GPU950", "error", f"{shown} is no Kubernetes object", remedy=remedy)) from None
+        raise InputError(Finding.error("GPU950", f"{shown} is no Kubernetes object", remedy=remedy)) from None
     return body

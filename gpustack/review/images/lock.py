@@ -87,7 +87,7 @@ def _entry(entry: Any, name: str, file: str) -> Locked:
 
 def _unreadable(file: str, why: str) -> InputError:
     remedy = "run `gpustack lock`, which writes it anew"
-    return InputError(Finding("GPU965", "error", f"{file} can't be read as a lock", why=why, remedy=remedy))
+    return InputError(Finding.error("GPU965", f"{file} can't be read as a lock", why=why, remedy=remedy))
 
 
 @dataclass(frozen=True, slots=True)

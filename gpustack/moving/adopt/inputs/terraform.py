@@ -50,7 +50,7 @@ def tree(item: Item) -> dict[str, Any]:
         line = getattr(error, "line", None)
         what = f"{item.file} can't be read as HCL"
         raise InputError(
-            Finding("GPU003", "error", what, location=Location(item.file, line), why=str(error)[:200])
+            Finding.error("GPU003", what, location=Location(item.file, line), why=str(error)[:200])
         ) from None
     return data
 
