@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -130,7 +129,7 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
     wanted = {path: entry.blob for path, entry in {**gone, **staged}.items() if path in gone or path.startswith(start)}
     contents = dict(git.contents(blob for blob in wanted.values() if blob))
     lists = {
-        path.removeprefix(start).removesuffix(".json"): listing(claims(contents[blob]))
+        path.removeprefix(start).removesuffix(".json"): listing(index.claims(contents[blob]))
         for path, blob in wanted.items()
         if path.startswith(start) and blob
     }
@@ -291,7 +290,7 @@ class Proposed:
                 if path.startswith(f"{INDEX}/") and entry.mode == "100644"
             }
             contents = dict(self.git.contents(blobs.values()))
-            self._listed = {name: listing(claims(contents[blob])) for name, blob in blobs.items()}
+            self._listed = {name: listing(index.claims(contents[blob])) for name, blob in blobs.items()}
         return self._listed.get(cluster, {})
 
     def _wrong_index(self, path: str) -> str:
@@ -301,7 +300,7 @@ class Proposed:
         content = self._content(path)
         if content is None:
             return "it can't be read"
-        if claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
+        if index.claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
             return "it says that another project rendered the cluster"
         if self.merged.get(path) == Entry("100644", self._name(content)):
             return ""
@@ -327,15 +326,6 @@ def listing(data: Mapping[str, object]) -> dict[str, str]:
     """The files that an index with DATA lists, with their digests."""
     known = [each for key in ("files", "engine") if isinstance(each := data.get(key), dict)]
     return {path: digest for each in known for path, digest in each.items()}
-
-
-def claims(content: bytes) -> dict[str, object]:
-    """What the index CONTENT says, nothing where it can't be read."""
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def one_each(strays: set[Foreign]) -> list[Foreign]:

@@ -46,8 +46,15 @@ def index_of(cluster: str) -> str:
 
 def index_data(out: Path, cluster: str) -> dict[str, Any]:
     """What the index of CLUSTER says, {} where there is none that can be read (a merge conflict in it, perhaps)."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        data = json.loads(read_index(out, cluster) or b"")
+    with contextlib.suppress(OSError):
+        return claims(read_index(out, cluster) or b"")
+    return {}
+
+
+def claims(content: bytes) -> dict[str, Any]:
+    """What the index CONTENT says, nothing where it can't be read."""
+    with contextlib.suppress(ValueError, RecursionError):
+        data = json.loads(content)
         return data if isinstance(data, dict) else {}
     return {}
 

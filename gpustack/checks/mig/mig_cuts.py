@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
+from ...cluster.feature_rules import labels_of_rules
 from ...cluster.mig_layouts import LABEL, Choice, Source, product_of
 from ...cluster.resolve import resolve
 from ...model import dotted
@@ -83,20 +84,7 @@ def subject(spec: ClusterPolicySpec) -> Subject | None:
 
 def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
     """Layouts that NodeFeatureRules of the policy give to nodes: the path of the label, and the layout's name."""
-    layouts = []
-    for index, body in enumerate(spec.extraObjects):
-        rules = body["spec"].get("rules") if body["kind"] == "NodeFeatureRule" and _maps(body.get("spec")) else None
-        for position, rule in enumerate(rules if isinstance(rules, list) else []):
-            labels = rule.get("labels") if isinstance(rule, dict) else None
-            name = labels.get(LABEL) if isinstance(labels, dict) else None
-            if isinstance(name, str) and name and not name.startswith("@"):
-                path = ("spec", "extraObjects", index, "spec", "rules", position, "labels", LABEL)
-                layouts.append((dotted(path), name))
-    return layouts
-
-
-def _maps(value: object) -> bool:
-    return isinstance(value, dict)
+    return [(path, name) for path, key, name in labels_of_rules(spec) if key == LABEL]
 
 
 def cuts(seen: Subject) -> Iterator[Cut]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import nfd
 from ...catalog._lookup import nearest
+from ...cluster.feature_rules import rules_of
 from ...model import Path, dotted
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, rule
-from .nfd_labels import rules_of
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
+from ...cluster.feature_rules import labels_of_rules
 from ...cluster.mig_layouts import texts_of
 from ...cluster.resolve import resolve
 from ...policy.language.types import LABEL_VALUE
 from ..monitoring.monitoring import telemetry
-from ..nfd.nfd_labels import labels_of_rules
 from ..rule import Hit, rule
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from ...catalog import _data
 from ...model import Body
 from ..parts.kube import access, grant, grant_here, metadata, rule
 from .dra import RESOURCES
@@ -23,7 +25,6 @@ COMPUTE_DOMAIN_DAEMON = "compute-domain-daemon-service-account"
 POLICY = "resourceslices-policy-nvidia-dra-driver"
 MPS = "MPSSupport"
 READ = "get list watch"
-CHANGED = 'request.operation == "DELETE" ? oldObject : object'
 
 
 def rights(
@@ -103,48 +104,13 @@ def only_own_slices(namespace: str) -> Iterator[Body]:
     speaks of all nodes, or of those with a label; the plugin publishes neither, so to one taken-over node that would be
     the way to all others.
     """
-    user = f"system:serviceaccount:{namespace}:{KUBELET_PLUGIN}"
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(POLICY),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [RESOURCES],
-                        "apiVersions": ["v1", "v1beta1", "v1beta2"],
-                        "operations": ["CREATE", "UPDATE", "DELETE"],
-                        "resources": ["resourceslices"],
-                    }
-                ]
-            },
-            "matchConditions": [{"name": "isRestrictedUser", "expression": f'request.userInfo.username == "{user}"'}],
-            "variables": [
-                {
-                    "name": "userNodeName",
-                    "expression": "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')",
-                },
-                {"name": "objectNodeName", "expression": f'({CHANGED}).spec.?nodeName.orValue("")'},
-            ],
-            "validations": [
-                {
-                    "expression": 'variables.userNodeName != ""',
-                    "message": "no node association found for user, this user must run in a pod on a node and "
-                    "ServiceAccountTokenPodNodeInfo must be enabled",
-                },
-                {
-                    "expression": "variables.userNodeName == variables.objectNodeName",
-                    "messageExpression": '"this user running on node \'"+variables.userNodeName+"\' may not modify '
-                    'cluster or node resourceslices"',
-                },
-            ],
-        },
-    }
-    yield {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(POLICY),
-        "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
-    }
+    user = f'request.userInfo.username == "system:serviceaccount:{namespace}:{KUBELET_PLUGIN}"'
+    spec = _data.copy(_data.read(Path(__file__).with_name("resourceslices-policy.yaml")))
+    spec["matchConditions"] = [{"name": "isRestrictedUser", "expression": user}]
+    for kind, content in (("", spec), ("Binding", {"policyName": POLICY, "validationActions": ["Deny"]})):
+        yield {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": f"ValidatingAdmissionPolicy{kind}",
+            "metadata": metadata(POLICY),
+            "spec": content,
+        }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...catalog import releases
+from ...cluster.feature_rules import rules_of
 from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
@@ -190,12 +191,7 @@ def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
 
 
 def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
-    """Labels with a namespace that the policy's own NodeFeatureRules set. What is not a rule at all is left to
-    validation.
-    """
-    for body in spec.extraObjects:
-        content = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
-        rules = content.get("rules") if isinstance(content, dict) else None
-        for rule in rules if isinstance(rules, list) else []:
-            labels = rule.get("labels") if isinstance(rule, dict) else None
-            yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))
+    """Labels with a namespace that the policy's own NodeFeatureRules set."""
+    for _, rule in rules_of(spec):
+        labels = rule.get("labels")
+        yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...checks.pages import parts
@@ -21,19 +22,6 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 """The fewest and the most of something."""
 
-MODULES = (
-    "repository",
-    "drivers",
-    "pods",
-    "gpus",
-    "mig",
-    "rights",
-    "objects",
-    "metrics",
-    "versions",
-    "engines",
-    "classifier",
-)
 _SOURCE = re.compile(r"\s+\((?:[a-z-]+\.md\b|[A-Z][0-9]+\b|#)[^)]*\)")
 """Where a fact is from, for those who work on the code."""
 
@@ -94,9 +82,9 @@ RULES: dict[str, Rule] = {}
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by its id."""
-    for module in MODULES:
-        import_module(f"{__package__}.{module}")
+    """Every rule, by its id. A module with rules is one beside which their pages stand."""
+    for pages in Path(__file__).parent.glob("*.yaml"):
+        import_module(f"{__package__}.{pages.stem}")
     return tuple(RULES[name] for name in sorted(RULES))
 
 

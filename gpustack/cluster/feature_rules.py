@@ -1,14 +1,14 @@
-"""Labels that NodeFeatureRules of the policy put on nodes."""
+"""The NodeFeatureRules that the policy brings along, and the labels that they put on nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...model import Path, dotted
+from ..model import Path, dotted
 
 if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
+    from ..policy.language.spec import ClusterPolicySpec
 
 
 def rules_of(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any]]]:
