@@ -23,10 +23,10 @@ import yaml
 
 from gpustack.catalog import alerts
 from gpustack.components.registry import REGISTRY
-from gpustack.policy.help.reference import replaced, replaced_fields
 from gpustack.review.impact.rule import Rule, all_rules
 from gpustack.review.impact.tiers import TIERS
 from tools import catalogue_pages, engines_table, rule_pages
+from tools.field_reference import replaced, replaced_fields
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "docs" / "policy.md"

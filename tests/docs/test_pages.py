@@ -13,8 +13,8 @@ import yaml
 
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import compile_stack
-from gpustack.policy.help.reference import replaced
 from gpustack.policy.loading.load import load, spec_key
+from tools.field_reference import replaced
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -16,11 +16,12 @@ from jsonschema import Draft202012Validator
 
 from gpustack.catalog import fields as catalog
 from gpustack.catalog import releases
-from gpustack.policy.help import reference, schema
+from gpustack.policy.help import schema
 from gpustack.policy.help.describe import descriptions, models
 from gpustack.policy.help.schema import FILE, export, text
 from gpustack.policy.language.spec import ClusterPolicySpec, PolicyLayer
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
+from tools import field_reference
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 
@@ -158,7 +159,7 @@ def test_unknown_annotation() -> None:
 
 def test_reference_has_every_field() -> None:
     """Every section and every field of the operator's own sections is in the reference."""
-    page = reference.markdown()
+    page = field_reference.markdown()
     for name in ClusterPolicySpec.model_fields:
         assert f"`{name}`" in page, name
     for path in catalog.leaves("ClusterPolicy"):
@@ -168,7 +169,7 @@ def test_reference_has_every_field() -> None:
 
 def test_reference_has_defaults() -> None:
     """Defaults are those of the newest release."""
-    page = reference.markdown()
+    page = field_reference.markdown()
     assert '| `toolkit.installDir` | absolute path | `"/usr/local/nvidia"` |' in page
     assert "| `driver.upgradePolicy.autoUpgrade` | true or false | `true` |" in page
     assert "Image: `nvcr.io/nvidia/driver:595.91.07`. Enabled: true." in page
@@ -176,7 +177,7 @@ def test_reference_has_defaults() -> None:
 
 def test_reference_links() -> None:
     """Every link of the reference leads to a heading of it."""
-    page = reference.markdown()
+    page = field_reference.markdown()
     headings = {line.lstrip("# ").strip("`").lower() for line in page.splitlines() if line.startswith("###")}
     linked = {part.partition(")")[0] for part in page.split("](#")[1:]}
     assert linked <= headings
@@ -184,11 +185,11 @@ def test_reference_links() -> None:
 
 def test_reference_in_a_page() -> None:
     """Only what stands between the marks changes, and a second time nothing does."""
-    page = f"before\n{reference.BEGIN}\nstale text\n{reference.END}\nafter\n"
-    once = reference.replaced(page)
-    assert once.startswith(f"before\n{reference.BEGIN}\n")
-    assert once.endswith(f"{reference.END}\nafter\n")
+    page = f"before\n{field_reference.BEGIN}\nstale text\n{field_reference.END}\nafter\n"
+    once = field_reference.replaced(page)
+    assert once.startswith(f"before\n{field_reference.BEGIN}\n")
+    assert once.endswith(f"{field_reference.END}\nafter\n")
     assert "stale text" not in once
-    assert reference.replaced(once) == once
+    assert field_reference.replaced(once) == once
     with pytest.raises(ValueError, match="reference:begin"):
-        reference.replaced("no marks")
+        field_reference.replaced("no marks")

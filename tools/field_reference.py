@@ -16,13 +16,13 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from ..language import operand
-from ..language.base import Section
-from ..language.forms import Form, Number, TextAt
-from ..language.node_pools import Count
-from ..language.spec import ClusterPolicySpec
-from .describe import descriptions, models, nested, summary
-from .schema import EXTENDS
+from gpustack.policy.help.describe import descriptions, models, nested, summary
+from gpustack.policy.help.schema import EXTENDS
+from gpustack.policy.language import operand
+from gpustack.policy.language.base import Section
+from gpustack.policy.language.forms import Form, Number, TextAt
+from gpustack.policy.language.node_pools import Count
+from gpustack.policy.language.spec import ClusterPolicySpec
 
 BEGIN, END = "<!-- reference:begin -->", "<!-- reference:end -->"
 COMMON = (
