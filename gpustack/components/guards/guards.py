@@ -66,25 +66,19 @@ def nodes(inputs: GuardsInputs) -> Iterator[Body]:
             {"name": "own", "expression": prefixes(inputs.namespace, inputs.nodes)},
             *admission.node_changes(),
         ],
-        validations=[
-            {
-                "expression": f"variables.here == [object.metadata.name]{unless(anywhere)}",
-                "message": "a pod changes its own node only",
-            },
-            {
-                "expression": admission.only("labels", "variables.own.exists(prefix, key.startsWith(prefix))"),
-                "message": "a pod changes those labels of its node only that it is there for",
-            },
-            {
-                "expression": "size(variables.annotationsSet + variables.annotationsGone) == 0",
-                "message": "a pod of the stack changes no annotation of a node",
-            },
-            {
-                "expression": f"{admission.same_node()} && ({admission.SAME_CORDON}{unless(cordoning)})",
-                "message": "a pod changes nothing of its node's spec; one that clears the node may cordon it",
-            },
-            {"expression": admission.taints(), "message": "a pod of the stack adds and removes no taint"},
-        ],
+        validations={
+            "a pod changes its own node only": f"variables.here == [object.metadata.name]{unless(anywhere)}",
+            "a pod changes those labels of its node only that it is there for": admission.only(
+                "labels", "variables.own.exists(prefix, key.startsWith(prefix))"
+            ),
+            "a pod of the stack changes no annotation of a node": (
+                "size(variables.annotationsSet + variables.annotationsGone) == 0"
+            ),
+            "a pod changes nothing of its node's spec; one that clears the node may cordon it": (
+                f"{admission.same_node()} && ({admission.SAME_CORDON}{unless(cordoning)})"
+            ),
+            "a pod of the stack adds and removes no taint": admission.taints(),
+        },
     )
 
 
@@ -112,27 +106,23 @@ def pods(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("", "pods", "CREATE UPDATE DELETE")],
         condition=admission.callers(inputs.namespace, (each.account for each in inputs.pods)),
         variables=[HERE, TARGET],
-        validations=[
-            {
-                "expression": f"request.namespace == {quoted(inputs.namespace)} && "
-                "variables.here == [variables.target.spec.?nodeName.orValue('')]",
-                "message": "a pod makes, changes and deletes pods of the stack on its own node only",
-            },
-            {
-                "expression": "request.operation != 'UPDATE' || object.spec == oldObject.spec",
-                "message": "a pod changes nothing that another pod runs",
-            },
-            {
-                "expression": f"{made}'system:serviceaccount:' + request.namespace + ':' + "
-                "object.spec.?serviceAccountName.orValue('default') == request.userInfo.username",
-                "message": "a pod makes pods under its own ServiceAccount only",
-            },
-            {"expression": f"{made}({no_secrets()})", "message": "a pod that a pod makes reads no Secret"},
-            {
-                "expression": f"{made}object.spec.?imagePullSecrets.orValue([]).all(secret, {allowed})",
-                "message": "a pod that a pod makes names the pull secrets of validator.imagePullSecrets only",
-            },
-        ],
+        validations={
+            "a pod makes, changes and deletes pods of the stack on its own node only": (
+                f"request.namespace == {quoted(inputs.namespace)} && "
+                "variables.here == [variables.target.spec.?nodeName.orValue('')]"
+            ),
+            "a pod changes nothing that another pod runs": (
+                "request.operation != 'UPDATE' || object.spec == oldObject.spec"
+            ),
+            "a pod makes pods under its own ServiceAccount only": (
+                f"{made}'system:serviceaccount:' + request.namespace + ':' + "
+                "object.spec.?serviceAccountName.orValue('default') == request.userInfo.username"
+            ),
+            "a pod that a pod makes reads no Secret": f"{made}({no_secrets()})",
+            "a pod that a pod makes names the pull secrets of validator.imagePullSecrets only": (
+                f"{made}object.spec.?imagePullSecrets.orValue([]).all(secret, {allowed})"
+            ),
+        },
     )
 
 
@@ -161,12 +151,11 @@ def layouts(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("", "configmaps", "CREATE UPDATE DELETE")],
         condition=admission.callers(inputs.namespace, [inputs.layouts]),
         variables=[HERE, TARGET],
-        validations=[
-            {
-                "expression": "variables.here.exists(node, variables.target.metadata.name == node + '-mig-config')",
-                "message": "the MIG manager writes the ConfigMap of its own node only",
-            }
-        ],
+        validations={
+            "the MIG manager writes the ConfigMap of its own node only": (
+                "variables.here.exists(node, variables.target.metadata.name == node + '-mig-config')"
+            ),
+        },
         namespace=inputs.namespace,
     )
 
@@ -200,22 +189,16 @@ def workloads(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("apps", "daemonsets deployments", "CREATE UPDATE DELETE")],
         condition=admission.callers(inputs.namespace, [DRA_PLUGIN, DRA_CONTROLLER]),
         variables=[HERE, TARGET],
-        validations=[
-            {
-                "expression": f"{not_by(plugin)} || {daemon_of_node}",
-                "message": "the DRA driver's plugin makes MPS daemons of its own node only",
-            },
-            {
-                "expression": f"{not_by(controller)} || request.resource.resource == 'daemonsets' && "
-                f"variables.target.{labelled} && (oldObject == null || oldObject.{labelled})",
-                "message": "the DRA driver's controller makes daemons of compute domains only",
-            },
-            {
-                "expression": f"{not_by(controller)} || request.operation == 'DELETE' || "
-                f"{account} && {' && '.join(weak)}",
-                "message": "a compute domain's daemon runs under its own account, and shares nothing of its node",
-            },
-        ],
+        validations={
+            "the DRA driver's plugin makes MPS daemons of its own node only": f"{not_by(plugin)} || {daemon_of_node}",
+            "the DRA driver's controller makes daemons of compute domains only": (
+                f"{not_by(controller)} || request.resource.resource == 'daemonsets' && "
+                f"variables.target.{labelled} && (oldObject == null || oldObject.{labelled})"
+            ),
+            "a compute domain's daemon runs under its own account, and shares nothing of its node": (
+                f"{not_by(controller)} || request.operation == 'DELETE' || {account} && {' && '.join(weak)}"
+            ),
+        },
         namespace=inputs.namespace,
     )
 
@@ -245,7 +228,9 @@ def config_maps(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("", "configmaps", "CREATE UPDATE DELETE")],
         condition={"name": "any", "expression": "true"},
         variables=[],
-        validations=[{"expression": f"{allowed} || {deletes}{writes}", "message": message}],
+        validations={
+            message: f"{allowed} || {deletes}{writes}",
+        },
         namespace=inputs.namespace,
         marked=GUARDED,
     )

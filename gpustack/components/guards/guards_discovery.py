@@ -60,27 +60,22 @@ def discovery(inputs: GuardsInputs, master: Discovery) -> Iterator[Body]:
             *claimed("labels"),
             *claimed("annotations"),
         ],
-        validations=[
-            {
-                "expression": f"variables.labelsClaimed.all(key, {own_label(master)})",
-                "message": "node feature discovery changes labels in the namespaces of spec.nfd.labelNamespaces only, "
-                "and none that steers the stack unless a rule in spec.extraObjects sets it",
-            },
-            {
-                "expression": f"variables.annotationsClaimed.all(key, {note})",
-                "message": "node feature discovery changes its own annotations of a node only",
-            },
-            {
-                "expression": f"{admission.same_node()} && {admission.SAME_CORDON}",
-                "message": "node feature discovery changes nothing of a node's spec",
-            },
-            {"expression": admission.taints(), "message": "node feature discovery adds and removes no taint"},
-            {
-                "expression": " && ".join([*offers(master), *same_status()]),
-                "message": "node feature discovery changes nothing of a node's status but extended resources of its "
-                "own namespaces",
-            },
-        ],
+        validations={
+            (
+                "node feature discovery changes labels in the namespaces of spec.nfd.labelNamespaces only, "
+                "and none that steers the stack unless a rule in spec.extraObjects sets it"
+            ): f"variables.labelsClaimed.all(key, {own_label(master)})",
+            "node feature discovery changes its own annotations of a node only": (
+                f"variables.annotationsClaimed.all(key, {note})"
+            ),
+            "node feature discovery changes nothing of a node's spec": (
+                f"{admission.same_node()} && {admission.SAME_CORDON}"
+            ),
+            "node feature discovery adds and removes no taint": admission.taints(),
+            (
+                "node feature discovery changes nothing of a node's status but extended resources of its own namespaces"
+            ): " && ".join([*offers(master), *same_status()]),
+        },
     )
 
 

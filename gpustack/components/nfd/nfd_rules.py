@@ -57,10 +57,9 @@ def own_node_only(finders: Finders) -> Iterator[Body]:
             {"name": "node", "expression": f"object.{about}.orValue('')"},
             {"name": "before", "expression": f"oldObject == null ? '' : oldObject.{about}.orValue('')"},
         ],
-        validations=[
-            {
-                "expression": "variables.here == [variables.node] && variables.before in ['', variables.node]",
-                "message": "a pod may write NodeFeature objects about its own node only",
-            }
-        ],
+        validations={
+            "a pod may write NodeFeature objects about its own node only": (
+                "variables.here == [variables.node] && variables.before in ['', variables.node]"
+            ),
+        },
     )

@@ -34,12 +34,13 @@ def policy(
     rules: Sequence[Body],
     condition: Body,
     variables: Iterable[Body],
-    validations: Iterable[Body],
+    validations: Mapping[str, str],
     labels: Mapping[str, str] | None = None,
     namespace: str = "",
     marked: Mapping[str, str] | None = None,
 ) -> Iterator[Body]:
-    """The policy NAME over what RULES match and CONDITION holds of, and its binding.
+    """The policy NAME over what RULES match and CONDITION holds of, and its binding. VALIDATIONS are expressions by
+    what the API server says where one doesn't hold.
 
     NAMESPACE: only there. MARKED: only objects with these labels, before or after. What the API server would fill in is
     written out, so that a diff against the cluster is empty.
@@ -59,7 +60,7 @@ def policy(
             },
             "matchConditions": [condition],
             **sparse(variables=list(variables)),
-            "validations": list(validations),
+            "validations": [{"expression": holds, "message": words} for words, holds in validations.items()],
         },
     }
     yield {

@@ -82,12 +82,9 @@ def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
         condition=admission.callers(inputs.namespace, [name]),
         variables=[],
-        validations=[
-            {
-                "expression": f"object.metadata.?name.orValue('') == '{name}'",
-                "message": "the reconciler makes its own Lease only",
-            }
-        ],
+        validations={
+            "the reconciler makes its own Lease only": f"object.metadata.?name.orValue('') == '{name}'",
+        },
         labels={"app": name},
     )
 
@@ -111,12 +108,9 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         rules=[admission.over("", "pods", "DELETE")],
         condition=admission.callers(inputs.namespace, [name]),
         variables=[],
-        validations=[
-            {
-                "expression": " || ".join(allowed),
-                "message": "the reconciler deletes pods of the stack, and those that spec.reconciler says",
-            }
-        ],
+        validations={
+            "the reconciler deletes pods of the stack, and those that spec.reconciler says": " || ".join(allowed),
+        },
         labels={"app": name},
     )
 
@@ -133,25 +127,23 @@ def uses_gpu(resources: Iterable[str]) -> str:
     )
 
 
-def validations(startup_taints: Iterable[tuple[str, str]]) -> Iterator[Body]:
-    """What must hold of a change, each with the words that a refusal has."""
+def validations(startup_taints: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What must hold of a change, by the words that a refusal has."""
     gpu = [f"'{keys.PRESENT}' in variables.labelsBefore"]
     gpu += [f"'{key}' in variables.annotationsBefore" for key in (keys.MEMORY, keys.OPERATION)]
     gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
-    yield {"expression": " || ".join(gpu), "message": "the reconciler changes nodes with a GPU only"}
-    for field, own in (
-        ("labels", named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY))),
-        ("annotations", named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",))),
-    ):
-        yield {
-            "expression": admission.only(field, own),
-            "message": f"the reconciler changes its own {field} of a node only",
-        }
-    yield {
-        "expression": admission.same_node(),
-        "message": "the reconciler changes nothing of a node's spec but whether it is schedulable, and startup taints",
+    own = {
+        "labels": named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY)),
+        "annotations": named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",)),
     }
-    yield {
-        "expression": admission.taints(startup_taints),
-        "message": "the reconciler adds no taint, and removes those of spec.reconciler.startupTaints only",
+    spec = "the reconciler changes nothing of a node's spec but whether it is schedulable, and startup taints"
+    taints = "the reconciler adds no taint, and removes those of spec.reconciler.startupTaints only"
+    return {
+        "the reconciler changes nodes with a GPU only": " || ".join(gpu),
+        **{
+            f"the reconciler changes its own {field} of a node only": admission.only(field, each)
+            for field, each in own.items()
+        },
+        spec: admission.same_node(),
+        taints: admission.taints(startup_taints),
     }
