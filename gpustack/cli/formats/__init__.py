@@ -28,6 +28,7 @@ class Report:
 
     lint: Lint
     failing: tuple[str, ...]
+    verb: str = "lint"
 
     @property
     def code(self) -> int:

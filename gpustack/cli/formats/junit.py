@@ -21,7 +21,7 @@ def write(report: Report) -> str:
         place = item.finding.location
         for name in item.clusters or (place.file if place else "policies",):
             by_suite.setdefault(name, []).append(item.finding)
-    root = ElementTree.Element("testsuites", name="gpustack lint")
+    root = ElementTree.Element("testsuites", name=f"gpustack {report.verb}")
     for name, findings in by_suite.items():
         root.append(suite(name, findings, report))
     for key in ("tests", "failures", "skipped"):

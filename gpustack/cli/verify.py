@@ -1,0 +1,69 @@
+"""gpustack verify: a cluster as it is, against what Git says. Looks, and changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Finding, InputError
+from . import common
+
+if TYPE_CHECKING:
+    from ..live import Expected, State
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from .live import connect
+
+    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
+    common.completed(which)
+    connect.add_sources(parser)
+    common.add_compiling(parser)
+    common.add_today(parser)
+    parser.add_argument("--format", choices=["text", "json", "junit"], default="text", help="how to print the result")
+    parser.set_defaults(out="dist")
+
+
+def run(options: argparse.Namespace) -> int:
+    import yaml
+
+    from ..cluster.resolve import resolve
+    from ..compiler import fleet, sources
+    from ..compiler.judge import GroupedFinding
+    from ..compiler.lint import Lint
+    from ..live import Expected, verify
+    from .formats import Report, write
+    from .text import say
+
+    if options.sources and (options.kubeconfig or options.context):
+        what = "--from looks at files, so --kubeconfig and --context have no effect"
+        raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
+    with common.project(options) as project:
+        (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
+        bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
+        expected = Expected(resolve(fleet.spec_of(project, source)), bodies)
+        found = verify(expected, seen(options, expected))
+        placed = [sources.located(project, source, each) if each.path else each for each in found]
+    lint = Lint((source.name,), tuple(GroupedFinding(each, (source.name,)) for each in placed), False, 1)
+    report = Report(lint, ("error",), "verify")
+    written = write(options.format, report)
+    if options.format == "text":
+        say(written.removesuffix("\n"))
+    else:
+        sys.stdout.write(written)
+    return report.code
+
+
+def seen(options: argparse.Namespace, expected: Expected) -> State:
+    """What there is of the cluster, or in the files that stand for it."""
+    from ..live import look, of_files
+    from ..live.state import wanted
+    from .live import connect, files
+
+    if not options.sources:
+        kinds = wanted(expected.rendered, expected.namespace)
+        return connect.run(options, lambda cluster: look(cluster, kinds))
+    paths = [path for source in options.sources for path in files.files(Path(source))]
+    return of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))

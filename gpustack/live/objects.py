@@ -1,0 +1,137 @@
+"""What runs in the stack's namespace, and whether it is what is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..api import keys
+from ..model import Body, dotted
+from .drift import differences
+from .nodes import Hit, busy
+from .state import State, kind_of
+
+OPERATOR = "gpu-operator"
+FIELDS = 3
+"""How many fields of an object are named."""
+DRIVER = ("app.kubernetes.io/component", "nvidia-driver")
+
+
+def of_kinds(state: State) -> Iterator[Hit]:
+    """The kinds that could not be listed."""
+    for kind, why in state.unread.items():
+        where = f" in {kind.namespace}" if kind.namespace else ""
+        yield Hit("LIV001", f"{kind.plural}{where} can't be listed: {why}")
+
+
+def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
+    """Objects that are missing, or otherwise than rendered."""
+    for body in rendered:
+        kind = kind_of(body)
+        if kind not in state.objects:
+            continue
+        name = f"{kind.kind} {kind.namespace + '/' if kind.namespace else ''}{body['metadata']['name']}"
+        live = state.find(body)
+        if live is None:
+            yield Hit("LIV101", f"{name} is not there")
+            continue
+        changed = [*differences(body, live)]
+        if changed:
+            parts = (
+                f"{dotted(path)} is {_short(has)}, rendered {_short(want)}" for path, want, has in changed[:FIELDS]
+            )
+            shown = "; ".join(parts)
+            more = f" and {len(changed) - FIELDS} more" if len(changed) > FIELDS else ""
+            yield Hit("LIV102", f"{name}: {shown}{more}")
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "absent"
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def operator(namespace: str, state: State) -> Iterator[Hit]:
+    """The operator's Deployment, while a pod of it works."""
+    for body in state.of("Deployment", namespace):
+        ours = body["metadata"]["name"] == OPERATOR
+        component = (body["metadata"].get("labels") or {}).get("app.kubernetes.io/component") == OPERATOR
+        if (ours or component) and (body.get("status") or {}).get("readyReplicas"):
+            yield Hit("LIV103", f"Deployment {namespace}/{body['metadata']['name']} runs")
+
+
+def of_pods(namespace: str, state: State) -> Iterator[Hit]:
+    """Pods of the stack's DaemonSets and Deployments that are not ready, by what they wait for, and old drivers."""
+    worked_on = {node["metadata"]["name"] for node in state.of("Node") if busy(node)}
+    newest = _newest(state)
+    for pod in state.of("Pod", namespace):
+        owner = _owner(pod)
+        node = str((pod.get("spec") or {}).get("nodeName") or "")
+        gone = "deletionTimestamp" in pod["metadata"] or (pod.get("status") or {}).get("phase") == "Succeeded"
+        if not owner or node in worked_on or gone:
+            continue
+        who = str((pod["metadata"].get("labels") or {}).get("app") or owner.get("name"))
+        if why := _waits(pod):
+            yield Hit("LIV401", f"{who}: {why}", node)
+        mark = (pod["metadata"].get("labels") or {}).get(keys.HASH, "")
+        if owner.get("uid") in newest and mark != newest[owner["uid"]]:
+            yield Hit("LIV403", f"{who} is made from an older template", node)
+
+
+def _owner(body: Body) -> Body:
+    """The owner that manages BODY; empty for none."""
+    owners: list[Body] = body["metadata"].get("ownerReferences") or []
+    return next((each for each in owners if each.get("controller")), {})
+
+
+def _newest(state: State) -> dict[str, str]:
+    """The hash of the newest template of each driver DaemonSet, by its UID."""
+    drivers = {
+        body["metadata"].get("uid")
+        for body in state.of("DaemonSet")
+        if (body["metadata"].get("labels") or {}).get(DRIVER[0]) == DRIVER[1]
+    }
+    found: dict[str, tuple[int, str]] = {}
+    for each in state.of("ControllerRevision"):
+        uid, number = str(_owner(each).get("uid")), int(each.get("revision") or 0)
+        if uid in drivers and number > found.get(uid, (0, ""))[0]:
+            mark = (each["metadata"].get("labels") or {}).get(keys.HASH) or each["metadata"]["name"].rpartition("-")[2]
+            found[uid] = number, mark
+    return {uid: mark for uid, (_, mark) in found.items()}
+
+
+def _waits(pod: Body) -> str:
+    """Why POD is not ready: the first container that doesn't work, with its reason; "" where it is."""
+    status = pod.get("status") or {}
+    conditions = {str(each.get("type")): each for each in status.get("conditions") or []}
+    if conditions.get("Ready", {}).get("status") == "True":
+        return ""
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        return f"not scheduled: {scheduled.get('message') or scheduled.get('reason')}"
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in status.get(kind) or []:
+            state = each.get("state") or {}
+            if waiting := state.get("waiting"):
+                if waiting.get("reason") not in {"PodInitializing", "ContainerCreating"}:
+                    return f"{each['name']} is in {waiting.get('reason')}"
+            elif kind == "initContainerStatuses" and "running" in state:
+                return f"{each['name']} has not ended"
+    return "not ready"
+
+
+def of_policies(state: State) -> Iterator[Hit]:
+    """What the NodePolicies say of themselves."""
+    for body in state.of("NodePolicy"):
+        status, name = body.get("status") or {}, body["metadata"]["name"]
+        conditions = {each.get("type"): each for each in status.get("conditions") or []}
+        stalled = conditions.get("Stalled") or {}
+        if stalled.get("status") == "True":
+            yield Hit("LIV601", f"NodePolicy {name}: {stalled.get('message') or stalled.get('reason')}")
+        if status.get("quarantined"):
+            yield Hit("LIV602", f"NodePolicy {name}: {status['quarantined']} in quarantine")
+        waiting = [f"{each.get('count')} {each.get('reason')}" for each in status.get("waiting") or []]
+        if waiting:
+            told = ", ".join(waiting)
+            yield Hit("LIV603", f"NodePolicy {name}: {told}")

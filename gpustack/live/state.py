@@ -1,0 +1,105 @@
+"""What was seen of a cluster, and of what nobody could look: the two are never mixed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..model import Body
+
+if TYPE_CHECKING:
+    from ..reconciler.shell.cluster import Cluster
+
+
+class Kind(NamedTuple):
+    """Objects that are listed together: as in apiVersion and kind, in a namespace ("" for those of the cluster)."""
+
+    api_version: str
+    kind: str
+    namespace: str = ""
+
+    @property
+    def plural(self) -> str:
+        """As in the address of the API: by the rule that Kubernetes' own generators name resources by."""
+        name = self.kind.lower()
+        if name.endswith("constraints"):  # SecurityContextConstraints
+            return name
+        if name.endswith("y"):
+            return f"{name[:-1]}ies"
+        return f"{name}es" if name.endswith(("s", "x", "ch")) else f"{name}s"
+
+
+def kind_of(body: Body) -> Kind:
+    """Where BODY would be listed."""
+    return Kind(str(body.get("apiVersion")), str(body.get("kind")), str(body["metadata"].get("namespace") or ""))
+
+
+@dataclass
+class State:
+    """The OBJECTS of a cluster by kind, and why some kinds could not be read. A kind that is in neither was not looked
+    at, so nothing is said of it."""
+
+    objects: dict[Kind, dict[str, Body]] = field(default_factory=dict)
+    unread: dict[Kind, str] = field(default_factory=dict)
+
+    def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
+        """The objects of a kind, of any version; in NAMESPACE, or in all."""
+        for key, bodies in self.objects.items():
+            if key.kind == kind and namespace in (None, key.namespace):
+                yield from bodies.values()
+
+    def looked(self, kind: str) -> bool:
+        """Whether objects of a kind were looked at."""
+        return any(key.kind == kind for key in self.objects)
+
+    def find(self, body: Body) -> Body | None:
+        """What stands in the cluster for BODY; None for nothing, or where nobody looked."""
+        wanted = kind_of(body)
+        for key, bodies in self.objects.items():
+            same = key.api_version.rpartition("/")[0] == wanted.api_version.rpartition("/")[0]
+            if same and (key.kind, key.namespace) == (wanted.kind, wanted.namespace):
+                return bodies.get(str(body["metadata"]["name"]))
+        return None
+
+
+def wanted(rendered: Iterable[Body], namespace: str) -> list[Kind]:
+    """The kinds to list: those of what is RENDERED, nodes, and what tells how the stack in NAMESPACE does."""
+    own = [
+        Kind("v1", "Node"),
+        Kind("v1", "Pod", namespace),
+        Kind("apps/v1", "Deployment", namespace),
+        Kind("apps/v1", "ControllerRevision", namespace),
+    ]
+    return [*dict.fromkeys([*own, *map(kind_of, rendered)])]
+
+
+async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
+    """List KINDS in CLUSTER. What one may not list, and what the cluster doesn't know, is noted."""
+    from ..reconciler.shell import cluster as api
+
+    state = State()
+    for each in kinds:
+        group, _, version = each.api_version.rpartition("/")
+        model: Any = dict[str, Any]
+        raw: api.Kind[Any] = api.Kind(model, group, version, each.plural, each.kind, namespaced=bool(each.namespace))
+        try:
+            bodies = (await cluster.list(raw, api.Selection(namespace=each.namespace))).items
+        except api.NotFound:
+            bodies = ()
+        except api.Forbidden as error:
+            state.unread[each] = str(error)
+            continue
+        head = {"apiVersion": each.api_version, "kind": each.kind}
+        state.objects[each] = {body["metadata"]["name"]: {**head, **body} for body in bodies}
+    return state
+
+
+def of_files(bodies: Iterable[Mapping[str, Any]]) -> State:
+    """What the objects BODIES of a dump tell. Kinds that no object is of count as not looked at."""
+    state = State()
+    for body in bodies:
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
+            state.objects.setdefault(kind_of(dict(body)), {})[metadata["name"]] = dict(body)
+    return state

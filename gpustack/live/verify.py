@@ -1,0 +1,66 @@
+"""gpustack verify: a cluster as it is, held against what its policy says.
+
+Solves: everything was synced and is green, and eight nodes offer seven GPUs each. So each node is asked what it has,
+by the same resolved cluster that the render came from, and each answer leads to the line of the policy that it is
+about. Nodes that the reconciler works on are left out: what is amiss there is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import _data
+from ..model import Body, Finding
+from . import nodes, objects
+from .state import State
+
+if TYPE_CHECKING:
+    from ..cluster.resolve import Cluster
+    from .nodes import Hit
+
+NAMED = 8
+"""How many nodes a finding names."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a cluster is to be: the policy's meaning, and the objects that it renders to."""
+
+    cluster: Cluster
+    rendered: Sequence[Body]
+
+    @property
+    def namespace(self) -> str:
+        """The stack's namespace."""
+        return self.cluster.spec.cluster.namespace
+
+
+@cache
+def texts() -> Any:
+    """What is said of each finding: title, severity, why, do."""
+    return _data.read(Path(__file__).with_name("verify.yaml"))
+
+
+def verify(expected: Expected, state: State) -> list[Finding]:
+    """What is amiss, the worst first; the same of many nodes is one finding."""
+    hits = [*objects.of_kinds(state), *objects.drift(expected.rendered, state)]
+    hits += objects.operator(expected.namespace, state)
+    hits += nodes.of_pools(expected.cluster, state)
+    hits += objects.of_pods(expected.namespace, state)
+    hits += objects.of_policies(state)
+    return sorted(_folded(hits), key=lambda each: ("error", "warning", "note").index(each.severity))
+
+
+def _folded(hits: Iterable[Hit]) -> Iterator[Finding]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for hit in hits:
+        groups.setdefault((hit.id, hit.what, hit.path), []).extend([hit.node] if hit.node else [])
+    for (rule, what, path), names in groups.items():
+        said = texts()[rule]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        where = f"{', '.join(names[:NAMED])}{more}: " if names else ""
+        yield Finding(rule, said["severity"], where + what, path=path, why=said["why"], remedy=said["do"])

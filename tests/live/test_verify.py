@@ -1,0 +1,329 @@
+"""What `gpustack verify` finds: each planted fault by its id, with the line of the policy; a sound cluster is quiet."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.cluster.resolve import resolve
+from gpustack.live import Expected, of_files, verify
+from gpustack.live.state import Kind
+from gpustack.live.verify import texts
+from gpustack.model import Body, Finding
+from tests.components.common import spec
+from tests.project import ROOT, Project, cache, project
+
+__all__ = ["cache", "project"]
+
+VERSION = "nvidia.com/cuda.driver-version.full"
+DEPLOY = "nvidia.com/gpu.deploy."
+COMPONENTS = (
+    "client", "container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery",
+    "node-status-exporter", "operator-validator",
+)  # fmt: skip
+"""What a node for containers gets (reconciler.md 1.4)."""
+POOLS: list[dict[str, Any]] = [
+    {
+        "name": "training",
+        "os": "ubuntu22.04",
+        "gpuProduct": "NVIDIA-H100-80GB-HBM3",
+        "gpusPerNode": 8,
+        "count": 2,
+        "nodeSelector": {"pool": "t"},
+        "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}],
+    }
+]
+RECONCILER = {"image": "registry.example.com/r:1", "startupTaints": [{"key": "starting", "effect": "NoSchedule"}]}
+READY = {"type": "Ready", "status": "True"}
+POOL = "spec.nodePools[0]"
+RENDERED: list[Body] = [
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "gpu-operator"},
+        "data": {"x": "1"},
+    }
+]
+
+
+def node(name: str) -> Body:
+    """A node of the pool as it is once all is well."""
+    labels = {f"{DEPLOY}{each}": "true" for each in COMPONENTS}
+    labels |= {"pool": "t", "nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    labels |= {
+        "feature.node.kubernetes.io/pci-10de.present": "true",
+        "nvidia.com/cuda.driver-version.full": "580.126.20",
+    }
+    system = "feature.node.kubernetes.io/system-os_release."
+    labels |= {f"{system}ID": "ubuntu", f"{system}VERSION_ID": "22.04"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "allocatable": {"nvidia.com/gpu": "8", "cpu": "9"},
+        },
+    }
+
+
+def pod(name: str, where: str, **status: Any) -> Body:
+    """A pod of a DaemonSet; ready without a STATUS."""
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "d-1", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "gpu-operator", "labels": {"app": "d"}, "ownerReferences": [owner]},
+        "spec": {"nodeName": where},
+        "status": status or {"conditions": [READY]},
+    }
+
+
+def policy(name: str, **status: Any) -> Body:
+    """A NodePolicy."""
+    return {"apiVersion": "gpustack.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": name}, "status": status}
+
+
+def cluster() -> list[Body]:
+    """Two nodes, and the stack on them, as it should be."""
+    return [node("a"), node("b"), pod("d-a", "a"), pod("d-b", "b"), *copy.deepcopy(RENDERED)]
+
+
+def found(bodies: list[Body], **unread: str) -> list[Finding]:
+    """What is amiss in a cluster of BODIES."""
+    sections: dict[str, Any] = {"nodePools": POOLS, "reconciler": RECONCILER, "driver": {"version": "580.126.20"}}
+    state = of_files(bodies)
+    state.unread = {Kind("v1", kind, "gpu-operator"): why for kind, why in unread.items()}
+    return verify(Expected(resolve(spec(**sections)), RENDERED), state)
+
+
+def test_a_sound_cluster_is_quiet() -> None:
+    """Nothing is found where all is as the policy says."""
+    assert found(cluster()) == []
+
+
+def label(key: str, value: str | None) -> Callable[[list[Body]], object]:
+    """A label of the first node is another."""
+
+    def change(bodies: list[Body]) -> object:
+        labels = bodies[0]["metadata"]["labels"]
+        return labels.pop(key) if value is None else labels.__setitem__(key, value)
+
+    return change
+
+
+def status(key: str, value: Any) -> Callable[[list[Body]], object]:
+    """A field of the first node's status is another."""
+    return lambda bodies: bodies[0]["status"].__setitem__(key, value)
+
+
+def of_spec(key: str, value: Any) -> Callable[[list[Body]], object]:
+    """A field of the first node's spec is another."""
+    return lambda bodies: bodies[0]["spec"].__setitem__(key, value)
+
+
+CRASHED = {"name": "ctr", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+REVISIONS: list[Body] = [
+    {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": "d",
+            "namespace": "gpu-operator",
+            "uid": "d-1",
+            "labels": {"app.kubernetes.io/component": "nvidia-driver"},
+        },
+    },
+    *(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"d-{mark}",
+                "namespace": "gpu-operator",
+                "labels": {"controller-revision-hash": mark},
+                "ownerReferences": [{"uid": "d-1", "controller": True}],
+            },
+            "revision": number,
+        }
+        for number, mark in ((1, "old"), (2, "new"))
+    ),
+]
+
+
+def outdated(bodies: list[Body]) -> None:
+    """The driver has a new template, and the pod on the first node is not made from it."""
+    bodies += REVISIONS
+    for pod, mark in ((bodies[2], "old"), (bodies[3], "new")):
+        pod["metadata"]["labels"]["controller-revision-hash"] = mark
+
+
+OPERATOR: Body = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "gpu-operator", "namespace": "gpu-operator"},
+    "status": {"readyReplicas": 1},
+}
+FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
+    "object gone": (
+        lambda bodies: bodies[4]["metadata"].update(name="z"),
+        "LIV101", "ConfigMap gpu-operator/a is not there", "",
+    ),
+    "object changed": (lambda bodies: bodies[4]["data"].update(x="2"), "LIV102", "data.x is 2, rendered 1", ""),
+    "operator": (lambda bodies: bodies.append(OPERATOR), "LIV103", "Deployment gpu-operator/gpu-operator runs", ""),
+    "a node less": (lambda bodies: bodies.pop(0), "LIV201", "has 1 nodes; the policy says 2", f"{POOL}.count"),
+    "no pool": (lambda bodies: bodies.extend([of_no_pool()]), "LIV202", "c: no pool selects it", "spec.nodePools"),
+    "not ready": (status("conditions", []), "LIV204", "a: not Ready", ""),
+    "cordoned": (of_spec("unschedulable", True), "LIV205", "a: cordoned", ""),
+    "label gone": (label(f"{DEPLOY}device-plugin", None), "LIV301", f"a: lacks {DEPLOY}device-plugin", POOL),
+    "label paused": (label(f"{DEPLOY}driver", "false"), "LIV301", f"a: has {DEPLOY}driver=false", POOL),
+    "product": (label("nvidia.com/gpu.product", "NVIDIA-L4"), "LIV302", "are NVIDIA-L4", f"{POOL}.gpuProduct"),
+    "taint": (of_spec("taints", []), "LIV303", "lacks the taint nvidia.com/gpu:NoSchedule", f"{POOL}.taints[0]"),
+    "starting": (
+        lambda bodies: bodies[0]["spec"]["taints"].append({"key": "starting", "effect": "NoSchedule"}),
+        "LIV304", "still has starting:NoSchedule", "spec.reconciler.startupTaints",
+    ),
+    "crash loop": (
+        lambda bodies: bodies[2].update(status={"containerStatuses": [CRASHED]}),
+        "LIV401", "a: d: ctr is in CrashLoopBackOff", "",
+    ),
+    "init waits": (
+        lambda bodies: bodies[2].update(status={"initContainerStatuses": [{"name": "wait", "state": {"running": {}}}]}),
+        "LIV401", "a: d: wait has not ended", "",
+    ),
+    "unscheduled": (
+        lambda bodies: bodies[2].update(
+            status={"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes"}]}
+        ),
+        "LIV401", "d: not scheduled: 0/2 nodes", "",
+    ),
+    "driver": (
+        label(VERSION, "570.86.15"),
+        "LIV402", "has driver 570.86.15; the pool training gets 580.126.20", POOL,
+    ),
+    "old template": (
+        outdated,
+        "LIV403", "a: d is made from an older template", "",
+    ),
+    "seven GPUs": (status("allocatable", {"nvidia.com/gpu": "7"}), "LIV501", "offers 7 nvidia.com/gpu", POOL),
+    "no GPU": (status("allocatable", {}), "LIV501", "offers 0 nvidia.com/gpu", POOL),
+    "other name": (
+        status("allocatable", {"nvidia.com/gpu": "8", "nvidia.com/gpu.shared": "4"}),
+        "LIV501", "offers 4 nvidia.com/gpu.shared; the pool training comes to none", POOL,
+    ),
+    "MIG": (label("nvidia.com/mig.config.state", "failed"), "LIV502", "mig.config.state is failed", f"{POOL}.sharing"),
+    "stalled": (
+        lambda bodies: bodies.append(policy("p", conditions=[{"type": "Stalled", "status": "True", "message": "why"}])),
+        "LIV601", "NodePolicy p: why", "",
+    ),
+    "quarantine": (lambda bodies: bodies.append(policy("p", quarantined=2)), "LIV602", "p: 2 in quarantine", ""),
+    "waiting": (
+        lambda bodies: bodies.append(policy("p", waiting=[{"reason": "window", "count": 3}])),
+        "LIV603", "NodePolicy p: 3 window", "",
+    ),
+}  # fmt: skip
+
+
+def of_no_pool() -> Body:
+    """A node with a GPU that no pool selects."""
+    made = node("c")
+    made["metadata"]["labels"]["pool"] = "other"
+    return made
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named(name: str) -> None:
+    """By one finding, with the node and the policy's line."""
+    plant, rule, words, path = FAULTS[name]
+    bodies = cluster()
+    plant(bodies)
+    (finding,) = found(bodies)
+    assert (finding.rule, finding.path) == (rule, path)
+    assert words in finding.what
+    assert finding.severity == texts()[rule]["severity"]
+    assert finding.remedy
+
+
+def test_every_text_is_needed_and_explained() -> None:
+    """Each id is found by a test, and has its line on the page."""
+    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV203", "LIV604"}
+    assert tested == texts().keys()
+    page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+    assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
+
+
+def test_one_finding_for_many_nodes() -> None:
+    """The same of each node is told once, with the nodes."""
+    bodies = cluster()
+    for each in bodies[:2]:
+        each["status"]["allocatable"] = {}
+    (finding,) = found(bodies)
+    assert finding.what.startswith("a, b: offers 0")
+
+
+def test_what_is_worked_on_is_meant() -> None:
+    """A node with an open operation is cordoned, its driver pod not there: that is told in a note, and nothing else."""
+    bodies = cluster()
+    bodies[0]["metadata"]["annotations"] = {"gpustack.dev/op": "{}"}
+    bodies[0]["spec"]["unschedulable"] = True
+    bodies[0]["status"]["allocatable"] = {}
+    bodies[2]["status"] = {}
+    (finding,) = found(bodies)
+    assert (finding.rule, finding.severity) == ("LIV604", "note")
+
+
+def test_what_was_not_looked_at_is_neither_right_nor_wrong() -> None:
+    """A dump without nodes says nothing of nodes; what one may not list is told."""
+    assert found([]) == []
+    (finding,) = found(cluster(), Pod="forbidden")
+    assert (finding.rule, finding.what) == ("LIV001", "pods in gpu-operator can't be listed: forbidden")
+
+
+def test_a_node_of_two_pools() -> None:
+    """It is told once, with both."""
+    twice = [POOLS[0], {**POOLS[0], "name": "again"}]
+    expected = Expected(resolve(spec(nodePools=twice, driver={"version": "580.126.20"})), ())
+    rules = [(finding.rule, finding.what) for finding in verify(expected, of_files(cluster()))]
+    assert ("LIV203", "a, b: selected by the pools training, again") in rules
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"),
+    [
+        ("DaemonSet", "daemonsets"),
+        ("NodePolicy", "nodepolicies"),
+        ("RuntimeClass", "runtimeclasses"),
+        ("SecurityContextConstraints", "securitycontextconstraints"),
+    ],
+)
+def test_names_of_resources(kind: str, plural: str) -> None:
+    """As the API server calls them."""
+    assert Kind("v1", kind).plural == plural
+
+
+def test_the_verb(project: Project) -> None:
+    """A policy and a dump: the finding with the file's line, exit 2; as JSON and as JUnit, too."""
+    body = {
+        "apiVersion": "gpustack.dev/v1alpha1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "c"},
+        "spec": {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "nodePools": POOLS},
+    }
+    project.write("policies/c.yaml", yaml.safe_dump(body, sort_keys=False))
+    shown = node("a")
+    shown["metadata"]["labels"].pop(VERSION)
+    shown["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+    project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [shown]}))
+    words = ("verify", "c", "--from", "dump.yaml")
+    told = project.run(*words)
+    assert told.code == 2
+    assert "policies/c.yaml:" in told.out
+    assert "LIV201: the pool training has 1 nodes; the policy says 2" in told.out
+    found = project.run(*words, "--format", "json").json
+    assert [each["rule"] for each in found["findings"]] == ["LIV501", "LIV201"]
+    assert '<testsuites name="gpustack verify"' in project.run(*words, "--format", "junit").out
