@@ -13,6 +13,7 @@ from gpustack.policy.language.spec import ClusterPolicySpec
 Steps = tuple[str | int, ...]
 
 REQUIRED: dict[str, Any] = {
+    "alert": "XidFatal",
     "effect": "NoSchedule",
     "hours": 6,
     "indices": [0],
@@ -26,6 +27,7 @@ REQUIRED: dict[str, Any] = {
     "operator": "Exists",
     "origin": "a-7d8f6c5b9",
     "preference": {},
+    "reason": "a",
     "release": "v26.7.0",
     "replicas": 2,
     "secretName": "a",
@@ -34,6 +36,7 @@ REQUIRED: dict[str, Any] = {
     "start": "22:00",
     "text": "true",
     "type": "Localhost",
+    "until": "2027-03-31",
     "url": "example.com/a:1",
     "value": "a",
     "weight": 1,
