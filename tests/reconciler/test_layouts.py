@@ -283,3 +283,17 @@ def test_layouts_and_policy_come_one_after_the_other(first: str) -> None:
     history.sync(0)
     history.settle()
     assert cut(history) == {"n0": ("halves", "3"), "n1": ("halves", "3")}
+
+
+def test_a_layout_that_is_called_like_another_ones_digest() -> None:
+    """Whoever writes layouts may choose such a name: the digest has more digits then, and each keeps its content."""
+    history = halves()
+    known = seen_now(history)
+    plain = seen(layouts.named(replace(known, layouts=Layouts({"halves": '["new"]'}, {"halves": '["old"]'})))).file
+    (taken,) = plain.keys() - {"halves"}
+    wanted = {"halves": '["new"]', taken: '["other"]'}
+    file = seen(layouts.named(replace(known, layouts=Layouts(wanted, {"halves": '["old"]'})))).file
+    assert file[taken] == '["other"]'
+    (longer,) = file.keys() - {"halves", taken}
+    assert longer.startswith(taken)
+    assert file[longer] == '["new"]'

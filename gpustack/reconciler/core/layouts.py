@@ -87,7 +87,7 @@ def named(known: Snapshot) -> Snapshot:
         return known
     asked, all_read = _asked(known.nodes)
     names = {name: _name(known, layouts, name, asked, all_read=all_read) for name in layouts.wanted}
-    own = {_own(name, content): content for name, content in layouts.wanted.items()}
+    own = {_own(layouts, name): content for name, content in layouts.wanted.items()}
     # Whoever replaces the object takes the file along: a name with a digest says which content it had.
     back = {name: content for name, content in own.items() if name in asked}
     file = {names[name]: content for name, content in layouts.wanted.items()}
@@ -116,15 +116,19 @@ def _asked(nodes: Collection[Node]) -> tuple[Counter[str], bool]:
     return asked, all_read
 
 
-def _own(name: str, content: str) -> str:
-    """The name that no other CONTENT of the layout NAME has."""
-    return f"{name[: LONGEST - DIGEST - 1]}-{hashlib.sha256(content.encode()).hexdigest()[:DIGEST]}"
+def _own(layouts: Layouts, name: str) -> str:
+    """The name that no other content of the layout NAME has, nor any other layout that is rendered."""
+    digest = hashlib.sha256(layouts.wanted[name].encode()).hexdigest()
+    digits = DIGEST
+    while (own := f"{name[: LONGEST - digits - 1]}-{digest[:digits]}") in layouts.wanted and digits < len(digest) // 2:
+        digits *= 2
+    return own
 
 
 def _name(known: Snapshot, layouts: Layouts, name: str, asked: Counter[str], *, all_read: bool) -> str:
     """The name under which the file has the wanted content of NAME."""
     content = layouts.wanted[name]
-    own = _own(name, content)
+    own = _own(layouts, name)
     held = layouts.written.get(name) if not all_read or name in asked else None
     lost = held is None and asked[own] > asked[name]  # of more nodes than one that asks for what it likes
     if held != content and (layouts.written.get(own) == content or lost):

@@ -229,7 +229,8 @@ def i17_proof(now: Moment) -> Iterator[str]:
     machine = now.world.machines[now.name]
     target = found.get("target", {})
     wanted = target.get("mig")
-    if wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != base(wanted):
+    offered = m.labels(now.before).get(f"{m.DEPLOY}device-plugin") == "true"  # else nothing tells what a reboot undid
+    if offered and wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != base(wanted):
         yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
     if not machine.loaded and found["finish"].get("daemonSet"):
         yield "done, and no driver is loaded"
