@@ -180,8 +180,8 @@ def _unpause(world: World, machine: Machine) -> None:
 
 
 def reboot(world: World, machine: Machine) -> None:
-    """The machine restarts: no geometry survives that (M12), nor any pod of a workload. The MIG manager starts anew, and
-    the kubelet offers no GPU before a device plugin has told it of some."""
+    """The machine restarts: no geometry survives that (M12), nor any pod of a workload. The MIG manager starts anew,
+    and the kubelet offers no GPU before a device plugin has told it of some."""
     there = (world.node(machine.name).get("status") or {}).get("allocatable") or {}
     none = {name: "0" for name in there if name.startswith("nvidia.com/")}
     world.server.edit(NODES, machine.name, {"status": {"allocatable": none}})
