@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -64,7 +64,8 @@ class Hit:
     INSIDE is a line and column (from 1) of the text at PATH, where that is a configuration of its own (a block scalar
     in `config.data`, say): the finding then points there. KEY says that the last key of PATH is what is wrong, a name
     that the policy gives (a label's, a profile's), and not its value. SINCE and UNTIL bound the days on which the hit
-    counts.
+    counts. POOL is the name of a node pool that it is about: hits that say the same of several pools are told as one,
+    and the names take the place of POOLS in WHAT.
     """
 
     path: str
@@ -75,6 +76,24 @@ class Hit:
     key: bool = False
     since: datetime.date | None = None
     until: datetime.date | None = None
+    pool: str = ""
+
+
+POOLS = "{pools}"
+"""Stands in what a hit says for the node pools that it is about."""
+
+
+def joined(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """HITS, those that say the same of several pools as one."""
+    about: dict[Hit, list[str]] = {}
+    for hit in hits:
+        if hit.pool:
+            about.setdefault(replace(hit, pool=""), []).append(hit.pool)
+        else:
+            yield hit
+    for hit, pools in about.items():
+        text = f"node pool {pools[0]}" if len(pools) == 1 else f"node pools {', '.join(pools[:-1])} and {pools[-1]}"
+        yield replace(hit, what=hit.what.replace(POOLS, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +107,7 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        for hit in self.check(resolve(subject) if self.over == "spec" else subject):
+        for hit in joined(self.check(resolve(subject) if self.over == "spec" else subject)):
             page = {} if hit.why and hit.remedy else texts(self.check, self.id)
             yield Finding(
                 self.id,

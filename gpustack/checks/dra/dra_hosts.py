@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import dra
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 from .dra import gated
 
 if TYPE_CHECKING:
@@ -49,14 +48,10 @@ def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
     domains = spec.computeDomains.enabled
     if spec.gpuCluster is not None:
         domains = spec.gpuCluster.draDriver.computeDomains.enabled is not False
-    yield from joined(
-        (
-            pool.said,
-            Hit(
+    for pool in cluster.pools:
+        if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
+            yield Hit(
                 "spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled",
                 f"nodes that bring their driver may run an IMEX service of their own ({POOLS})",
-            ),
-        )
-        for pool in cluster.pools
-        if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack
-    )
+                pool=pool.name,
+            )

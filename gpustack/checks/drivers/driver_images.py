@@ -14,12 +14,10 @@ from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import resolve
 from ...model import numbers
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 DIGEST = "sha256:"
@@ -29,17 +27,15 @@ DIGEST = "sha256:"
 def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
     """There is no published driver image for the nodes' operating system."""
     spec = cluster.spec
-    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
         first = drivers.first_branch_on(driver.pool.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
-            hits.append((driver.pool, _no_image(driver, f"NVIDIA publishes none for {system.name}")))
+            yield _no_image(driver, f"NVIDIA publishes none for {system.name}")
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
-            hits.append((driver.pool, _no_image(driver, f"there are images for it from {first.name} on")))
+            yield _no_image(driver, f"there are images for it from {first.name} on")
         elif last := _after_the_last(driver):
-            hits.append((driver.pool, _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")))
-    yield from joined(hits)
+            yield _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")
 
 
 def _after_the_last(driver: NodeDriver) -> str:
@@ -56,17 +52,15 @@ def _after_the_last(driver: NodeDriver) -> str:
 @rule("GPU482", "warning")
 def no_such_version(cluster: Cluster) -> Iterator[Hit]:
     """The catalogue knows no driver container of this version."""
-    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(cluster.spec):
         known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
         if known and not driver.vgpu and driver.numbers not in {numbers(name) for name in known}:
-            hit = Hit(
+            yield Hit(
                 driver.paths["version"],
                 f"no driver container {driver.version} is known ({POOLS})",
                 remedy=f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
+                pool=driver.pool.name,
             )
-            hits.append((driver.pool, hit))
-    yield from joined(hits)
 
 
 def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
@@ -83,6 +77,7 @@ def _no_image(driver: NodeDriver, why: str) -> Hit:
         f"{why}, so the driver's pods would wait for an image that does not exist",
         "install the driver on the nodes and set spec.driver.enabled: false, choose another system or driver, or name "
         f"a registry with an image of your own in {repository}",
+        pool=driver.pool.name,
     )
 
 
@@ -90,7 +85,6 @@ def _no_image(driver: NodeDriver, why: str) -> Hit:
 def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
     """Nobody can vouch that there is a driver image for the nodes' operating system."""
     spec = cluster.spec
-    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         system = driver.system
         if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
@@ -99,14 +93,13 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
         remedy = (
             "see that there is one" if system is None else "registry.suse.com/third-party/nvidia is SUSE's registry"
         )
-        hit = Hit(
+        yield Hit(
             f"spec.nodePools[{driver.index}].os",
             f"there may be no driver image {driver.version} for {driver.pool.os} in nvcr.io/nvidia ({POOLS})",
             f"{what}; the driver's pods would wait for an image that does not exist",
             f"{remedy}; set {driver.paths['repository']} to where the image is",
+            pool=driver.pool.name,
         )
-        hits.append((driver.pool, hit))
-    yield from joined(hits)
 
 
 @rule("GPU437", "error")
@@ -148,46 +141,37 @@ def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
 def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
     """A precompiled driver is asked for by its whole version."""
     spec = cluster.spec
-    yield from joined(
-        (
-            driver.pool,
-            Hit(
+    for driver in _published(spec):
+        if driver.precompiled and not driver.version.isdigit():
+            yield Hit(
                 driver.paths["version"],
                 f"precompiled drivers are named by their branch, and this is {driver.version} ({POOLS})",
                 remedy=f'set {driver.paths["version"]}: "{driver.numbers[0]}"'
                 if driver.numbers
                 else f'set {driver.paths["version"]} to a branch such as "580"',
-            ),
-        )
-        for driver in _published(spec)
-        if driver.precompiled and not driver.version.isdigit()
-    )
+                pool=driver.pool.name,
+            )
 
 
 @rule("GPU439", "warning")
 def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled."""
     spec = cluster.spec
-    yield from joined(
-        (
-            driver.pool,
-            Hit(
+    for driver in _published(spec):
+        if not driver.precompiled and driver.version.isdigit():
+            yield Hit(
                 driver.paths["version"],
                 f"{driver.version} is a driver branch and no version ({POOLS})",
                 remedy=f"write a whole version, or set {driver.paths['usePrecompiled']}: true and say the pools' "
                 "kernels",
-            ),
-        )
-        for driver in _published(spec)
-        if not driver.precompiled and driver.version.isdigit()
-    )
+                pool=driver.pool.name,
+            )
 
 
 @rule("GPU440", "warning")
 def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
     """No precompiled image is documented for the branch, the kernel and the operating system of a pool."""
     spec = cluster.spec
-    hits = list[tuple["NodePool", Hit]]()
     for driver in _published(spec):
         os, kernel = driver.pool.os or "", driver.pool.kernel or ""
         if not driver.precompiled or not kernel or not driver.numbers:
@@ -205,15 +189,14 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
             why = f"for this kernel there are some of the branches {', '.join(map(str, branches))}"
         else:
             continue
-        hit = Hit(
+        yield Hit(
             f"spec.nodePools[{driver.index}].kernel",
             f"no precompiled image of driver {driver.numbers[0]} is documented for {kernel} on {os} ({POOLS})",
             f"{why}; the driver's pods would wait for an image that does not exist",
             f"choose another branch or kernel, set {driver.paths['usePrecompiled']}: false, or name a registry with "
             f"images of your own in {driver.paths['repository']}",
+            pool=driver.pool.name,
         )
-        hits.append((driver.pool, hit))
-    yield from joined(hits)
 
 
 @rule("GPU441", "error")

@@ -12,14 +12,12 @@ from ...cluster.resolve import resolve
 from ...model import numbers
 from ...policy.language import images
 from ...policy.language.cluster import platform_of
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
     from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 HOST = "vgpu-host-manager"
@@ -35,11 +33,13 @@ GDS_OPEN_FROM = (2, 17, 5)
 def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver does not support the GPU: it is too old for it, or too new."""
     spec = cluster.spec
-    yield from joined((driver.pool, hit) for driver, need in _needs(spec) for hit in _unsupported(driver, need))
-    yield from joined(hit for pool in cluster.pools for hit in _unsupported_host(cluster, pool))
+    for driver, need in _needs(spec):
+        yield from _unsupported(driver, need)
+    for pool in cluster.pools:
+        yield from _unsupported_host(cluster, pool)
 
 
-def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[tuple[NodePool, Hit]]:
+def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[Hit]:
     """The vGPU host driver of POOL, where its branch is too old or too new for the GPU."""
     section: Any = cluster.spec.vgpuManager
     path = "spec.vgpuManager"
@@ -59,13 +59,13 @@ def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[tuple[NodePool, 
         (need.first_branch, "first", need.first_branch and int(branch) < int(need.first_branch[1:])),
     ):
         if wrong:
-            hit = Hit(
+            yield Hit(
                 images.version_path(path, section),
                 f"the vGPU host driver {version} has no support for {pool.said.gpuProduct} ({POOLS})",
                 f"{limit} is the {what} driver branch for GPUs of this generation",
                 f"use a vGPU host driver of {limit} for these nodes, or take them out of this cluster's policy",
+                pool=pool.name,
             )
-            yield pool.said, hit
 
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
@@ -89,6 +89,7 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             f"driver {driver.version} has no support for {product} ({POOLS})",
             f"{need.last_branch} is the last driver branch for GPUs of this generation",
             f"give these pools a driver of {need.last_branch}: {how}",
+            pool=driver.pool.name,
         )
     elif not need.uncertain and driver.numbers[0] < first:
         yield Hit(
@@ -97,6 +98,7 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             f"it needs a driver of branch {need.first_branch} or newer",
             f"set {path} to a version of {need.first_branch} or newer, or leave it out: release "
             f"{driver.spec.release} brings {_default(driver.spec)}",
+            pool=driver.pool.name,
         )
     elif not need.uncertain and need.version and older(driver.numbers, need.version):
         yield Hit(
@@ -104,6 +106,7 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             f"driver {driver.version} has no support for {product} ({POOLS})",
             f"the first version with support for it is {need.version}",
             f"set {path} to {need.version} or newer",
+            pool=driver.pool.name,
         )
 
 
@@ -114,88 +117,76 @@ def _default(spec: ClusterPolicySpec) -> str:
 @rule("GPU421", "error")
 def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The kernel modules that are asked for do not load on the GPU."""
-    hits = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         path = driver.paths["kernelModuleType"]
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
         if other and need == other:
-            hit = Hit(
+            yield Hit(
                 path,
                 f"{driver.pool.gpuProduct} has no {driver.modules} kernel modules ({POOLS})",
                 f"GPUs of this generation work with the {other} kernel modules alone",
                 f"set {path}: {other}, or auto",
+                pool=driver.pool.name,
             )
-            hits.append((driver.pool, hit))
         elif driver.modules == "proprietary" and driver.branch is not None and driver.branch.open_only:
-            hit = Hit(
+            yield Hit(
                 path,
                 f"driver {driver.version} has no proprietary kernel modules ({POOLS})",
                 f"branch {driver.branch.name} comes with the open ones alone",
                 f"set {path}: open, or auto",
+                pool=driver.pool.name,
             )
-            hits.append((driver.pool, hit))
-    yield from joined(hits)
 
 
 @rule("GPU422", "warning")
 def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
     """The type of kernel modules is auto, and the driver is older than that."""
-    yield from joined(
-        (
-            driver.pool,
-            Hit(
+    for driver in cluster.drivers:
+        if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM:
+            yield Hit(
                 driver.paths["kernelModuleType"],
                 f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})",
                 f"driver containers choose the modules themselves from R{AUTO_FROM} on",
                 f"set {driver.paths['kernelModuleType']} to open or proprietary",
-            ),
-        )
-        for driver in cluster.drivers
-        if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM
-    )
+                pool=driver.pool.name,
+            )
 
 
 @rule("GPU423", "error")
 def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them."""
     spec = cluster.spec
-    yield from joined(
-        (
-            driver.pool,
-            Hit(
+    for driver, need in _needs(spec):
+        late = need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
+        if late and driver.pool.sharing.mig is not None:
+            yield Hit(
                 driver.paths["version"],
                 f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})",
                 f"the first version with it is {need.mig_version}",
                 f"set {driver.paths['version']} to {need.mig_version} or newer, or leave the GPUs whole",
-            ),
-        )
-        for driver, need in _needs(spec)
-        if driver.pool.sharing.mig is not None
-        if need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
-    )
+                pool=driver.pool.name,
+            )
 
 
 @rule("GPU424", "warning")
 def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver may not support the GPU, or not MIG on it; the sources are not sure."""
     spec = cluster.spec
-    hits = list[tuple["NodePool", Hit]]()
     for driver, need in _needs(spec):
         if not need.uncertain:
             continue
         branch = need.first_branch[1:] if need.first_branch else ""
         for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")):
             if first and older(driver.numbers, first) and (not what or driver.pool.sharing.mig is not None):
-                hit = Hit(
+                yield Hit(
                     driver.paths["version"],
                     f"driver {driver.version} may have no support for {what}{driver.pool.gpuProduct} ({POOLS})",
                     f"documents name {first} as the first one, but are not sure: {need.uncertain}",
                     f"set {driver.paths['version']} to {first} or newer, or try it on one node",
+                    pool=driver.pool.name,
                 )
-                hits.append((driver.pool, hit))
                 break
-    yield from joined(hits)
 
 
 @rule("GPU425", "error")

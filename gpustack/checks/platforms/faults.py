@@ -11,9 +11,8 @@ from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
-from ..joined import POOLS, joined
 from ..monitoring.monitoring import telemetry
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.faults import Fault
@@ -54,9 +53,10 @@ class Shown(NamedTuple):
 
 
 def _hits(spec: ClusterPolicySpec, severity: str) -> Iterator[Hit]:
-    showing = [each for each in shown(spec) if each.fault.severity == severity]
-    yield from (_hit(each.fault, each.path) for each in showing if each.pool is None)
-    yield from joined((each.pool, _hit(each.fault, each.path, f" ({POOLS})")) for each in showing if each.pool)
+    for fault, path, pool in shown(spec):
+        if fault.severity == severity:
+            what, why = f"{fault.what} ({POOLS})" if pool else fault.what, "it is a known fault of this version"
+            yield Hit(path, what, why, f"use {fault.use}", pool=pool.name if pool else "")
 
 
 def shown(spec: ClusterPolicySpec) -> Iterator[Shown]:
@@ -82,11 +82,6 @@ def _section(spec: ClusterPolicySpec, name: str) -> tuple[str, Any]:
         counts = telemetry(spec)
         return f"{counts.path}{name}", counts.exporter
     return f"spec.{name}", getattr(spec, name)
-
-
-def _hit(fault: Fault, path: str, whose: str = "") -> Hit:
-    why = "it is a known fault of this version"
-    return Hit(path, fault.what + whose, why, f"use {fault.use}")
 
 
 def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[Shown]:

@@ -10,9 +10,8 @@ from ...cluster.drivers import system_of
 from ...cluster.resolve import resolve
 from ...model import Body, dotted
 from ...policy.language import images
-from ..joined import POOLS, joined
 from ..objects.references import pod_template
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -32,19 +31,15 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
     if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
         return
     where = images.version_path("spec.toolkit", spec.toolkit)
-    yield from joined(
-        (
-            pool,
-            Hit(
+    for index, pool in enumerate(spec.nodePools):
+        if (system := system_of(pool)) is not None and system.ancient:
+            yield Hit(
                 f"spec.nodePools[{index}].os",
                 f"container-toolkit {version} can't run on {system.name} ({POOLS})",
                 remedy=f"upgrade the nodes, use v1.14.6-centos7 in {where}, or set spec.toolkit.enabled: false where "
                 "the nodes bring the toolkit",
-            ),
-        )
-        for index, pool in enumerate(spec.nodePools)
-        if (system := system_of(pool)) is not None and system.ancient
-    )
+                pool=pool.name,
+            )
 
 
 @rule("GPU455", "warning")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import drivers, life_cycle, releases
 from ...cluster.resolve import resolve
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Branch
@@ -80,59 +79,49 @@ def _upgrade(name: str) -> str:
 def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch has reached its end of life."""
     spec = cluster.spec
-    yield from joined(
-        (
-            pool,
-            Hit(
+    for path, branch, pool in branches(spec):
+        if branch.ended or branch.end_of_life is not None:
+            yield Hit(
                 path,
                 f"driver branch {branch.name} has been without support since {_end(branch)} ({POOLS})",
                 remedy=f"choose a driver of a branch that is supported: {_supported(spec.release)}",
                 since=_end(branch),
-            ),
-        )
-        for path, branch, pool in branches(spec)
-        if branch.ended or branch.end_of_life is not None
-    )
+                pool=pool.name,
+            )
 
 
 @rule("GPU413", "note")
 def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch reaches its end of life within three months."""
     spec = cluster.spec
-    yield from joined(
-        (
-            pool,
-            Hit(
+    for path, branch, pool in branches(spec):
+        if branch.end_of_life is not None:
+            yield Hit(
                 path,
                 f"support of driver branch {branch.name} ends on {_end(branch)} ({POOLS})",
                 remedy=f"plan the change to another branch: {_supported(spec.release, but=branch.number)}",
                 since=_end(branch) - SOON,
                 until=_end(branch),
-            ),
-        )
-        for path, branch, pool in branches(spec)
-        if branch.end_of_life is not None
-    )
+                pool=pool.name,
+            )
 
 
 @rule("GPU417", "warning")
 def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
     """A driver of a branch that the catalogue doesn't know."""
-    hits = list[tuple["NodePool", Hit]]()
     for driver in cluster.drivers:
         if driver.branch is not None or driver.digest or not driver.version:
             continue
         try:
             drivers.branch(str(driver.numbers[0]) if driver.numbers else driver.version)
         except drivers.UnknownBranch as unknown:
-            hit = Hit(
+            yield Hit(
                 driver.paths["version"],
                 f"driver {driver.version} is of no branch that the catalogue knows ({POOLS})",
                 remedy=f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check "
                 "the release notes of the driver, and waive the rule",
+                pool=driver.pool.name,
             )
-            hits.append((driver.pool, hit))
-    yield from joined(hits)
 
 
 def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...policy.language.cluster import on_openshift, platform_of
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 from .runtime_files import SOURCES, toolkit_env, variables
 
 if TYPE_CHECKING:
@@ -24,19 +23,15 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if not spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
         return
-    yield from joined(
-        (
-            pool.said,
-            Hit(
+    for pool in cluster.pools:
+        if pool.engine != cluster.engine and pool.workload == "container":
+            yield Hit(
                 f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
                 f"nodes run {pool.engine}, and the container toolkit is told of {cluster.engine} ({POOLS})",
                 remedy=f"move these nodes to {cluster.engine}; or, where all nodes have a container toolkit of their "
                 "own, set spec.toolkit.enabled: false",
-            ),
-        )
-        for pool in cluster.pools
-        if pool.engine != cluster.engine and pool.workload == "container"
-    )
+                pool=pool.name,
+            )
 
 
 def nri_alone(cluster: Cluster) -> bool:

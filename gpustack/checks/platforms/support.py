@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ...catalog import oses, releases
 from ...catalog._versions import numbers
 from ...policy.language.cluster import on_openshift, platform_of
-from ..joined import POOLS, joined
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -110,19 +109,16 @@ def system_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The nodes' operating system is not in the release's support table."""
     spec = cluster.spec
     listed = oses.os_names(spec.release)
-    yield from joined(
-        (
-            driver.pool,
-            Hit(
+    known = {*listed, *(oses.os_tag(name, spec.release) for name in listed)}
+    for driver in cluster.drivers:
+        system = driver.system if driver.nvidias and driver.pool.os not in known else None
+        if system is not None and system.published and system.id != "rhcos":
+            yield Hit(
                 f"spec.nodePools[{driver.index}].os",
                 f"release {spec.release} is not documented for {system.name} ({POOLS})",
                 "its support table has " + ", ".join(name for name in listed if name.startswith(system.id)),
-            ),
-        )
-        for driver in cluster.drivers
-        if driver.nvidias and (system := driver.system) and system.published and system.id != "rhcos"
-        if driver.pool.os not in listed and driver.pool.os not in {oses.os_tag(name, spec.release) for name in listed}
-    )
+                pool=driver.pool.name,
+            )
 
 
 @rule("GPU403", "warning")
