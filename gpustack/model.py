@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 if TYPE_CHECKING:
     import datetime
@@ -261,6 +261,13 @@ class GpustackError(Exception):
     def __init__(self, *findings: Finding) -> None:
         super().__init__("; ".join(f.what for f in findings))
         self.findings = list(findings)
+
+    @classmethod
+    def of(
+        cls, rule: str, what: str, *, path: str = "", location: Location | None = None, why: str = "", remedy: str = ""
+    ) -> Self:
+        """The error that is one finding (`Finding.error`)."""
+        return cls(Finding.error(rule, what, path=path, location=location, why=why, remedy=remedy))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), tuple(self.findings))

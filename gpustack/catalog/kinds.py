@@ -182,14 +182,12 @@ def kinds_of(root: Path) -> Kinds:
     for each in (folder.parent, folder):
         if each.is_symlink() or not each.is_dir():
             what = f"{os.path.relpath(each, root)} is not a folder"
-            raise InputError(
-                Finding.error("GPU910", what, why="the schemas of other software are in it", remedy="make it one")
-            )
+            raise InputError.of("GPU910", what, why="the schemas of other software are in it", remedy="make it one")
     names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(".json"))
     if len(names) > MOST_FILES:
         why = f"{len(names)} files are in it, and {MOST_FILES} are read at most"
         remedy = "take out those of kinds that no policy brings along"
-        raise InputError(Finding.error("GPU910", f"{FOLDER} can't be used", why=why, remedy=remedy))
+        raise InputError.of("GPU910", f"{FOLDER} can't be used", why=why, remedy=remedy)
     contents = {name: _bytes(folder / name) for name in names}
     # A checkout of gpustack that holds policies has gpustack's own schemas there: those are counted elsewhere.
     ours = kubernetes.schema_root() / "crds"

@@ -97,13 +97,11 @@ def schema_root() -> Path:
     for root in (package / "schemas", package.parent / "schemas"):
         if (root / "index.json").is_file():
             return root
-    raise MissingToolError(
-        Finding.error(
-            "GPU908",
-            "gpustack's JSON schemas are missing",
-            why=f"neither {package / 'schemas'} nor {package.parent / 'schemas'} has an index.json",
-            remedy="install gpustack again, or restore schemas/ from Git",
-        )
+    raise MissingToolError.of(
+        "GPU908",
+        "gpustack's JSON schemas are missing",
+        why=f"neither {package / 'schemas'} nor {package.parent / 'schemas'} has an index.json",
+        remedy="install gpustack again, or restore schemas/ from Git",
     )
 
 

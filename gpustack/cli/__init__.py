@@ -172,7 +172,7 @@ def refusal(error: Exception) -> OutputError:
     else:
         what = "out of memory" if isinstance(error, MemoryError) else str(error)
     remedy = "give gpustack the room or the permission that it lacks, then run the same command again"
-    return OutputError(Finding.error("GPU923", f"the system refuses: {what}", remedy=remedy))
+    return OutputError.of("GPU923", f"the system refuses: {what}", remedy=remedy)
 
 
 def parser_for(verb: str | None) -> argparse.ArgumentParser:
@@ -211,7 +211,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(Finding.error("GPU026", f"{self.prog}: {message}", remedy=f"see {self.prog} --help"))
+        raise InputError.of("GPU026", f"{self.prog}: {message}", remedy=f"see {self.prog} --help")
 
 
 def internal(error: Exception, words: Sequence[str]) -> int:
@@ -221,4 +221,4 @@ def internal(error: Exception, words: Sequence[str]) -> int:
     what = f"internal error: {type(error).__name__}: {error}"
     why = "this is a defect of gpustack, not of your policy"
     remedy = "GPUSTACK_DEBUG=1 shows where; please report that"
-    return tell(GpustackError(Finding.error("GPU999", what, why=why, remedy=remedy)), words)
+    return tell(GpustackError.of("GPU999", what, why=why, remedy=remedy), words)

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out) if options.out else None
     if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
         what = f"{out} is there, and adopt did not write it"
-        raise InputError(Finding.error("GPU049", what, remedy="name another file with --out"))
+        raise InputError.of("GPU049", what, remedy="name another file with --out")
     answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]

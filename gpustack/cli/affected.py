@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..model import Finding, InputError
+from ..model import InputError
 from . import common
 from .text import document, printable
 
@@ -51,7 +51,7 @@ def refuse_quoted(files: Sequence[str]) -> None:
             remedy = (
                 "let Git write names as they are: git diff --name-only --relative -z ... | xargs -0r gpustack affected"
             )
-            raise InputError(Finding.error("GPU026", what, remedy=remedy))
+            raise InputError.of("GPU026", what, remedy=remedy)
 
 
 def absolute(name: str | Path) -> set[str]:

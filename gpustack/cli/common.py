@@ -137,7 +137,7 @@ def processes(text: str) -> int:
 def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
     if not options.out:
-        raise InputError(Finding.error("GPU027", "--out is empty", remedy="name a folder, or leave it out: dist"))
+        raise InputError.of("GPU027", "--out is empty", remedy="name a folder, or leave it out: dist")
     links.refuse(options.out)
     with store(options) as opened:
         yield Project(Path.cwd(), Path(options.out), opened, options.jobs, getattr(options, "today", None))
@@ -218,7 +218,7 @@ def select_one(word: str) -> Path:
     if len(paths) > 1:
         names = [name_of(path) or path.stem for path in paths]
         what = f"{word!r} means {len(paths)} clusters"
-        raise InputError(Finding.error("GPU033", what, remedy=f"name one of them: {some(names)}"))
+        raise InputError.of("GPU033", what, remedy=f"name one of them: {some(names)}")
     return paths[0]
 
 

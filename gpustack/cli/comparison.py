@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import kinds
 from ..gitops import engines, place
-from ..model import Finding, GpustackError, InputError
+from ..model import GpustackError, InputError
 from ..policy.loading.brought import LIMITS, LIST
 from . import common
 from .policies import Beside, Policies, beside
@@ -161,7 +161,7 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
     folders = getattr(options, "folders", [])
     if len(folders) not in {0, 2}:
         what = f"diff compares two folders, and {len(folders)} {'was' if len(folders) == 1 else 'were'} named"
-        raise InputError(Finding.error("GPU027", what, remedy="name both, or none to compare with Git"))
+        raise InputError.of("GPU027", what, remedy="name both, or none to compare with Git")
     if folders:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
@@ -208,7 +208,7 @@ def folder_side(folder: Path) -> Side:
 
     if not folder.is_dir():
         remedy = "name a folder that gpustack rendered into, such as dist"
-        raise InputError(Finding.error("GPU027", f"{folder} is not a folder", remedy=remedy))
+        raise InputError.of("GPU027", f"{folder} is not a folder", remedy=remedy)
     texts = Texts()
 
     def files(root: Path, before: str = "") -> Files:

@@ -54,7 +54,7 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
         return [goal(options, one(out, word), where)]
     if text is not None:
         remedy = "leave out one of the two: --all pushes each cluster to the address in its policy"
-        raise InputError(Finding.error("GPU026", f"--all stands beside {text!r}", remedy=remedy))
+        raise InputError.of("GPU026", f"--all stands beside {text!r}", remedy=remedy)
     clusters = chosen(out, [])
     by_cluster = {cluster: read_by(out, cluster) for cluster in clusters}
     goals = [goal(options, cluster, None) for cluster, reads in by_cluster.items() if reads and reads.oci]
@@ -149,7 +149,7 @@ def refuse_shared(goals: Sequence[Goal]) -> None:
         if other is not each:
             what = f"{other.cluster} and {each.cluster} would be pushed to one place, {each.where}"
             remedy = "give each its own spec.gitops.repository.url, and render"
-            raise InputError(Finding.error("GPU046", what, remedy=remedy))
+            raise InputError.of("GPU046", what, remedy=remedy)
 
 
 def target(text: str) -> Reference:
@@ -160,7 +160,7 @@ def target(text: str) -> Reference:
     if reference is None or reference.digest:
         what = f"{text!r} is not a place for an artifact"
         remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
-        raise InputError(Finding.error("GPU966", what, remedy=remedy))
+        raise InputError.of("GPU966", what, remedy=remedy)
     return reference
 
 
@@ -175,5 +175,5 @@ def one(out: Path, word: str | None) -> str:
             "--all pushes each to the address in its policy; or name one of them, for an artifact is one cluster's: "
             f"{common.some(clusters)}"
         )
-        raise InputError(Finding.error("GPU033", what, remedy=remedy))
+        raise InputError.of("GPU033", what, remedy=remedy)
     return clusters[0]

@@ -114,7 +114,7 @@ def start(
     except subprocess.TimeoutExpired:
         what = f"git {words[0]} was still running after {SECONDS:.0f} seconds"
         why = "a clone without all of its content fetches what it lacks, and its remote may not answer"
-        raise InputError(Finding.error("GPU022", what, why=why, remedy="fetch all of it first")) from None
+        raise InputError.of("GPU022", what, why=why, remedy="fetch all of it first") from None
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -141,7 +141,7 @@ def refuse_bare(root: Path) -> None:
         if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
             what = f"{folder} looks like a bare repository of Git"
             why = "HEAD, objects and refs are in it, and Git would obey the configuration that came along"
-            raise InputError(Finding.error("GPU022", what, why=why, remedy=f"remove HEAD from {folder}"))
+            raise InputError.of("GPU022", what, why=why, remedy=f"remove HEAD from {folder}")
 
 
 def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str = "", root: Path | None = None) -> str:
@@ -152,7 +152,7 @@ def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str =
         said = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
         if reference and any(words in said for words in MISSING):
             raise InputError(no_such_revision(reference, root))
-        raise InputError(Finding.error("GPU022", f"{what}: {said}", remedy=revision_remedy(said)))
+        raise InputError.of("GPU022", f"{what}: {said}", remedy=revision_remedy(said))
     return os.fsdecode(done.stdout)
 
 
@@ -189,7 +189,7 @@ def refuse_option(reference: str) -> None:
     """Refuse a REFERENCE that Git would take for an option, or for none at all."""
     if not reference or reference.startswith("-"):
         what = f"{reference!r} is not a Git revision"
-        raise InputError(Finding.error("GPU022", what, remedy="give a branch, tag or commit"))
+        raise InputError.of("GPU022", what, remedy="give a branch, tag or commit")
 
 
 class Entry(NamedTuple):
@@ -262,7 +262,7 @@ class Git:
             what = f"{reference!r} is ambiguous: {', '.join(f'{ref} ({mine[ref][:10]})' for ref in sorted(mine))}"
             why = "Git would take one of them, a tag before a branch, and they are not the same commit"
             whole = " or ".join(ref for ref in sorted(mine, key=lambda ref: "/tags/" in ref) if ref.startswith("refs/"))
-            raise InputError(Finding.error("GPU022", what, why=why, remedy=f"give the full commit id, or {whole}"))
+            raise InputError.of("GPU022", what, why=why, remedy=f"give the full commit id, or {whole}")
 
     def head(self) -> str:
         """The commit that is checked out, "" where there is none yet."""
@@ -465,7 +465,7 @@ class Git:
             if end < 0 or len(head) != 3:  # a clone without blobs that can't reach where they are, or a broken one
                 said = " ".join(os.fsdecode(done.stderr).split()) or "it is missing"
                 what = f"git can't read the content {blob[:10]}: {said}"
-                raise InputError(Finding.error("GPU022", what, remedy="fetch it, or clone without --filter"))
+                raise InputError.of("GPU022", what, remedy="fetch it, or clone without --filter")
             size = int(head[2])
             yield blob, data[end + 1 : end + 1 + size]
             position = end + size + 2

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from .. import __version__
 from ..compiler.index import SCRATCH
-from ..model import Finding, InputError, MissingToolError, OutputError, docs
+from ..model import InputError, MissingToolError, OutputError, docs
 from ..text.regular import read_regular
 from . import common, git
 from .text import printable, say
@@ -146,7 +146,7 @@ def refused(folder: Path, error: OSError) -> OutputError:
     remedy = (
         "give gpustack the room or the permission that it lacks, or name another folder; nothing is left of this try"
     )
-    return OutputError(Finding.error("GPU924", what, remedy=remedy))
+    return OutputError.of("GPU924", what, remedy=remedy)
 
 
 def render(folder: Path, options: argparse.Namespace) -> int:
@@ -211,7 +211,7 @@ def pins() -> str:
         if path.is_file():
             return path.read_text(encoding="utf-8").rstrip("\n")
     what = "the list of what gpustack needs is missing from its installation (requirements/runtime.txt)"
-    raise MissingToolError(Finding.error("GPU908", what, remedy="install gpustack again, or restore it from Git"))
+    raise MissingToolError.of("GPU908", what, remedy="install gpustack again, or restore it from Git")
 
 
 def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
@@ -223,7 +223,7 @@ def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
         what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is not a folder"
         why = "init sets up a new repository, writes over nothing, and follows no link into another folder"
         remedy = "name a new folder, and copy from it what you want: gpustack init ../new"
-        raise InputError(Finding.error("GPU970", what, why=why, remedy=remedy))
+        raise InputError.of("GPU970", what, why=why, remedy=remedy)
 
 
 def in_the_way(path: Path) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
-from ..model import Finding, InputError
+from ..model import InputError
 from . import common
 from .formats import FORMATS, SEVERITIES, Report, write
 from .saving import save
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     twice = [path for path, times in Counter(path for _, path in options.report).items() if times > 1]
     if twice:
         what, remedy = f"two reports go to {twice[0]}", "name a file for each --report"
-        raise InputError(Finding.error("GPU026", what, remedy=remedy))
+        raise InputError.of("GPU026", what, remedy=remedy)
     linted = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
     report = Report(linted, failing)
@@ -90,7 +90,7 @@ def of_workloads(options: argparse.Namespace) -> Lint:
     if not options.workloads or not options.cluster or options.policies:
         what = "--workloads and --cluster go together, without other policies"
         remedy = "gpustack lint --workloads DIR --cluster NAME"
-        raise InputError(Finding.error("GPU026", what, remedy=remedy))
+        raise InputError.of("GPU026", what, remedy=remedy)
     paths = common.select(options.cluster)
     with common.project(options) as project:
         return lint_workloads(project, paths, options.workloads)

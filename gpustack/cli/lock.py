@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.offline and not options.check:
         remedy = "add --check, or leave out --offline"
-        raise InputError(Finding.error("GPU026", "without registries there is nothing to lock", remedy=remedy))
+        raise InputError.of("GPU026", "without registries there is nothing to lock", remedy=remedy)
     with common.project(options) as project:
         used, _ = images.used(project, [], common.progress_line(options))
     needed = sorted({lock.key_of(image.reference) for image in used})
@@ -104,7 +104,7 @@ def locked_before(*, must: bool) -> dict[str, Locked] | None:
         return None  # it is about to be written anew
     if locked is None and must:
         remedy = "run `gpustack lock`, and commit what it writes"
-        raise InputError(Finding.error("GPU965", f"there is no {lock.FILE} here", remedy=remedy))
+        raise InputError.of("GPU965", f"there is no {lock.FILE} here", remedy=remedy)
     return locked
 
 
@@ -139,7 +139,7 @@ def one(client: Client, name: str) -> Locked | GpustackError:
     reference = parse(name)
     if reference is None:
         remedy = "name it by registry, path and tag"
-        return InputError(Finding.error("GPU966", f"{name} names no image of a registry", remedy=remedy))
+        return InputError.of("GPU966", f"{name} names no image of a registry", remedy=remedy)
     try:
         resolved = resolve(client, reference)
     except GpustackError as error:

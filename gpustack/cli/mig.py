@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, FindingsError, InputError
+from ..model import FindingsError, InputError
 from . import common
 from .saving import save
 from .text import as_json, say
@@ -54,10 +54,10 @@ def product(name: str) -> Product:
     except gpus.UnknownProduct as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
         remedy = f"{near}Write the node's label nvidia.com/gpu.product"
-        raise InputError(Finding.error("GPU026", f"no GPU product is called {name!r}", remedy=remedy)) from None
+        raise InputError.of("GPU026", f"no GPU product is called {name!r}", remedy=remedy) from None
     if not gpu.mig_capable:
         why = "only some boards of Ampere, Hopper and Blackwell can be divided"
-        raise FindingsError(Finding.error("GPU303", f"{gpu.name} takes no MIG", why=why))
+        raise FindingsError.of("GPU303", f"{gpu.name} takes no MIG", why=why)
     return gpu
 
 
@@ -126,12 +126,12 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
     if shape is None:
         what = f"where MIG instances may stand on {gpu.name} isn't known, so there is nothing to plan with"
         remedy = f"see `gpustack mig list {gpu.name}` for its profiles, or try on a node: nvidia-smi mig -cgi"
-        raise InputError(Finding.error("GPU026", what, remedy=remedy))
+        raise InputError.of("GPU026", what, remedy=remedy)
     reason = mig_solver.explain(gpu.group, wanted)
     if reason is not None:
         part = mig_solver.largest_part(gpu.group, wanted)
         remedy = f"ask for less, such as --want {argument(part)}"
-        raise FindingsError(Finding.error("GPU302", f"that doesn't fit: {reason}", remedy=remedy))
+        raise FindingsError.of("GPU302", f"that doesn't fit: {reason}", remedy=remedy)
     complete = mig_solver.completions(gpu.group, wanted)
     rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
@@ -166,12 +166,12 @@ def layout(gpu: Product, text: str) -> MigLayout:
         for name, _ in wanted.counts:
             gpus.mig_profile(gpu, name)
     except IllegalProfile as error:
-        raise InputError(Finding.error("GPU026", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1")) from None
+        raise InputError.of("GPU026", f"--want: {error}", remedy="write 1g.10gb=4,3g.40gb=1") from None
     except UnknownProfile as error:
         known = ", ".join(one.name for one in gpus.mig_profiles(gpu)) or "none that are known"
         near = f"did you mean {error.nearest[0]}? " if error.nearest else ""
         what = f"{gpu.name} has no MIG profile {error.name}"
-        raise FindingsError(Finding.error("GPU301", what, remedy=f"{near}Its profiles: {known}")) from None
+        raise FindingsError.of("GPU301", what, remedy=f"{near}Its profiles: {known}") from None
     return wanted
 
 

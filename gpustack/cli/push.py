@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..gitops.engines import engine, names
-from ..model import Finding, InputError, StaleError, masked
+from ..model import InputError, StaleError, masked
 from . import common, destination, links, rendered
 from .strays import of_render
 from .text import document, plain, print_findings, printable, whole
@@ -157,12 +157,12 @@ def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     commit = git.ask("rev-list", "--max-count=1", head, "--", where).strip() if current else ""
     if not commit:
         what = f"{folder} isn't committed, so no revision names what would be pushed"
-        raise StaleError(Finding.error("GPU968", what, remedy="commit it, or give --revision"))
+        raise StaleError.of("GPU968", what, remedy="commit it, or give --revision")
     if cut_off(git, commit):
         what = f"this clone begins with {commit[:10]}, so nobody can tell which commit touched {folder} last"
         why = "a shallow clone has not the whole history, and each run would name another commit"
         remedy = "fetch the whole history (git fetch --unshallow; in CI a depth of 0), or give --revision"
-        raise StaleError(Finding.error("GPU968", what, why=why, remedy=remedy))
+        raise StaleError.of("GPU968", what, why=why, remedy=remedy)
     return f"{'sha256' if len(commit) == 64 else 'sha1'}:{commit}"
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError
+from ..model import InputError
 from . import common
 from .text import as_json
 
@@ -56,7 +56,7 @@ def may_ask(options: argparse.Namespace) -> None:
         return
     what = "uninstalling changes every GPU node, and nobody is there to confirm it"
     remedy = "run it on a terminal, or add --yes; `gpustack rollout status` shows the nodes first"
-    raise InputError(Finding.error("GPU938", what, remedy=remedy))
+    raise InputError.of("GPU938", what, remedy=remedy)
 
 
 def confirmed(question: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..model import Finding, GpustackError, InputError
+from ..model import GpustackError, InputError
 from . import common
 from .text import as_json, columns_of, folded
 
@@ -61,7 +61,7 @@ def known(name: str) -> None:
     except releases.UnknownRelease as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
         remedy = f"{near}gpustack releases list names all"
-        raise InputError(Finding.error("GPU026", f"no release is called {name!r}", remedy=remedy)) from None
+        raise InputError.of("GPU026", f"no release is called {name!r}", remedy=remedy) from None
 
 
 def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:

@@ -45,13 +45,11 @@ def refuse_strangers(paths: Sequence[Path], out: str) -> None:
         name = "" if path.absolute().parent == home or path.resolve().parent == home else common.name_of(path)
         source = index_source(Path(out), name) if name else ""
         if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
-            raise InputError(
-                Finding.error(
-                    "GPU037",
-                    f"{path} and {source} are both about the cluster {name}",
-                    why=f"{out}/{name} holds what {source} renders to, and would be replaced",
-                    remedy="name another folder with --out, or give the cluster another metadata.name",
-                )
+            raise InputError.of(
+                "GPU037",
+                f"{path} and {source} are both about the cluster {name}",
+                why=f"{out}/{name} holds what {source} renders to, and would be replaced",
+                remedy="name another folder with --out, or give the cluster another metadata.name",
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ..model import Finding, StaleError
+from ..model import StaleError
 
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:
@@ -18,7 +18,7 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
     if not files:
         what = f"{out / index.INDEX / cluster}.json lists no file"
-        raise StaleError(Finding.error("GPU967", what, remedy="run `gpustack render`"))
+        raise StaleError.of("GPU967", what, remedy="run `gpustack render`")
     return files
 
 
@@ -35,6 +35,6 @@ def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, by
         if name not in there or hashlib.sha256(body).hexdigest() != digest:
             what = f"{folder / name} isn't what was rendered"
             why = "an artifact holds what `gpustack render` wrote, and nothing that was edited or got lost since"
-            raise StaleError(Finding.error("GPU967", what, why=why, remedy="run `gpustack render`"))
+            raise StaleError.of("GPU967", what, why=why, remedy="run `gpustack render`")
         files[name] = body
     return files

@@ -92,10 +92,10 @@ def steer(options: argparse.Namespace) -> int:
     from .text import printable, say
 
     if options.action in {"hold", "unhold"} and options.policy and options.nodes:
-        from ..model import Finding, InputError
+        from ..model import InputError
 
         what = "nodes and a policy are named"
-        raise InputError(Finding.error("GPU026", what, remedy="name NODE..., or --policy, one at a time"))
+        raise InputError.of("GPU026", what, remedy="name NODE..., or --policy, one at a time")
     if options.action in {"hold", "unhold"} and not options.policy:
         steer.nodes(options)  # refused before a cluster is asked for
     deeds: dict[str, Deed] = {

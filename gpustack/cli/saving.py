@@ -15,7 +15,7 @@ import stat
 from pathlib import Path
 
 from ..compiler.index import SCRATCH
-from ..model import Finding, OutputError
+from ..model import OutputError
 
 _FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 
@@ -33,7 +33,7 @@ def save(path: Path, text: str, what: str, remedy: str) -> None:
             replace(path, content)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise OutputError(Finding.error("GPU924", f"{what} {path} can't be written: {reason}", remedy=remedy)) from None
+        raise OutputError.of("GPU924", f"{what} {path} can't be written: {reason}", remedy=remedy) from None
 
 
 def special(path: Path) -> bool:

@@ -99,7 +99,7 @@ def remove_kinds(options: argparse.Namespace) -> int:
         if not hits:
             have = common.some(each.kind for each in kinds) or "nothing"
             what, remedy = f"{FOLDER}/ has no kind {name!r}", "see `gpustack schema list`"
-            raise InputError(Finding.error("GPU910", what, why=f"it has {have}", remedy=remedy))
+            raise InputError.of("GPU910", what, why=f"it has {have}", remedy=remedy)
         chosen.update((each.file, each) for each in hits)
     for each in chosen.values():
         delete(each.file)
@@ -124,7 +124,7 @@ def delete(file: str) -> None:
     except OSError as error:
         what = f"{FOLDER}/{file} can't be removed: {error.strerror}"
         remedy = "give gpustack the permission that it lacks"
-        raise OutputError(Finding.error("GPU924", what, remedy=remedy)) from None
+        raise OutputError.of("GPU924", what, remedy=remedy) from None
 
 
 def title(kind: OwnKind) -> str:

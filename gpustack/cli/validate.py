@@ -87,13 +87,11 @@ def chosen(out: Path, words: list[str]) -> list[str]:
     """The clusters in OUT that WORDS mean; a word that means none is refused, and so is an empty folder."""
     known = index.clusters_in(out)
     if not known:
-        raise InputError(
-            Finding.error(
-                "GPU023",
-                f"nothing was rendered into {out}",
-                why=f"{out / index.INDEX} lists no cluster",
-                remedy="run `gpustack render` first, or name the folder with --out",
-            )
+        raise InputError.of(
+            "GPU023",
+            f"nothing was rendered into {out}",
+            why=f"{out / index.INDEX} lists no cluster",
+            remedy="run `gpustack render` first, or name the folder with --out",
         )
     for word in words:
         if not any(fnmatch.fnmatchcase(name, word) for name in known):

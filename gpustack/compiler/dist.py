@@ -26,7 +26,7 @@ from dataclasses import replace as changed_copy
 from pathlib import Path
 
 from ..gitops.place import FOLDER
-from ..model import Finding, OutputError
+from ..model import OutputError
 from ..text.regular import read_regular
 from . import beside
 from .cache import digest
@@ -207,14 +207,12 @@ def refuse_links(out: Path, cluster: str, engine: Iterable[str] = ()) -> None:
 def refuse_link(root: Path) -> None:
     """Raise OutputError where a folder of ours, ROOT, is something else."""
     if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise OutputError(
-            Finding.error(
-                "GPU920",
-                f"{root} is not a folder",
-                why="gpustack writes and replaces what is in it; a link or a file in its place would lead the "
-                "render elsewhere",
-                remedy=f"remove {root}, or render into another folder with --out",
-            )
+        raise OutputError.of(
+            "GPU920",
+            f"{root} is not a folder",
+            why="gpustack writes and replaces what is in it; a link or a file in its place would lead the "
+            "render elsewhere",
+            remedy=f"remove {root}, or render into another folder with --out",
         )
 
 
@@ -263,13 +261,11 @@ def above(name: str) -> Iterator[str]:
 
 def in_the_way(path: Path) -> OutputError:
     """The error for a file or link of somebody else in the place of a folder of ours, or the other way round."""
-    return OutputError(
-        Finding.error(
-            "GPU922",
-            f"{path} is in the way",
-            why="gpustack did not write it, and has a file or a folder of that name to write",
-            remedy=f"move {path} elsewhere, or render into another folder with --out",
-        )
+    return OutputError.of(
+        "GPU922",
+        f"{path} is in the way",
+        why="gpustack did not write it, and has a file or a folder of that name to write",
+        remedy=f"move {path} elsewhere, or render into another folder with --out",
     )
 
 
@@ -330,11 +326,9 @@ def refused(out: Path, error: OSError) -> OutputError:
         errno.EACCES: "give yourself write permission, or render into another folder with --out",
         errno.EPERM: "give yourself write permission, or render into another folder with --out",
     }
-    return OutputError(
-        Finding.error(
-            "GPU921",
-            f"can't write {error.filename or out}: {error.strerror or error}",
-            why="every cluster that was already replaced is complete, the others are as they were",
-            remedy=remedies.get(error.errno or 0, "see the reason above, then run the same command again"),
-        )
+    return OutputError.of(
+        "GPU921",
+        f"can't write {error.filename or out}: {error.strerror or error}",
+        why="every cluster that was already replaced is complete, the others are as they were",
+        remedy=remedies.get(error.errno or 0, "see the reason above, then run the same command again"),
     )

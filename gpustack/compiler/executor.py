@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from ..model import Finding, GpustackError
+from ..model import GpustackError
 from ..policy.loading.brought import LIMITS
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Executor:
             what = "a process of this render was killed"
             why = "most likely by the system, because memory ran out"
             remedy = "run the same command with --jobs 1, or where there is more memory"
-            raise GpustackError(Finding.error("GPU909", what, why=why, remedy=remedy)) from error
+            raise GpustackError.of("GPU909", what, why=why, remedy=remedy) from error
 
 
 def _begin(parent: int, limits: dict[Path, bytes]) -> None:

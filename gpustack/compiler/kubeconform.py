@@ -87,7 +87,7 @@ def find(explicit: Path | None = None) -> Path:
 
 def _missing(why: str) -> MissingToolError:
     remedy = "put it on the PATH, or name it with --kubeconform; in a clone of gpustack, `make validate` does"
-    return MissingToolError(Finding.error("GPU906", "no kubeconform that can be run", why=why, remedy=remedy))
+    return MissingToolError.of("GPU906", "no kubeconform that can be run", why=why, remedy=remedy)
 
 
 def second_opinion(

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 
-from ..model import Finding, MissingToolError
+from ..model import MissingToolError
 from ..text import programs
 
 MINIMUM = 22
@@ -131,13 +131,11 @@ ANOTHER = (
 
 def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolError:
     """The error for a Node that is not there or doesn't run."""
-    return MissingToolError(
-        Finding.error(
-            "GPU907",
-            what,
-            why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
-            remedy=remedy,
-        )
+    return MissingToolError.of(
+        "GPU907",
+        what,
+        why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
+        remedy=remedy,
     )
 
 

@@ -39,7 +39,7 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
             f"{folder} has no manifest",
             "name a folder with Kubernetes objects in .yaml, .yml or .json files",
         )
-        raise InputError(Finding.error("GPU036", what, remedy=remedy))
+        raise InputError.of("GPU036", what, remedy=remedy)
     decisions, wrong = read_decisions(project, paths)
     unusable += wrong
     told = (

@@ -85,5 +85,5 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
         if name not in known:
             what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
             remedy = "run gpustack where constructs.allow.yaml is"
-            raise FindingsError(Finding.error("GPU912", what, path=path, remedy=remedy))
+            raise FindingsError.of("GPU912", what, path=path, remedy=remedy)
         yield TeamEntry(known[name])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..model import Finding, InputError
+from ..model import InputError
 from ..text.programs import of_work_tree
 from ..text.regular import read_regular
 from . import helper
@@ -207,4 +207,4 @@ def _unusable(
     why: str = "the registry asks who wants the image",
     remedy: str = "mend or remove it, or log in anew: docker login",
 ) -> InputError:
-    return InputError(Finding.error("GPU964", what, why=why, remedy=remedy))
+    return InputError.of("GPU964", what, why=why, remedy=remedy)

@@ -16,7 +16,7 @@ import pathlib
 import re
 import stat
 
-from gpustack.model import Finding, InputError, Location
+from gpustack.model import InputError, Location
 from gpustack.text import secrets
 from gpustack.text.regular import read_regular
 
@@ -56,14 +56,12 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
     except (OSError, ValueError) as error:
         raise _unreadable(path, display, error) from None
     if len(raw) > LIMIT:
-        raise InputError(
-            Finding.error(
-                "GPU001",
-                f"{display} is larger than 8 MiB",
-                location=Location(display),
-                why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
-                remedy="check that this is the file you meant; split it, a policy's extraObjects into layers",
-            )
+        raise InputError.of(
+            "GPU001",
+            f"{display} is larger than 8 MiB",
+            location=Location(display),
+            why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
+            remedy="check that this is the file you meant; split it, a policy's extraObjects into layers",
         )
     return raw
 
@@ -107,7 +105,7 @@ def _not_a_file(mode: int, display: str) -> InputError:
     sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
     remedy = "name a file in it" if stat.S_ISDIR(mode) else "write what it holds to a regular file first"
     what = f"{display} is {sort}, not a file to read"
-    return InputError(Finding.error("GPU001", what, location=Location(display), why="", remedy=remedy))
+    return InputError.of("GPU001", what, location=Location(display), why="", remedy=remedy)
 
 
 def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:
@@ -130,7 +128,7 @@ def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -
     else:
         what, why = f"{display} can't be read", f"the system says: {reason or error}"
         remedy = "check the path and the disk"
-    return InputError(Finding.error("GPU001", what, location=where, why=why, remedy=remedy))
+    return InputError.of("GPU001", what, location=where, why=why, remedy=remedy)
 
 
 def _nearest_files(path: pathlib.Path) -> str:
@@ -157,14 +155,12 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
     content = raw[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     hidden = secrets.may_have(raw.decode("utf-8", "replace"))
     sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
-    return InputError(
-        Finding.error(
-            "GPU002",
-            f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
-            location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
-            why=f"at byte {offset} (line {line}), {reason}",
-            remedy="name the text file itself" if sort else "save the file as UTF-8",
-        )
+    return InputError.of(
+        "GPU002",
+        f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
+        location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
+        why=f"at byte {offset} (line {line}), {reason}",
+        remedy="name the text file itself" if sort else "save the file as UTF-8",
     )
 
 
@@ -179,12 +175,10 @@ def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
     name = {"\ufeff": "a byte order mark", "\u2028": "a line separator", "\u2029": "a paragraph separator"}.get(
         char, "a next-line character" if char == "\x85" else "a control character"
     )
-    return InputError(
-        Finding.error(
-            "GPU002",
-            f"{name} (U+{ord(char):04X}) stands in the text",
-            location=where,
-            why="it is invisible and YAML readers do not agree on what it means",
-            remedy='delete it; inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}"',
-        )
+    return InputError.of(
+        "GPU002",
+        f"{name} (U+{ord(char):04X}) stands in the text",
+        location=where,
+        why="it is invisible and YAML readers do not agree on what it means",
+        remedy='delete it; inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}"',
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from gpustack.model import Finding, InputError, Location
+from gpustack.model import InputError, Location
 from gpustack.text.source import place, split_lines
 from gpustack.text.yaml12 import MAX_DEPTH
 
@@ -76,4 +76,4 @@ def _conflict(text: str, file: str) -> Location | None:
 
 
 def _error(what: str, where: Location, why: str, remedy: str, rule: str = "GPU003") -> InputError:
-    return InputError(Finding.error(rule, what, location=where, why=why, remedy=remedy))
+    return InputError.of(rule, what, location=where, why=why, remedy=remedy)

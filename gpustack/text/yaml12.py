@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import yaml
 from yaml._yaml import CParser
 
-from gpustack.model import Finding, InputError, Location
+from gpustack.model import InputError, Location
 from gpustack.text.source import place
 
 MAX_DEPTH = 200
@@ -168,7 +168,7 @@ def too_deep(where: Location) -> NoReturn:
 
 def refuse(rule: str, what: str, where: Location, why: str, remedy: str) -> NoReturn:
     """Raise the InputError with one finding."""
-    raise InputError(Finding.error(rule, what, location=where, why=why, remedy=remedy))
+    raise InputError.of(rule, what, location=where, why=why, remedy=remedy)
 
 
 def _children(node: Node) -> list[Node]:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ...model import Finding, InputError
+from ...model import InputError
 from ...text import programs
 from .. import common
 
@@ -147,7 +147,7 @@ def outside(config: SingleConfig, files: str) -> SingleConfig:
     if secret.name and programs.of_work_tree(file) and not programs.of_work_tree(file.absolute().parent / secret):
         what = f"{file} is in the work tree, and would send the content of {secret} to {config.cluster.server}"
         why = "a pull request can write what lies in the work tree, and it must not say where a token goes"
-        raise InputError(Finding.error("GPU932", what, why=why, remedy="keep the kubeconfig outside of the clone"))
+        raise InputError.of("GPU932", what, why=why, remedy="keep the kubeconfig outside of the clone")
     plugin = config.user.exec
     if plugin is None:
         return config
@@ -160,7 +160,7 @@ def outside(config: SingleConfig, files: str) -> SingleConfig:
         what = f"{ours} is in the work tree, so {plugin.command} isn't run" if ours else what
         why = "a pull request can write what lies in the work tree, where a PATH may lead that doesn't begin with /"
         remedy = "keep the kubeconfig and its plugin outside of the clone, or log in by a token or a certificate"
-        raise InputError(Finding.error("GPU932", what, why=why, remedy=remedy))
+        raise InputError.of("GPU932", what, why=why, remedy=remedy)
     made = msgspec.structs.replace(plugin, command=str(program))
     return config._replace(user=msgspec.structs.replace(config.user, exec=made))
 
@@ -169,7 +169,7 @@ def no_configuration(what: str, *, files: bool) -> InputError:
     """The error for a cluster that can't be found."""
     remedy = "name a file with --kubeconfig or in KUBECONFIG"
     remedy += "; or look at files instead: kubectl get ... -o yaml, --from" if files else ""
-    return InputError(Finding.error("GPU930", f"no cluster to talk to: {what}", remedy=remedy))
+    return InputError.of("GPU930", f"no cluster to talk to: {what}", remedy=remedy)
 
 
 def told(error: ApiError) -> InputError:
@@ -179,21 +179,21 @@ def told(error: ApiError) -> InputError:
     text = str(error)
     if isinstance(error, NoLogin):
         remedy = "log in again, see to the user in the kubeconfig, or name another context with --context"
-        return InputError(Finding.error("GPU932", f"there is nothing to log in with: {text}", remedy=remedy))
+        return InputError.of("GPU932", f"there is nothing to log in with: {text}", remedy=remedy)
     if isinstance(error, Unreachable):
         remedy = "see that the address in the kubeconfig is right and that you are in its network, then try again"
-        return InputError(Finding.error("GPU931", f"the API server does not answer: {text}", remedy=remedy))
+        return InputError.of("GPU931", f"the API server does not answer: {text}", remedy=remedy)
     if isinstance(error, Forbidden) and error.status == 401:
         remedy = "log in again, or name the right context with --context"
-        return InputError(Finding.error("GPU932", f"the API server does not know you: {text}", remedy=remedy))
+        return InputError.of("GPU932", f"the API server does not know you: {text}", remedy=remedy)
     if isinstance(error, Forbidden):
         remedy = "ask an administrator for the right, or take a context that has it (--context)"
-        return InputError(Finding.error("GPU932", f"you may not do this: {text}", remedy=remedy))
+        return InputError.of("GPU932", f"you may not do this: {text}", remedy=remedy)
     if isinstance(error, TooMany):
         remedy = "try again in a minute"
-        return InputError(Finding.error("GPU931", f"the API server is busy: {text}", remedy=remedy))
+        return InputError.of("GPU931", f"the API server is busy: {text}", remedy=remedy)
     remedy = "look at the object with kubectl, then try again"
-    return InputError(Finding.error("GPU933", f"the API server refuses: {text}", remedy=remedy))
+    return InputError.of("GPU933", f"the API server refuses: {text}", remedy=remedy)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") -> InputError:
@@ -204,7 +204,7 @@ def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") 
     what = f"no {kind} is called {name!r}"
     remedy = f"did you mean {' or '.join(near)}?" if near else "give one of those names"
     why = f"{has} {listed}" if names else ""
-    return InputError(Finding.error("GPU934", what, why=why, remedy=remedy if names else f"there is no {kind} yet"))
+    return InputError.of("GPU934", what, why=why, remedy=remedy if names else f"there is no {kind} yet")
 
 
 async def namespace(cluster: Cluster, asked: str) -> str:
@@ -221,5 +221,5 @@ async def namespace(cluster: Cluster, asked: str) -> str:
     namespaces = sorted({lease.metadata.namespace for lease in leases})
     if len(namespaces) > 1:
         what = f"reconcilers have run in several namespaces: {', '.join(namespaces)}"
-        raise InputError(Finding.error("GPU935", what, remedy="name one with --namespace"))
+        raise InputError.of("GPU935", what, remedy="name one with --namespace")
     return namespaces[0] if namespaces else DEFAULT_NAMESPACE

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...model import Finding, InputError
+from ...model import InputError
 from . import synced
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def load(sources: list[str]) -> Dump:
             remedy = f"add what this prints: kubectl get {plural} -o yaml"
             if name == POLICIES.name:
                 remedy += "; the policies that are to be synced stand in dist/CLUSTER/reconciler"
-            raise InputError(Finding.error("GPU936", what, remedy=remedy))
+            raise InputError.of("GPU936", what, remedy=remedy)
     return dump
 
 
@@ -99,7 +99,7 @@ def files(source: Path) -> Iterator[Path]:
         yield source
     else:
         what = f"there is no file or folder {source}"
-        raise InputError(Finding.error("GPU001", what, remedy="name one after --from: kubectl get ... -o yaml > FILE"))
+        raise InputError.of("GPU001", what, remedy="name one after --from: kubectl get ... -o yaml > FILE")
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -114,7 +114,7 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
         said = " ".join(str(getattr(error, "strerror", "") or error).split())
         what = f"{path} can't be read: {said}"
         remedy = "write it anew: kubectl get ... -o yaml"
-        raise InputError(Finding.error("GPU936", what, remedy=remedy)) from None
+        raise InputError.of("GPU936", what, remedy=remedy) from None
     for document in documents:
         yield from within(document)
 
@@ -167,7 +167,7 @@ def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
 def unreadable(kind: Kind[Any], name: str, path: Path, why: str) -> InputError:
     """The error for an object that is not what its kind says."""
     what = f"{path}: {kind.name} {name} can't be read: {why}"
-    return InputError(Finding.error("GPU936", what, remedy="write the file anew: kubectl get ... -o yaml"))
+    return InputError.of("GPU936", what, remedy="write the file anew: kubectl get ... -o yaml")
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...api.objects import Object
-from ...model import Finding, InputError
+from ...model import InputError
 from ...reconciler.core.spans import span
 from ...reconciler.core.view import ours, selects, views
 from ...reconciler.shell.cluster import (
@@ -67,7 +67,7 @@ class Reader:
                 raise
             what = "the cluster has no NodePolicies: their CustomResourceDefinition is not there"
             remedy = "sync dist/CLUSTER, which holds it once spec.reconciler is set; or name another --context"
-            raise InputError(Finding.error("GPU933", what, remedy=remedy)) from None
+            raise InputError.of("GPU933", what, remedy=remedy) from None
         except Forbidden as error:
             if kind.plural == PODS.plural and which.fields:
                 self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None
@@ -143,7 +143,7 @@ def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:
         return connect.run(options, lambda cluster: looked(cluster, options.namespace, everybody=everybody))
     if options.kubeconfig or options.context:
         what = "--from looks at files, so --kubeconfig and --context have no effect"
-        raise InputError(Finding.error("GPU026", what, remedy="leave out the one or the other"))
+        raise InputError.of("GPU026", what, remedy="leave out the one or the other")
     dump = files.load(options.sources)
     space = options.namespace or dump.namespace or connect.DEFAULT_NAMESPACE
     return connect.waited(looked(dump.cluster, space, dump.missing, synced=bool(dump.rendered), everybody=everybody))

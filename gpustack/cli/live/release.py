@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...api import keys
-from ...model import Finding, InputError
+from ...model import InputError
 from ...reconciler.shell.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
 from ...reconciler.shell.lease import NAME
 from ..common import counted
@@ -144,4 +144,4 @@ def _still(space: str, who: str) -> InputError:
     what = f"the reconciler is still there ({who}), and would label the nodes again"
     command = f"kubectl -n {space} scale deployment {NAME} --replicas=0"
     remedy = f"stop it first, and wait until its pods are gone: spec.reconciler.replicas: 0 in the policy, or {command}"
-    return InputError(Finding.error("GPU938", what, remedy=remedy))
+    return InputError.of("GPU938", what, remedy=remedy)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...api import keys
-from ...model import Finding, InputError
+from ...model import InputError
 from ...reconciler.core.record import Last, Memory, Operation, Unreadable, read
 from ...reconciler.shell.cluster import LEASES, NODES, POLICIES, Cluster, Selection
 from ...reconciler.shell.lease import NAME
@@ -68,7 +68,7 @@ async def hold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
         return [await _annotate(cluster, options, keys.HOLD, options.reason, "held: nothing begins on its nodes")]
     if options.reason:
         what = "a node on hold has no place for a reason"
-        raise InputError(Finding.error("GPU026", what, remedy="leave --reason out, or hold a policy: --policy"))
+        raise InputError.of("GPU026", what, remedy="leave --reason out, or hold a policy: --policy")
     return [await _label(cluster, name, "true", "held: nothing begins there") for name in nodes(options)]
 
 
@@ -107,7 +107,7 @@ def nodes(options: argparse.Namespace) -> list[str]:
     """The nodes that are named; refused where none is."""
     if options.nodes:
         return list(dict.fromkeys(options.nodes))
-    raise InputError(Finding.error("GPU026", "neither a node nor a policy is named", remedy="name NODE... or --policy"))
+    raise InputError.of("GPU026", "neither a node nor a policy is named", remedy="name NODE... or --policy")
 
 
 async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, value: str | None, what: str) -> Done:
@@ -133,7 +133,7 @@ async def _lease(cluster: Cluster, space: str) -> Any:
     if not leases:
         what = f"there is no Lease {NAME} in namespace {space}, so no reconciler has run there"
         remedy = "name its namespace with --namespace, or a policy; every NodePolicy can be paused before one runs"
-        raise InputError(Finding.error("GPU934", what, remedy=remedy))
+        raise InputError.of("GPU934", what, remedy=remedy)
     return leases[0]
 
 
@@ -167,14 +167,14 @@ def _may_retry(node: Node, *, discard: bool) -> None:
     spoilt = _spoilt(node)
     if discard and not spoilt:
         what = f"the records of node {node.name} can be read, so none is thrown away"
-        raise InputError(Finding.error("GPU937", what, remedy="leave out --discard-record"))
+        raise InputError.of("GPU937", what, remedy="leave out --discard-record")
     if spoilt and not discard:
         what = f"a record of node {node.name} can't be read: {'; '.join(spoilt.values())}"
         why = "a newer reconciler wrote it, or somebody edited it; nothing is done on the node meanwhile"
         remedy = (
             "run the reconciler that wrote it, or throw the record away, which gives the node back: --discard-record"
         )
-        raise InputError(Finding.error("GPU937", what, why=why, remedy=remedy))
+        raise InputError.of("GPU937", what, why=why, remedy=remedy)
     if discard:
         return
     operation, last = read(Operation, node.annotations.get(keys.OPERATION)), read(Last, node.annotations.get(keys.LAST))
@@ -185,7 +185,7 @@ def _may_retry(node: Node, *, discard: bool) -> None:
     else:
         return
     remedy = "gpustack rollout status says what the node waits for"
-    raise InputError(Finding.error("GPU937", what, remedy=remedy))
+    raise InputError.of("GPU937", what, remedy=remedy)
 
 
 async def _discard(cluster: Cluster, node: Node) -> Done:

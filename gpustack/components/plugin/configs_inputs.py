@@ -97,15 +97,13 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
     refuse_both(spec.devicePlugin.config, "devicePlugin.config", sharing[0], spec)
     if any(pool.name == EXCLUSIVE for pool in sharing):
         position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
-        raise FindingsError(
-            Finding.error(
-                "GPU042",
-                f"a pool called {EXCLUSIVE!r} shares its GPUs",
-                path=f"spec.nodePools[{position}].name",
-                why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
-                "nodes that share nothing",
-                remedy="give the pool another name",
-            )
+        raise FindingsError.of(
+            "GPU042",
+            f"a pool called {EXCLUSIVE!r} shares its GPUs",
+            path=f"spec.nodePools[{position}].name",
+            why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
+            "nodes that share nothing",
+            remedy="give the pool another name",
         )
     configs = {
         EXCLUSIVE: {"version": "v1"},
@@ -283,14 +281,12 @@ def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
     """Refuse the DATA of the ConfigMap NAME, which comes from PATH, where the API server would."""
     size = sum(len(str(text).encode()) for text in data.values())
     if size > MOST_BYTES:
-        raise FindingsError(
-            Finding.error(
-                "GPU044",
-                f"the ConfigMap {name} would have {size:,} bytes",
-                path=path,
-                why=f"the API server takes {MOST_BYTES:,} at most",
-                remedy="divide it, or leave out what is not needed",
-            )
+        raise FindingsError.of(
+            "GPU044",
+            f"the ConfigMap {name} would have {size:,} bytes",
+            path=path,
+            why=f"the API server takes {MOST_BYTES:,} at most",
+            remedy="divide it, or leave out what is not needed",
         )
 
 
@@ -318,13 +314,11 @@ def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPo
     """Refuse a configuration that is given beside the sharing of POOL."""
     if config.name or config.data:
         position = [each.name for each in spec.nodePools].index(pool.name)
-        raise FindingsError(
-            Finding.error(
-                "GPU041",
-                f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
-                path=f"spec.{path}",
-                why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
-                remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out "
-                f"spec.nodePools[{position}].sharing",
-            )
+        raise FindingsError.of(
+            "GPU041",
+            f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
+            path=f"spec.{path}",
+            why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
+            remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out "
+            f"spec.nodePools[{position}].sharing",
         )

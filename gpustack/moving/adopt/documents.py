@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
-from gpustack.model import Finding, InputError, Location, Path
+from gpustack.model import InputError, Location, Path
 from gpustack.text.positions import inside_scalar, locate
 from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
@@ -85,9 +85,7 @@ class Item:
             parsed = value(text, self.file) if text else None
         except InputError as error:
             where = self.where(*path)
-            raise InputError(
-                Finding.error("GPU003", f"the text here is not valid YAML: {error}", location=where)
-            ) from None
+            raise InputError.of("GPU003", f"the text here is not valid YAML: {error}", location=where) from None
         return Item(self.file, text, parsed[1], (), (self, path)) if parsed else None
 
 
@@ -148,7 +146,7 @@ def documents(text: str, file: str) -> Iterator[Item]:
     lines = text.splitlines()
     starts = [0, *(number for number, line in enumerate(lines) if _START.match(line)), len(lines)]
     if len(starts) > MOST:
-        raise InputError(Finding.error("GPU006", f"{file} holds more than {MOST} documents", location=Location(file)))
+        raise InputError.of("GPU006", f"{file} holds more than {MOST} documents", location=Location(file))
     for start, end in itertools.pairwise(starts):
         own = ["" if line.startswith("...") else line for line in lines[start:end]]
         yield from _document("\n" * start + "\n".join(own) + "\n", file)
@@ -180,5 +178,5 @@ def files(named: str) -> list[File]:
     plain = [each for each in there if plainly(each, path)]
     if not plain or len(plain) > MOST:
         what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"
-        raise InputError(Finding.error("GPU001", what, location=Location(named), remedy="name the files themselves"))
+        raise InputError.of("GPU001", what, location=Location(named), remedy="name the files themselves")
     return plain

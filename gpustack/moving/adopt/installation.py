@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpustack.model import Body, Finding, InputError, Location, Path, dotted
+from gpustack.model import Body, InputError, Location, Path, dotted
 from gpustack.policy.loading.layers import has
 
 
@@ -84,9 +84,7 @@ def understood(what: str, where: Location | None = None) -> Iterator[None]:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         why = f"something in it has another type than is read there ({error})"
         remedy = "correct it, or leave it out; kubectl apply --dry-run=server -f FILE says what is wrong with an object"
-        raise InputError(
-            Finding.error("GPU050", f"{what} can't be read", location=where, why=why, remedy=remedy)
-        ) from None
+        raise InputError.of("GPU050", f"{what} can't be read", location=where, why=why, remedy=remedy) from None
 
 
 def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

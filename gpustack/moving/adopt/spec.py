@@ -259,7 +259,7 @@ def settle(made: Draft) -> None:
                 raise
         else:
             return
-    raise GpustackError(Finding.error("GPU999", "the spec doesn't settle"))
+    raise GpustackError.of("GPU999", "the spec doesn't settle")
 
 
 def out(made: Draft, finding: Finding, known: set[Path]) -> bool:

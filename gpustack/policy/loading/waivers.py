@@ -88,7 +88,7 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
     if parsed is not None and isinstance(parsed[1], list):
         what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
         remedy = f"move it to {display}, and name the clusters there"
-        raise InputError(Finding.error("GPU030", what, location=Location(name), why=why, remedy=remedy))
+        raise InputError.of("GPU030", what, location=Location(name), why=why, remedy=remedy)
 
 
 def _spec() -> type[WaiverSpec]:

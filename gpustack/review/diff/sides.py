@@ -18,7 +18,7 @@ import yaml
 
 from ...catalog.kinds import NONE as NONE_ADDED
 from ...catalog.kinds import Kinds
-from ...model import Body, Finding, InputError
+from ...model import Body, InputError
 from .objects import Identity, ObjectChange, Rendered, compare
 from .own import NONE, Own, holed, left_over, marked, marked_file, mentions
 
@@ -236,5 +236,5 @@ def _parse(text: str, shown: str) -> Body | None:
             Identity.of(body)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         remedy = "compare folders that gpustack rendered, or take the file out of them"
-        raise InputError(Finding.error("GPU950", f"{shown} is no Kubernetes object", remedy=remedy)) from None
+        raise InputError.of("GPU950", f"{shown} is no Kubernetes object", remedy=remedy) from None
     return body

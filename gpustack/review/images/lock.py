@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ...model import Finding, InputError
+from ...model import InputError
 from ...policy.language import images
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _entry(entry: Any, name: str, file: str) -> Locked:
 
 def _unreadable(file: str, why: str) -> InputError:
     remedy = "run `gpustack lock`, which writes it anew"
-    return InputError(Finding.error("GPU965", f"{file} can't be read as a lock", why=why, remedy=remedy))
+    return InputError.of("GPU965", f"{file} can't be read as a lock", why=why, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from gpustack.model import Finding, InputError, Location
+from gpustack.model import InputError, Location
 from gpustack.text.read import value
 
 from ..documents import Item, documents
@@ -49,9 +49,7 @@ def tree(item: Item) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - the library has no error of its own
         line = getattr(error, "line", None)
         what = f"{item.file} can't be read as HCL"
-        raise InputError(
-            Finding.error("GPU003", what, location=Location(item.file, line), why=str(error)[:200])
-        ) from None
+        raise InputError.of("GPU003", what, location=Location(item.file, line), why=str(error)[:200]) from None
     return data
 
 
