@@ -148,8 +148,7 @@ def refuse_shared(goals: Sequence[Goal]) -> None:
         other = first.setdefault(each.where, each)
         if other is not each:
             what = f"{other.cluster} and {each.cluster} would be pushed to one place, {each.where}"
-            remedy = "give each its own spec.gitops.repository.url, and render"
-            raise InputError.of("GPU046", what, remedy=remedy)
+            raise InputError.of("GPU046", what, remedy="give each its own spec.gitops.repository.url, and render")
 
 
 def target(text: str) -> Reference:
@@ -158,9 +157,8 @@ def target(text: str) -> Reference:
 
     reference = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
     if reference is None or reference.digest:
-        what = f"{text!r} is not a place for an artifact"
         remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
-        raise InputError.of("GPU966", what, remedy=remedy)
+        raise InputError.of("GPU966", f"{text!r} is not a place for an artifact", remedy=remedy)
     return reference
 
 

@@ -188,8 +188,7 @@ def no_such_revision(reference: str, root: Path | None) -> Finding:
 def refuse_option(reference: str) -> None:
     """Refuse a REFERENCE that Git would take for an option, or for none at all."""
     if not reference or reference.startswith("-"):
-        what = f"{reference!r} is not a Git revision"
-        raise InputError.of("GPU022", what, remedy="give a branch, tag or commit")
+        raise InputError.of("GPU022", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit")
 
 
 class Entry(NamedTuple):

@@ -89,8 +89,7 @@ def of_workloads(options: argparse.Namespace) -> Lint:
 
     if not options.workloads or not options.cluster or options.policies:
         what = "--workloads and --cluster go together, without other policies"
-        remedy = "gpustack lint --workloads DIR --cluster NAME"
-        raise InputError.of("GPU026", what, remedy=remedy)
+        raise InputError.of("GPU026", what, remedy="gpustack lint --workloads DIR --cluster NAME")
     paths = common.select(options.cluster)
     with common.project(options) as project:
         return lint_workloads(project, paths, options.workloads)

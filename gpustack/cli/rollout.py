@@ -94,8 +94,7 @@ def steer(options: argparse.Namespace) -> int:
     if options.action in {"hold", "unhold"} and options.policy and options.nodes:
         from ..model import InputError
 
-        what = "nodes and a policy are named"
-        raise InputError.of("GPU026", what, remedy="name NODE..., or --policy, one at a time")
+        raise InputError.of("GPU026", "nodes and a policy are named", remedy="name NODE..., or --policy, one at a time")
     if options.action in {"hold", "unhold"} and not options.policy:
         steer.nodes(options)  # refused before a cluster is asked for
     deeds: dict[str, Deed] = {

@@ -123,8 +123,7 @@ def delete(file: str) -> None:
         (Path(FOLDER) / file).unlink(missing_ok=True)
     except OSError as error:
         what = f"{FOLDER}/{file} can't be removed: {error.strerror}"
-        remedy = "give gpustack the permission that it lacks"
-        raise OutputError.of("GPU924", what, remedy=remedy) from None
+        raise OutputError.of("GPU924", what, remedy="give gpustack the permission that it lacks") from None
 
 
 def title(kind: OwnKind) -> str:

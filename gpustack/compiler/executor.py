@@ -79,10 +79,9 @@ class Executor:
         try:
             yield from self._pool.map(function, items, chunksize=chunk)
         except BrokenProcessPool as error:
-            what = "a process of this render was killed"
             why = "most likely by the system, because memory ran out"
             remedy = "run the same command with --jobs 1, or where there is more memory"
-            raise GpustackError.of("GPU909", what, why=why, remedy=remedy) from error
+            raise GpustackError.of("GPU909", "a process of this render was killed", why=why, remedy=remedy) from error
 
 
 def _begin(parent: int, limits: dict[Path, bytes]) -> None:

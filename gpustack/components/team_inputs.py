@@ -84,6 +84,5 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
     for name in sorted(spec.constructs):
         if name not in known:
             what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
-            remedy = "run gpustack where constructs.allow.yaml is"
-            raise FindingsError.of("GPU912", what, path=path, remedy=remedy)
+            raise FindingsError.of("GPU912", what, path=path, remedy="run gpustack where constructs.allow.yaml is")
         yield TeamEntry(known[name])

@@ -25,8 +25,7 @@ def silent(image: Reference, address: str, trouble: str, why: str) -> InputError
     from there, so it names none: whoever asks for many tells it once.
     """
     remedy = "try again later, or mend the way there (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE are looked at)"
-    what = f"{asked_for(address, image)} can't be asked: {trouble}"
-    return InputError.of("GPU960", what, why=why, remedy=remedy)
+    return InputError.of("GPU960", f"{asked_for(address, image)} can't be asked: {trouble}", why=why, remedy=remedy)
 
 
 def misled(error: Exception) -> InputError:

@@ -190,8 +190,7 @@ def told(error: ApiError) -> InputError:
         remedy = "ask an administrator for the right, or take a context that has it (--context)"
         return InputError.of("GPU932", f"you may not do this: {text}", remedy=remedy)
     if isinstance(error, TooMany):
-        remedy = "try again in a minute"
-        return InputError.of("GPU931", f"the API server is busy: {text}", remedy=remedy)
+        return InputError.of("GPU931", f"the API server is busy: {text}", remedy="try again in a minute")
     remedy = "look at the object with kubectl, then try again"
     return InputError.of("GPU933", f"the API server refuses: {text}", remedy=remedy)
 

@@ -113,8 +113,7 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", "") or error).split())
         what = f"{path} can't be read: {said}"
-        remedy = "write it anew: kubectl get ... -o yaml"
-        raise InputError.of("GPU936", what, remedy=remedy) from None
+        raise InputError.of("GPU936", what, remedy="write it anew: kubectl get ... -o yaml") from None
     for document in documents:
         yield from within(document)
 

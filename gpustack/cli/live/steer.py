@@ -184,8 +184,7 @@ def _may_retry(node: Node, *, discard: bool) -> None:
         what = f"nothing failed on node {node.name}, so there is nothing to try again"
     else:
         return
-    remedy = "gpustack rollout status says what the node waits for"
-    raise InputError.of("GPU937", what, remedy=remedy)
+    raise InputError.of("GPU937", what, remedy="gpustack rollout status says what the node waits for")
 
 
 async def _discard(cluster: Cluster, node: Node) -> Done:

@@ -68,10 +68,9 @@ def parse(text: str) -> list[str | int]:
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None:
-            what = f"{text!r} is no path of a policy"
             why = f"it can't be read from character {position + 1} on: {text[position:]!r}"
             remedy = 'write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"]'
-            raise InputError(Finding("GPU019", "error", what, text, None, why, remedy))
+            raise InputError(Finding("GPU019", "error", f"{text!r} is no path of a policy", text, None, why, remedy))
         bracket = match["bracket"]
         if bracket is not None:
             steps.append(bracket if (index := whole(bracket)) is None else index)
@@ -108,8 +107,7 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
 def _no_item(path: Path, step: str | int, names: list[str], length: int) -> InputError:
     name = dotted(("spec", *path))
     remedy = f"there are {', '.join(names)}" if names else f"it has {length} items, numbered from 0"
-    what = f"{name} has no item {step}"
-    return InputError(Finding("GPU019", "error", what, f"{name}[{step}]", None, "", remedy))
+    return InputError(Finding("GPU019", "error", f"{name} has no item {step}", f"{name}[{step}]", None, "", remedy))
 
 
 def _unset(loaded: Loaded, path: Path) -> InputError:
