@@ -125,16 +125,14 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU174", "error")
 def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
     """`computeDomains` beside `gpuCluster`."""
-    spec = cluster.spec
-    if cluster.dra and spec.computeDomains.enabled:
+    if cluster.dra and cluster.spec.computeDomains.enabled:
         yield Hit("spec.computeDomains.enabled", "computeDomains stands beside gpuCluster")
 
 
 @rule("GPU177", "error")
 def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
     """Features of the DRA driver that contradict each other."""
-    spec = cluster.spec
-    for path, gates, version in gated(spec):
+    for path, gates, version in gated(cluster.spec):
         if not dra.knows_gates_of(version):
             continue
         for gate, verb, other in dra.contradictions(gates):
@@ -149,8 +147,7 @@ def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU178", "warning")
 def features_that_exist(cluster: Cluster) -> Iterator[Hit]:
     """A feature that the DRA driver doesn't know."""
-    spec = cluster.spec
-    for path, gates, version in gated(spec):
+    for path, gates, version in gated(cluster.spec):
         for gate in gates if dra.knows_gates_of(version) else ():
             try:
                 dra.gate_default(gate)
@@ -205,8 +202,7 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU180", "error")
 def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A node pool whose architecture is not that of its GPU's own CPU."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
         arch = gpus.product(product).arch if product else None
         if arch and pool.arch and pool.arch != arch:

@@ -21,8 +21,7 @@ HOLDS = "gpustack.dev/carried"
 @rule("GPU185", "error")
 def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
     """A carried text that isn't the operator's of the release that it names."""
-    spec = cluster.spec
-    for index, carried in enumerate(spec.carried):
+    for index, carried in enumerate(cluster.spec.carried):
         for at, text in carried.texts.items():
             releases = releases_with(text.text, at)
             if text.release and text.release not in releases:

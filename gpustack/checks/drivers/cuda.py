@@ -57,8 +57,7 @@ def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU432", "warning")
 def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The CUDA of a pool's workloads makes no code for its GPUs."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         product = product_of(pool)
         if product is None or not pool.cuda:
             continue

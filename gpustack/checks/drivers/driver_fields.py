@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 @rule("GPU138", "warning")
 def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence in a ConfigMap."""
-    spec = cluster.spec
-    for field, key, name, secret in _licences(spec):
+    for field, key, name, secret in _licences(cluster.spec):
         if name and not secret:
             yield Hit(
                 f"{field}.{key}",
@@ -34,8 +33,7 @@ def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU142", "error")
 def two_licences(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence that is named twice, in a Secret and in a ConfigMap."""
-    spec = cluster.spec
-    for field, key, name, secret in _licences(spec):
+    for field, key, name, secret in _licences(cluster.spec):
         if name and secret:
             yield Hit(
                 f"{field}.{key}",

@@ -26,8 +26,7 @@ DIGEST = "sha256:"
 @rule("GPU435", "error")
 def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
     """There is no published driver image for the nodes' operating system."""
-    spec = cluster.spec
-    for driver in _published(spec):
+    for driver in _published(cluster.spec):
         system = driver.system
         first = drivers.first_branch_on(driver.pool.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
@@ -84,8 +83,7 @@ def _no_image(driver: NodeDriver, why: str) -> Hit:
 @rule("GPU436", "warning")
 def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
     """Nobody can vouch that there is a driver image for the nodes' operating system."""
-    spec = cluster.spec
-    for driver in _published(spec):
+    for driver in _published(cluster.spec):
         system = driver.system
         if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
             continue
@@ -105,8 +103,7 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU437", "error")
 def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
     """A version ends in the operating system, which is appended to it anyway."""
-    spec = cluster.spec
-    for path, version in versions(spec):
+    for path, version in versions(cluster.spec):
         match = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
         if match:
             yield Hit(
@@ -140,8 +137,7 @@ def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
 @rule("GPU438", "error")
 def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
     """A precompiled driver is asked for by its whole version."""
-    spec = cluster.spec
-    for driver in _published(spec):
+    for driver in _published(cluster.spec):
         if driver.precompiled and not driver.version.isdigit():
             yield Hit(
                 driver.paths["version"],
@@ -156,8 +152,7 @@ def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU439", "warning")
 def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled."""
-    spec = cluster.spec
-    for driver in _published(spec):
+    for driver in _published(cluster.spec):
         if not driver.precompiled and driver.version.isdigit():
             yield Hit(
                 driver.paths["version"],
@@ -202,13 +197,12 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU441", "error")
 def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
     """A driver is named by a digest, and its nodes run several operating systems."""
-    spec = cluster.spec
     systems: dict[str, dict[str, str]] = {}
     for driver in cluster.drivers:
         path = next((driver.paths[name] for name in ("version", "image") if DIGEST in (driver.values[name] or "")), "")
         if path and driver.pool.os:
             try:
-                tag = oses.os_tag(driver.pool.os, spec.release)
+                tag = oses.os_tag(driver.pool.os, cluster.spec.release)
             except oses.UnknownOS:
                 continue
             systems.setdefault(path, {})[tag] = driver.pool.name

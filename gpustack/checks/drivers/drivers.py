@@ -78,8 +78,7 @@ def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU132", "error")
 def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
     """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it."""
-    spec = cluster.spec
-    for index, driver in enumerate(spec.drivers):
+    for index, driver in enumerate(cluster.spec.drivers):
         if OWNER in driver.nodeSelector:
             yield Hit(
                 f"spec.drivers[{index}].nodeSelector",
@@ -113,8 +112,7 @@ def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU134", "warning")
 def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
     """A node pool that none of `drivers` selects."""
-    spec = cluster.spec
-    if not cluster.listed or not spec.drivers:
+    if not cluster.listed or not cluster.spec.drivers:
         return
     for pool in cluster.pools:
         if pool.driver is None and pool.workload == "container":
@@ -124,8 +122,7 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU135", "error")
 def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A pool with a driver of its own, beside `drivers`."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         if pool.driver is not None and cluster.listed:
             yield Hit(
                 f"spec.nodePools[{index}].driver",

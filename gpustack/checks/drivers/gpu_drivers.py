@@ -32,8 +32,7 @@ GDS_OPEN_FROM = (2, 17, 5)
 @rule("GPU420", "error")
 def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver does not support the GPU: it is too old for it, or too new."""
-    spec = cluster.spec
-    for driver, need in _needs(spec):
+    for driver, need in _needs(cluster.spec):
         yield from _unsupported(driver, need)
     for pool in cluster.pools:
         yield from _unsupported_host(cluster, pool)
@@ -156,8 +155,7 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU423", "error")
 def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them."""
-    spec = cluster.spec
-    for driver, need in _needs(spec):
+    for driver, need in _needs(cluster.spec):
         late = need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
         if late and driver.pool.sharing.mig is not None:
             yield Hit(
@@ -172,8 +170,7 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU424", "warning")
 def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver may not support the GPU, or not MIG on it; the sources are not sure."""
-    spec = cluster.spec
-    for driver, need in _needs(spec):
+    for driver, need in _needs(cluster.spec):
         if not need.uncertain:
             continue
         branch = need.first_branch[1:] if need.first_branch else ""

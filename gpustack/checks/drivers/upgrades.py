@@ -54,8 +54,7 @@ def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU471", "warning")
 def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed."""
-    spec = cluster.spec
-    for path, policy, _ in policies(spec):
+    for path, policy, _ in policies(cluster.spec):
         if policy.drain.enable and not policy.drain.deleteEmptyDir:
             yield Hit(
                 f"spec.{path}.upgradePolicy.drain",

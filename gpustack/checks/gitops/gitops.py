@@ -27,9 +27,8 @@ TEXTS = {"extraObjects", "data", "relabelings", "args", "podLabelAllowlistRegex"
 @rule("GPU801", "error")
 def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
     """A label or annotation by which a GitOps engine tells its objects apart, on everything."""
-    spec = cluster.spec
     tracking = (HELM, *(prefix for each in engines() for prefix in each.annotations))
-    for path, texts in _labels(spec):
+    for path, texts in _labels(cluster.spec):
         for key in texts:
             if key == INSTANCE or key.startswith(tracking):
                 yield Hit(dotted((*path, key)), f"{key} is set by GitOps engines", key=True)
@@ -56,8 +55,7 @@ def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]
 @rule("GPU802", "error")
 def variable(cluster: Cluster) -> Iterator[Hit]:
     """A variable that nothing replaces."""
-    spec = cluster.spec
-    dump = spec.model_dump(exclude_none=True, exclude_defaults=True)
+    dump = cluster.spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
         yield Hit(dotted(path), f"{value} is a variable, and nothing replaces it")
 

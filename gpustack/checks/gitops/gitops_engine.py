@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @rule("GPU832", "error")
 def incomplete(cluster: Cluster) -> Iterator[Hit]:
     """A section `gitops` that lacks what an engine can't do without."""
-    spec = cluster.spec
-    given = spec.gitops
+    given = cluster.spec.gitops
     if given is None:
         return
     engine = chosen(given)
@@ -55,8 +54,7 @@ def _hit(trouble: Trouble) -> Hit:
 @rule("GPU833", "error")
 def contradicting(cluster: Cluster) -> Iterator[Hit]:
     """Parts of `gitops` that can't both be meant."""
-    spec = cluster.spec
-    given = spec.gitops
+    given = cluster.spec.gitops
     if given is None:
         return
     repository, engine = given.repository, chosen(given)

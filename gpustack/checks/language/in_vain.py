@@ -125,9 +125,8 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
 @rule("GPU109", "warning")
 def unknown_product(cluster: Cluster) -> Iterator[Hit]:
     """A GPU product that looks like one that exists and is spelt differently."""
-    spec = cluster.spec
     known = gpus.products()
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         product = pool.gpuProduct
         if not product or product in known or VIRTUAL.fullmatch(product):
             continue

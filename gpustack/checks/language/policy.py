@@ -22,8 +22,7 @@ BY_HAND = "delete the driver pods of drained nodes yourself"
 @rule("GPU101", "error")
 def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
     """A field that this version of gpustack renders nothing for."""
-    spec = cluster.spec
-    for path, asked, what in unrendered(spec):
+    for path, asked, what in unrendered(cluster.spec):
         if asked:
             yield Hit(
                 f"spec.{path}",

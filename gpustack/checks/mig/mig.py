@@ -38,8 +38,7 @@ FAILS = "the MIG manager fails on the node: the label nvidia.com/mig.config.stat
 @rule("GPU301", "error")
 def foreign_profile(cluster: Cluster) -> Iterator[Hit]:
     """A MIG profile that the pool's GPU doesn't have."""
-    spec = cluster.spec
-    yield from once(hit for cut in enabled_cuts(spec) for hit in _foreign(cut))
+    yield from once(hit for cut in enabled_cuts(cluster.spec) for hit in _foreign(cut))
 
 
 def _foreign(cut: Cut) -> Iterator[Hit]:
@@ -61,8 +60,7 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
 @rule("GPU302", "error")
 def layout_too_large(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that doesn't fit on the pool's GPU."""
-    spec = cluster.spec
-    yield from once(hit for cut in enabled_cuts(spec) for hit in _too_large(cut))
+    yield from once(hit for cut in enabled_cuts(cluster.spec) for hit in _too_large(cut))
 
 
 def _too_large(cut: Cut) -> Iterator[Hit]:
@@ -85,8 +83,7 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
 @rule("GPU303", "error")
 def no_mig(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that can't be divided."""
-    spec = cluster.spec
-    seen = subject(spec)
+    seen = subject(cluster.spec)
     for _, pool, chosen in seen.choices if seen else ():
         product = product_of(pool)
         asked = chosen.elements is None or any(one.enabled for one in chosen.elements)

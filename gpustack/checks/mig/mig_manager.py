@@ -44,8 +44,7 @@ def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 @rule("GPU307", "error")
 def no_such_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that the pool's nodes haven't got."""
-    spec = cluster.spec
-    seen = subject(spec)
+    seen = subject(cluster.spec)
     for _, pool, chosen in seen.choices if seen else ():
         most = _most(seen, chosen.name, pool) if seen else None
         for position, element in enumerate(chosen.elements or ()):

@@ -142,8 +142,7 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU606", "warning")
 def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a metric of another exporter."""
-    spec = cluster.spec
-    for one, metric in metrics(spec):
+    for one, metric in metrics(cluster.spec):
         here = dcgm.other_exporter(metric.name)
         if here is not None:
             yield Hit(
@@ -191,9 +190,8 @@ def _right_label(label: Label, *, honored: bool) -> str:
 @rule("GPU609", "warning")
 def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the rate of a value which is not a counter."""
-    spec = cluster.spec
     known = dcgm.fields()
-    for one, metric in metrics(spec):
+    for one, metric in metrics(cluster.spec):
         try:
             field = dcgm.field(metric.name) if metric.function in COUNTING else None
         except dcgm.UnknownField:

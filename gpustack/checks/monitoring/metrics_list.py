@@ -74,8 +74,7 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
 @rule("GPU520", "error")
 def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """A list of metrics at which the exporter stops."""
-    spec = cluster.spec
-    csv = listed(spec)
+    csv = listed(cluster.spec)
     for problem in csv.metrics.problems if csv else ():
         yield Hit(csv.text.path if csv else "", problem.what, problem.why, problem.remedy, problem.place)
 
@@ -83,8 +82,7 @@ def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU521", "error")
 def never_exported(cluster: Cluster) -> Iterator[Hit]:
     """A field in the list of metrics that the exporter can't serve."""
-    spec = cluster.spec
-    csv = listed(spec)
+    csv = listed(cluster.spec)
     never = dcgm.not_exported()
     for row in csv.metrics.rows if csv else ():
         if csv and row.name in never:

@@ -133,8 +133,7 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
 @rule("GPU531", "note")
 def prefixed(cluster: Cluster) -> Iterator[Hit]:
     """A label of a NodeFeatureRule without a prefix."""
-    spec = cluster.spec
-    for path, feature_rule in rules_of(spec):
+    for path, feature_rule in rules_of(cluster.spec):
         labels = feature_rule.get("labels")
         for key in labels if isinstance(labels, dict) else ():
             if "/" not in str(key):

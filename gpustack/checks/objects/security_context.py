@@ -58,8 +58,7 @@ def mount_option(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU816", "error")
 def host_process(cluster: Cluster) -> Iterator[Hit]:
     """A pod asks to run as Windows host processes, without the host's network."""
-    spec = cluster.spec
-    for path, context, host_network in contexts(spec):
+    for path, context, host_network in contexts(cluster.spec):
         windows = context.get("windowsOptions")
         if isinstance(windows, dict) and windows.get("hostProcess") is True and not host_network:
             yield Hit(

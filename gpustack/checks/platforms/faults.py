@@ -26,22 +26,19 @@ SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")
 @rule("GPU414", "error")
 def broken_version(cluster: Cluster) -> Iterator[Hit]:
     """A component's version can't work on this platform."""
-    spec = cluster.spec
-    yield from _hits(spec, "error")
+    yield from _hits(cluster.spec, "error")
 
 
 @rule("GPU415", "warning")
 def known_fault(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a known fault that shows here."""
-    spec = cluster.spec
-    yield from _hits(spec, "warning")
+    yield from _hits(cluster.spec, "warning")
 
 
 @rule("GPU416", "note")
 def fault_that_depends(cluster: Cluster) -> Iterator[Hit]:
     """A component's version has a limit that may show here."""
-    spec = cluster.spec
-    yield from _hits(spec, "note")
+    yield from _hits(cluster.spec, "note")
 
 
 class Shown(NamedTuple):

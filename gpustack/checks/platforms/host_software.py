@@ -126,8 +126,7 @@ def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:
 @rule("GPU468", "error")
 def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
     """A pod of extraObjects asks for GPUs and has a user namespace of its own."""
-    spec = cluster.spec
-    for index, body in enumerate(spec.extraObjects):
+    for index, body in enumerate(cluster.spec.extraObjects):
         template = pod_template(body) if isinstance(body.get("spec"), dict) else None
         pod = template.get("spec") if template else None
         if isinstance(pod, dict) and pod.get("hostUsers") is False and _asks_for_gpus(pod):

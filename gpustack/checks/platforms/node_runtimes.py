@@ -20,8 +20,7 @@ KINDS = ("command", "file")
 @rule("GPU480", "warning")
 def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
     """Node pools run different container runtimes."""
-    spec = cluster.spec
-    if not spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
+    if not cluster.spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
         return
     for pool in cluster.pools:
         if pool.engine != cluster.engine and pool.workload == "container":

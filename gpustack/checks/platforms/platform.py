@@ -36,15 +36,13 @@ DRIVER_DIR = "/run/nvidia/driver"
 @rule("GPU445", "error")
 def installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already."""
-    spec = cluster.spec
-    yield from _twice(spec, sure=True)
+    yield from _twice(cluster.spec, sure=True)
 
 
 @rule("GPU446", "warning")
 def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already, as far as is known."""
-    spec = cluster.spec
-    yield from _twice(spec, sure=False)
+    yield from _twice(cluster.spec, sure=False)
 
 
 def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
@@ -123,8 +121,7 @@ def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU450", "warning")
 def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
     """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere."""
-    spec = cluster.spec
-    where = spec.hostPaths.driverInstallDir or DRIVER_DIR
+    where = cluster.spec.hostPaths.driverInstallDir or DRIVER_DIR
     if cluster.container_drivers and where != DRIVER_DIR:
         yield Hit(
             "spec.hostPaths.driverInstallDir",
@@ -137,8 +134,7 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU451", "note")
 def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
     """The platform's nodes need something that no manifest can do."""
-    spec = cluster.spec
-    platform = platform_of(spec.cluster)
+    platform = platform_of(cluster.spec.cluster)
     for text in platform.host_needs:
         yield Hit(
             "spec.cluster.platform",

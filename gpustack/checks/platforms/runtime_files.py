@@ -145,15 +145,13 @@ def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU458", "error")
 def template_of_the_distribution(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into the distribution's template of containerd's configuration."""
-    spec = cluster.spec
-    yield from _templates(spec, of_distribution=True)
+    yield from _templates(cluster.spec, of_distribution=True)
 
 
 @rule("GPU459", "warning")
 def some_template(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into a template of containerd's configuration."""
-    spec = cluster.spec
-    yield from _templates(spec, of_distribution=False)
+    yield from _templates(cluster.spec, of_distribution=False)
 
 
 def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hit]:

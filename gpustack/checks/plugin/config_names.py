@@ -161,8 +161,7 @@ def _brought(spec: ClusterPolicySpec, name: str) -> bool:
 @rule("GPU508", "error")
 def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     """A name of a configuration that no node can choose."""
-    spec = cluster.spec
-    known = keys(spec)
+    known = keys(cluster.spec)
     for name in known.names if known else ():
         most = plugin_config.max_name_length()
         if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):

@@ -53,8 +53,7 @@ def _problems(named: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
 @rule("GPU501", "error")
 def ignored_key(cluster: Cluster) -> Iterator[Hit]:
     """A key in a configuration of the device plugin that has no effect."""
-    spec = cluster.spec
-    for named in configs(spec):
+    for named in configs(cluster.spec):
         yield from _problems(named, named.config.ignored)
 
 

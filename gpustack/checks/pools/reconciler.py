@@ -52,8 +52,7 @@ def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU822", "error")
 def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
     """Labels by node feature discovery, and a component that takes labels off nodes."""
-    spec = cluster.spec
-    if labelling(spec) == "nodeFeatureRule":
+    if labelling(cluster.spec) == "nodeFeatureRule":
         for section, who in cluster.pausing:
             yield Hit(
                 "spec.reconciler.labelling",
@@ -83,8 +82,7 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
 @rule("GPU828", "error")
 def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
     """A window in a time zone that doesn't exist."""
-    spec = cluster.spec
-    for path, window in _windows(spec):
+    for path, window in _windows(cluster.spec):
         try:
             time_zones.known(window.timeZone)
         except UnknownTimeZone as error:
@@ -183,8 +181,7 @@ def program_stopped(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU837", "note")
 def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
     """A budget or windows for nodes that nothing takes out of service."""
-    spec = cluster.spec
-    for pool in cluster.pools if runs(spec) else ():
+    for pool in cluster.pools if runs(cluster.spec) else ():
         if pool.said.upgrade is None:
             continue
         installs = pool.driver is not None and pool.workload == "container"

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 @rule("GPU823", "error")
 def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
     """Labels by node feature discovery, and pools that differ in what it doesn't see."""
-    spec = cluster.spec
-    if labelling(spec) != "nodeFeatureRule":
+    if labelling(cluster.spec) != "nodeFeatureRule":
         return
     for one, other in combinations(cluster.pools, 2):
         differ = one.all_labels != other.all_labels

@@ -32,8 +32,7 @@ def feature_gate(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU160", "error")
 def two_providers(cluster: Cluster) -> Iterator[Hit]:
     """A device that two device plugins offer."""
-    spec = cluster.spec
-    for path, _, _, external in nvidia_devices(spec):
+    for path, _, _, external in nvidia_devices(cluster.spec):
         if not external:
             yield Hit(
                 path,
@@ -45,8 +44,7 @@ def two_providers(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU161", "warning")
 def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
     """A resource name that the device plugin doesn't offer."""
-    spec = cluster.spec
-    for path, given, formed, external in nvidia_devices(spec):
+    for path, given, formed, external in nvidia_devices(cluster.spec):
         if external and given != formed:
             yield Hit(
                 f"{path}.resourceName",

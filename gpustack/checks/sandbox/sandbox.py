@@ -27,8 +27,7 @@ FIRST_KERNEL = (6, 8)
 @rule("GPU150", "error")
 def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
     """A node pool for virtual machines, and virtual machines are off."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         if not cluster.sandbox and pool.workload not in {None, "container"}:
             yield Hit(
                 f"spec.nodePools[{index}].workload",
@@ -53,8 +52,7 @@ def where(spec: ClusterPolicySpec, index: int) -> str:
 @rule("GPU152", "error")
 def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU and a kernel that together have none."""
-    spec = cluster.spec
-    for index, pool in made_by_the_manager(spec):
+    for index, pool in made_by_the_manager(cluster.spec):
         kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
         if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
             yield Hit(
@@ -66,8 +64,7 @@ def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU153", "warning")
 def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel."""
-    spec = cluster.spec
-    for index, pool in made_by_the_manager(spec):
+    for index, pool in made_by_the_manager(cluster.spec):
         if not pool.kernel:
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
@@ -110,8 +107,7 @@ def plain_default(spec: ClusterPolicySpec) -> bool:
 @rule("GPU155", "error")
 def unknown_set(cluster: Cluster) -> Iterator[Hit]:
     """A node pool's set of vGPU devices that there isn't."""
-    spec = cluster.spec
-    for index, pool in with_vgpus(spec):
+    for index, pool in with_vgpus(cluster.spec):
         sets = cluster.vgpu_sets
         if sets is not None and pool.vgpu.config not in sets:
             yield Hit(
@@ -145,9 +141,8 @@ def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
 @rule("GPU157", "error")
 def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
     """A set of vGPU devices for nodes that have no vGPUs."""
-    spec = cluster.spec
     serves = cluster.serving("vm-vgpu")
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         if pool.vgpu.config and index not in serves:
             yield Hit(
                 f"spec.nodePools[{index}].vgpu.config",
@@ -158,8 +153,7 @@ def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU159", "error")
 def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Sharing between pods, for nodes that serve virtual machines."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for index, pool in enumerate(cluster.spec.nodePools):
         if not pool.sharing.exclusive and cluster.of(pool).workload != "container":
             yield Hit(
                 f"spec.nodePools[{index}].sharing",

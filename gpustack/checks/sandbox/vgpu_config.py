@@ -30,8 +30,7 @@ def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU541", "error")
 def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU manager, and no word about where its image is."""
-    spec = cluster.spec
-    section = spec.vgpuManager
+    section = cluster.spec.vgpuManager
     if cluster.sandbox and section.enabled and not section.repository and "/" not in (section.image or ""):
         yield Hit(
             "spec.vgpuManager",

@@ -32,8 +32,7 @@ class NodeLabelsInputs(Inputs):
 
 def from_cluster(cluster: Cluster) -> NodeLabelsInputs | None:
     """None where somebody else labels nodes. One rule for all where all nodes get the same."""
-    spec = cluster.spec
-    if reconciler.labelling(spec) != "nodeFeatureRule":
+    if reconciler.labelling(cluster.spec) != "nodeFeatureRule":
         return None
     pools = cluster.nodes
     labels = [pool.all_labels for pool in pools]
