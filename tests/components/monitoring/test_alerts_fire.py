@@ -128,7 +128,7 @@ OPTIONS = (
     ("TemperatureHigh", TEMPERATURE, "84", "84x20 85", 31),
     ("TemperatureVeryHigh", TEMPERATURE, "89", "89x20 90", 26),
     ("PowerCapped", "DCGM_FI_DEV_POWER_VIOLATION", "0+29e9x180", "0+30e9x180", 40),
-    ("PcieReplays", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "0+9x180", "0+10x180", 40),
+    ("PcieReplays", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "0+9.95x180", "0+10x180", 40),
     ("EccSingleBit", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "0x20 90", "0x20 100", 21),
     ("RowRemapPending", "DCGM_FI_DEV_ROW_REMAP_PENDING", "0", "0x20 1", 141),
 )
@@ -484,6 +484,7 @@ CASES = [
         {59: [], 60: [TEAM]},
     ),
     Case("AllocatedIdle", "busy once an hour", [engine("0x58 0.4 0x58 0.4", "team-a")], {60: [], 120: []}),
+    Case("AllocatedIdle", "two hours after its work", [engine("0.4x10 0", "team-a")], {130: [], 131: [TEAM]}),
     Case("AllocatedIdle", "nobody has the GPU", [engine("0", "")], {120: []}),
     Case("AllocatedIdle", "pod is gone", [engine("0x70 stale", "team-a")], {70: [TEAM], 140: []}),
     Case(
@@ -518,6 +519,13 @@ CASES = [
             Case(alert, "series absent", many(1), {90: []}, {"rules": {alert: {"enabled": True}}}),
         )
     ],
+    Case(
+        "EccSingleBit",
+        "an hour later",
+        [*many(1), gpu("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "0x20 100", "a0")],
+        {82: []},
+        {"rules": {"EccSingleBit": {"enabled": True}}},
+    ),
     Case("MemoryFull", "fires", memory("0x20 950", "1000x20 50"), {30: [], 31: [{**A0, "gpu": "0"}]}, FULL),
     Case("MemoryFull", "at the edge", memory("949", "51"), {60: []}, FULL),
     Case(
