@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..live import Expected, State
+    from ..live.state import Kind
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..live import verify
+
+    name, expected, state, located = looked(options, ())
+    return tell(options, name, [located(each) for each in verify(expected, state)], "verify")
+
+
+def looked(
+    options: argparse.Namespace, more: Sequence[Kind]
+) -> tuple[str, Expected, State, Callable[[Finding], Finding]]:
+    """The cluster's name, what it is to be, what there is of it, of the kinds MORE as well, and what gives a finding
+    its place in the policy."""
     import yaml
 
     from ..cluster.resolve import resolve
     from ..compiler import fleet, sources
-    from ..compiler.judge import GroupedFinding
-    from ..compiler.lint import Lint
-    from ..live import Expected, verify
-    from .formats import Report, write
-    from .text import say
+    from ..live import Expected
 
     if options.sources and (options.kubeconfig or options.context):
         what = "--from looks at files, so --kubeconfig and --context have no effect"
@@ -44,10 +53,19 @@ def run(options: argparse.Namespace) -> int:
         (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
         bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
         expected = Expected(resolve(fleet.spec_of(project, source)), bodies)
-        found = verify(expected, seen(options, expected))
-        placed = [sources.located(project, source, each) if each.path else each for each in found]
-    lint = Lint((source.name,), tuple(GroupedFinding(each, (source.name,)) for each in placed), False, 1)
-    report = Report(lint, ("error",), "verify")
+    state = seen(options, expected, more)
+    return source.name, expected, state, lambda each: sources.located(project, source, each) if each.path else each
+
+
+def tell(options: argparse.Namespace, name: str, findings: Sequence[Finding], verb: str) -> int:
+    """Print FINDINGS about the cluster NAME; the exit code."""
+    from ..compiler.judge import GroupedFinding
+    from ..compiler.lint import Lint
+    from .formats import Report, write
+    from .text import say
+
+    lint = Lint((name,), tuple(GroupedFinding(each, (name,)) for each in findings), False, 1)
+    report = Report(lint, ("error",), verb)
     written = write(options.format, report)
     if options.format == "text":
         say(written.removesuffix("\n"))
@@ -56,14 +74,14 @@ def run(options: argparse.Namespace) -> int:
     return report.code
 
 
-def seen(options: argparse.Namespace, expected: Expected) -> State:
+def seen(options: argparse.Namespace, expected: Expected, more: Sequence[Kind]) -> State:
     """What there is of the cluster, or in the files that stand for it."""
     from ..live import look, of_files
     from ..live.state import wanted
     from .live import connect, files
 
     if not options.sources:
-        kinds = wanted(expected.rendered, expected.namespace)
+        kinds = [*dict.fromkeys([*wanted(expected.rendered, expected.namespace), *more])]
         return connect.run(options, lambda cluster: look(cluster, kinds))
     paths = [path for source in options.sources for path in files.files(Path(source))]
     return of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))

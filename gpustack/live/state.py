@@ -40,14 +40,15 @@ class State:
     """The OBJECTS of a cluster by kind, and why some kinds could not be read. A kind that is in neither was not looked
     at, so nothing is said of it."""
 
-    objects: dict[Kind, dict[str, Body]] = field(default_factory=dict)
+    objects: dict[Kind, dict[tuple[str, str], Body]] = field(default_factory=dict)
     unread: dict[Kind, str] = field(default_factory=dict)
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""
-        for key, bodies in self.objects.items():
-            if key.kind == kind and namespace in (None, key.namespace):
-                yield from bodies.values()
+        every = {
+            name: body for key, bodies in self.objects.items() if key.kind == kind for name, body in bodies.items()
+        }
+        return (body for (where, _), body in every.items() if namespace in (None, where))
 
     def looked(self, kind: str) -> bool:
         """Whether objects of a kind were looked at."""
@@ -59,8 +60,13 @@ class State:
         for key, bodies in self.objects.items():
             same = key.api_version.rpartition("/")[0] == wanted.api_version.rpartition("/")[0]
             if same and (key.kind, key.namespace) == (wanted.kind, wanted.namespace):
-                return bodies.get(str(body["metadata"]["name"]))
+                return bodies.get(name_of(body))
         return None
+
+
+def name_of(body: Body) -> tuple[str, str]:
+    """The namespace and the name of BODY."""
+    return str(body["metadata"].get("namespace") or ""), str(body["metadata"]["name"])
 
 
 def wanted(rendered: Iterable[Body], namespace: str) -> list[Kind]:
@@ -91,7 +97,7 @@ async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
             state.unread[each] = str(error)
             continue
         head = {"apiVersion": each.api_version, "kind": each.kind}
-        state.objects[each] = {body["metadata"]["name"]: {**head, **body} for body in bodies}
+        state.objects[each] = {name_of(body): {**head, **body} for body in bodies}
     return state
 
 
@@ -101,5 +107,5 @@ def of_files(bodies: Iterable[Mapping[str, Any]]) -> State:
     for body in bodies:
         metadata = body.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
-            state.objects.setdefault(kind_of(dict(body)), {})[metadata["name"]] = dict(body)
+            state.objects.setdefault(kind_of(dict(body)), {})[name_of(dict(body))] = dict(body)
     return state

@@ -1,0 +1,52 @@
+"""gpustack why: from what one sees of a pod or a node to the cause. Looks, and changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..model import Finding, InputError
+from . import common, verify
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from .live import connect
+
+    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
+    common.completed(which)
+    parser.add_argument(
+        "target", metavar="OBJECT", help="pod/NAMESPACE/NAME, node/NAME, daemonset/NAME, nodepolicy/NAME"
+    )
+    parser.add_argument("--log", metavar="FILE", help="what a container of it printed, as kubectl logs has it")
+    connect.add_sources(parser)
+    common.add_compiling(parser)
+    common.add_today(parser)
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+    parser.set_defaults(out="dist")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..live import why
+    from ..live.state import Kind
+
+    asked = options.target.split("/")
+    if asked[0] not in why.KINDS or len(asked) != (3 if asked[0] == "pod" else 2) or not all(asked):
+        what = f"{options.target} names no pod, node, DaemonSet or NodePolicy"
+        remedy = "write pod/NAMESPACE/NAME, node/NAME, daemonset/NAME or nodepolicy/NAME"
+        raise InputError(Finding("GPU026", "error", what, remedy=remedy))
+    log = ""
+    if options.log:
+        try:
+            log = Path(options.log).read_text("utf-8", "replace")
+        except OSError as error:
+            what, remedy = f"{options.log} can't be read: {error.strerror}", "kubectl logs POD > FILE"
+            raise InputError(Finding("GPU001", "error", what, remedy=remedy)) from None
+    more = (
+        [Kind("v1", "Pod"), Kind("v1", "Event", asked[1]), Kind("v1", "ResourceQuota", asked[1])]
+        if asked[0] == "pod"
+        else []
+    )
+    source, expected, state, located = verify.looked(options, more)
+    space = asked[1] if asked[0] == "pod" else expected.namespace if asked[0] == "daemonset" else ""
+    found = why.why(expected, state, why.Target(why.KINDS[asked[0]], asked[-1], space), log)
+    return verify.tell(options, source, [located(each) for each in found], "why")

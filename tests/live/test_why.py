@@ -1,0 +1,259 @@
+"""What `gpustack why` tells: situations as people meet them, each with its cause; what isn't known is said."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from gpustack.cluster.resolve import resolve
+from gpustack.live import Expected, of_files
+from gpustack.live.why import Target, facts, why
+from gpustack.model import Body, Finding
+from tests.components.common import spec
+from tests.live.test_verify import POOLS, READY, RECONCILER, node, policy
+from tests.project import ROOT, Project, cache, project
+
+__all__ = ["cache", "project"]
+
+TOLERATES = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+
+
+def tenant(name: str = "train-0", *, number: int = 1, where: str = "", **fields: Any) -> Body:
+    """A tenant's pod that asks for GPUs; pending unless it is on a node."""
+    container = {"name": "main", "image": "a", "resources": {"limits": {"nvidia.com/gpu": str(number)}}}
+    placed = {"nodeName": where} if where else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml"},
+        "spec": {"containers": [container], "tolerations": TOLERATES, **placed, **fields},
+        "status": {"phase": "Running" if where else "Pending"},
+    }
+
+
+def of_stack(app: str, **status: Any) -> Body:
+    """A pod of the stack on the first node."""
+    metadata = {"name": f"{app}-x", "namespace": "gpu-operator", "labels": {"app": app}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "a"}, "status": status}
+
+
+def waiting(reason: str, message: str = "", name: str = "main") -> dict[str, Any]:
+    """The status of a container that waits."""
+    said = {"reason": reason, **({"message": message} if message else {})}
+    return {"containerStatuses": [{"name": name, "state": {"waiting": said}}]}
+
+
+def told(bodies: list[Body], target: Target, log: str = "", **sections: Any) -> list[Finding]:
+    """What is told of TARGET in a cluster of BODIES."""
+    more: dict[str, Any] = {
+        "nodePools": POOLS,
+        "reconciler": RECONCILER,
+        "driver": {"version": "580.126.20"},
+        **sections,
+    }
+    return why(Expected(resolve(spec(**more)), ()), of_files(bodies), target, log)
+
+
+def nodes(**changes: Any) -> list[Body]:
+    """Two nodes; CHANGES to the spec of both."""
+    made = [node("a"), node("b")]
+    for each in made:
+        each["spec"].update(copy.deepcopy(changes))
+    return made
+
+
+TRAIN = Target("Pod", "train-0", "ml")
+FULL = [tenant("one", number=8, where="a"), tenant("two", number=8, where="b")]
+QUOTA: Body = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "team", "namespace": "ml"},
+    "status": {"hard": {"requests.nvidia.com/gpu": "4"}, "used": {"requests.nvidia.com/gpu": "4"}},
+}
+PENDING: dict[str, tuple[list[Body], str, str]] = {
+    "all taken": ([*nodes(), *FULL, tenant()], "WHY110", "a: 8 of 8 nvidia.com/gpu are taken, by ml/one"),
+    "cordoned": ([*nodes(unschedulable=True), tenant()], "WHY110", "a, b: cordoned"),
+    "worked on": (
+        [
+            {**each, "metadata": {**each["metadata"], "annotations": {"gpustack.dev/cordoned-by": "x"}}}
+            for each in nodes(unschedulable=True)
+        ]
+        + [tenant()],
+        "WHY110", "a, b: the reconciler works on it",
+    ),
+    "taint": (
+        [*nodes(taints=[{"key": "team", "value": "b", "effect": "NoSchedule"}]), tenant()],
+        "WHY110", "the pod doesn't tolerate team",
+    ),
+    "selector": ([*nodes(), tenant(nodeSelector={"disk": "fast"})], "WHY110", "a, b: the pod's nodeSelector"),
+    "too many": ([*nodes(), tenant(number=9)], "WHY110", "a, b: offers 8 nvidia.com/gpu"),
+    "quota": ([*nodes(), QUOTA, tenant()], "WHY111", "ResourceQuota ml/team: 4 of 4 requests.nvidia.com/gpu are used"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PENDING)
+def test_why_a_pod_is_pending(name: str) -> None:
+    """Node by node, and to whom the GPUs went."""
+    bodies, rule, words = PENDING[name]
+    found = told(bodies, TRAIN)
+    assert any(each.rule == rule and words in each.what for each in found), found
+
+
+def test_what_no_node_ever_could_is_told_as_by_lint() -> None:
+    """A resource that nothing offers: the rule's own words, and its remedy."""
+    body = tenant()
+    body["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu.shared": "1"}
+    (first, *_) = told([*nodes(), body], TRAIN)
+    assert first.rule.startswith("GPU7")
+    assert "nvidia.com/gpu.shared" in first.what
+
+
+SIGNS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "runtime": ("web", waiting("CreateContainerError", 'no runtime for "nvidia" is configured'), "WHY211"),
+    "cdi": ("web", waiting("CreateContainerError", "unresolvable CDI devices nvidia.com/gpu=0"), "WHY212"),
+    "smi": ("web", waiting("CrashLoopBackOff", 'exec: "nvidia-smi": executable file not found in $PATH'), "WHY214"),
+    "image": ("web", waiting("ImagePullBackOff", "Back-off pulling image: not found"), "WHY231"),
+    "login": ("web", waiting("ErrImagePull", "failed to authorize: 401 Unauthorized"), "WHY232"),
+    "registry": ("web", waiting("ErrImagePull", "dial tcp 192.0.2.1:443: i/o timeout"), "WHY233"),
+    "memory": (
+        "web",
+        {"containerStatuses": [{"name": "m", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]},
+        "WHY241",
+    ),
+    "disk": ("web", waiting("CreateContainerError", "write /x: no space left on device"), "WHY207"),
+}
+DRIVER = "nvidia-driver-daemonset"
+LOGS = {
+    "headers": (DRIVER, "E: Unable to locate package linux-headers-6.8.0-60-generic", "WHY201"),
+    "headers of RHEL": (DRIVER, "Error: Unable to find a match: kernel-headers-5.14.0", "WHY201"),
+    "key": (DRIVER, "modprobe: ERROR: could not insert: Key was rejected by service", "WHY202"),
+    "in use": (DRIVER, "Could not unload NVIDIA driver kernel modules, driver is in use", "WHY203"),
+    "nouveau": (DRIVER, "Unloading nouveau driver... failed", "WHY204"),
+    "open": (DRIVER, "NVRM: this system requires use of the NVIDIA open kernel modules.", "WHY205"),
+    "unsupported": (DRIVER, "NVRM: No NVIDIA GPU found.", "WHY206"),
+    "nvml": ("web", "Failed to initialize NVML: Unknown Error", "WHY213"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_why_a_container_does_not_run(name: str) -> None:
+    """By what the kubelet says of it."""
+    app, status, rule = SIGNS[name]
+    body = of_stack(app, **status)
+    found = told([*nodes(), body], Target("Pod", body["metadata"]["name"], "gpu-operator"))
+    assert [each.rule for each in found] == [rule]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_a_log_says(name: str) -> None:
+    """Of the last lines of a container."""
+    app, line, rule = LOGS[name]
+    body = of_stack(app, **waiting("CrashLoopBackOff"))
+    found = told([*nodes(), body], Target("Pod", body["metadata"]["name"], "gpu-operator"), f"first\n{line}\nlast\n")
+    assert found[0].rule == rule
+    assert line in found[0].what
+
+
+def test_events_tell_as_well() -> None:
+    """The MIG manager waits for the file that the reconciler writes: nothing but an event says so."""
+    body = of_stack("nvidia-mig-manager", phase="Pending")
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "gpu-operator"},
+        "involvedObject": {"name": "nvidia-mig-manager-x"},
+        "reason": "FailedMount",
+        "message": "MountVolume.SetUp failed: configmap references non-existent config key: config.yaml",
+    }
+    (found,) = told([*nodes(), body, event], Target("Pod", "nvidia-mig-manager-x", "gpu-operator"))
+    assert found.rule == "WHY221"
+
+
+@pytest.mark.parametrize(
+    "container", ["driver-validation", "toolkit-validation", "cuda-validation", "plugin-validation"]
+)
+def test_what_the_validator_waits_for(container: str) -> None:
+    """Init:0/4 has a cause by the container that has not ended (operator.md 7.4)."""
+    status = {"initContainerStatuses": [{"name": container, "ready": False, "state": {"running": {}}}]}
+    body = of_stack("nvidia-operator-validator", **status)
+    (found,) = told([*nodes(), body], Target("Pod", body["metadata"]["name"], "gpu-operator"))
+    assert (found.rule, f"{container} has not ended" in found.what) == ("WHY102", True)
+
+
+def test_a_node_is_asked_what_verify_asks() -> None:
+    """What is amiss there with the policy's line, and why the reconciler waits."""
+    bodies = nodes()
+    bodies[0]["status"]["allocatable"] = {}
+    waits = {"reason": "window", "count": 1, "nodes": ["a"], "message": "no window is open"}
+    found = told([*bodies, policy("p", waiting=[waits])], Target("Node", "a"))
+    assert [(each.rule, each.path) for each in found] == [("LIV501", "spec.nodePools[0]"), ("WHY101", "")]
+    assert "p: window: no window is open" in found[1].what
+
+
+def test_a_daemonset_is_asked_by_its_pods() -> None:
+    """One of each reason."""
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "gpu-operator", "uid": "1"},
+    }
+    pods = []
+    for number in range(3):
+        pod = of_stack("web", **waiting("ErrImagePull", "401 Unauthorized"))
+        pod["metadata"] |= {"name": f"p{number}", "ownerReferences": [{"uid": "1"}]}
+        pods.append(pod)
+    (found,) = told([*nodes(), daemons, *pods], Target("DaemonSet", "d", "gpu-operator"))
+    assert found.rule == "WHY232"
+
+
+def test_what_is_not_known_is_said() -> None:
+    """With what was looked at; an object that isn't there is told, too."""
+    body = of_stack("web", phase="Running", conditions=[READY])
+    (found,) = told([*nodes(), body], Target("Pod", "web-x", "gpu-operator"))
+    assert (found.rule, found.severity) == ("WHY002", "note")
+    assert "looked at 1 pods, 2 nodes" in found.what
+    (absent,) = told([], TRAIN)
+    assert absent.rule == "WHY001"
+
+
+def test_every_cause_is_tested_and_explained() -> None:
+    """Each id is told by a test, and has its line on the page; every sign has a cause."""
+    page = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
+    causes = facts()["causes"]
+    assert facts()["signs"].keys() <= causes.keys()
+    assert all(f"| {each['id']} |" in page for each in causes.values())
+    tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
+    tested |= {"WHY001", "WHY002", "WHY101", "WHY102", "WHY103", "WHY221"}
+    assert {each["id"] for each in causes.values()} == tested
+
+
+def test_a_crash_that_nobody_knows() -> None:
+    """Says how to get its log."""
+    body = of_stack("web", **waiting("CrashLoopBackOff", "exit status 3"))
+    (found,) = told([*nodes(), body], Target("Pod", "web-x", "gpu-operator"))
+    assert found.rule == "WHY103"
+    assert "kubectl -n gpu-operator logs web-x" in found.remedy
+
+
+def test_the_verb(project: Project) -> None:
+    """A policy, a dump and a log; a target of another form is refused with the forms."""
+    body = {
+        "apiVersion": "gpustack.dev/v1alpha1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "c"},
+        "spec": {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "nodePools": POOLS},
+    }
+    project.write("policies/c.yaml", yaml.safe_dump(body, sort_keys=False))
+    items = [node("a"), of_stack(DRIVER, **waiting("CrashLoopBackOff"))]
+    project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    project.write("log", "Key was rejected by service\n")
+    target = "pod/gpu-operator/nvidia-driver-daemonset-x"
+    ran = project.run("why", "c", target, "--from", "dump.yaml", "--log", "log")
+    assert ran.code == 2
+    assert "error WHY202: nvidia-driver-daemonset: Key was rejected by service" in ran.out
+    refused = project.run("why", "c", "pods/x", "--from", "dump.yaml")
+    assert refused.code == 4
+    assert "pod/NAMESPACE/NAME" in refused.err + refused.out
