@@ -22,7 +22,7 @@ from ..model import Body, Finding
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
 from .nodes import has_gpu, labels
-from .state import State
+from .state import State, name_of
 from .verify import Expected, verify
 
 KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "NodePolicy"}
@@ -172,9 +172,10 @@ def _pending(expected: Expected, state: State, pod: Body, space: str) -> Iterato
     if not wanted:
         return
     reasons: dict[str, list[str]] = {}
+    taken = _taken(state, wanted)
     for node in state.of("Node"):
         if has_gpu(node):
-            reasons.setdefault(_refuses(state, node, pod, wanted), []).append(node["metadata"]["name"])
+            reasons.setdefault(_refuses(node, pod, wanted, taken), []).append(node["metadata"]["name"])
     for reason, names in sorted(reasons.items(), key=lambda each: -len(each[1])):
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         if reason:
@@ -190,7 +191,24 @@ def _pending(expected: Expected, state: State, pod: Body, space: str) -> Iterato
                 )
 
 
-def _refuses(state: State, node: Body, pod: Body, wanted: Mapping[str, int]) -> str:
+Taken = dict[tuple[str, str], dict[str, int]]
+"""Who holds how many of a resource on a node, by the names of node and resource."""
+
+
+def _taken(state: State, wanted: Mapping[str, int]) -> Taken:
+    """Who holds the resources that are WANTED."""
+    made: Taken = {}
+    for pod in state.of("Pod"):
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+            continue
+        for resource in wanted:
+            if number := _asks(pod, resource):
+                made.setdefault((node, resource), {})["/".join(name_of(pod))] = number
+    return made
+
+
+def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> str:
     """Why NODE doesn't take POD; "" where it would."""
     spec, given = node.get("spec") or {}, labels(node)
     if spec.get("unschedulable"):
@@ -207,25 +225,14 @@ def _refuses(state: State, node: Body, pod: Body, wanted: Mapping[str, int]) -> 
     if any(given.get(key) != value for key, value in selector.items()) or excluded(pod["spec"], given):
         return "the pod's nodeSelector or affinity is for other labels"
     offers = (node.get("status") or {}).get("allocatable") or {}
-    holders: dict[str, int] = {}
     for resource, number in wanted.items():
-        has, used = count(str(offers.get(resource, "0"))), 0
+        has, holders = count(str(offers.get(resource, "0"))), taken.get((node["metadata"]["name"], resource), {})
         if has < number:
             return f"offers {has} {resource}"
-        for other in state.of("Pod"):
-            if (other.get("spec") or {}).get("nodeName") == node["metadata"]["name"] and _runs(other):
-                asks = _asks(other, resource)
-                used += asks
-                if asks:
-                    holders[f"{other['metadata'].get('namespace')}/{other['metadata']['name']}"] = asks
-        if has - used < number:
-            who = ", ".join([*holders][:NAMED])
-            return f"{used} of {has} {resource} are taken, by {who}" + (" and others" if len(holders) > NAMED else "")
+        if has - sum(holders.values()) < number:
+            who = ", ".join([*holders][:NAMED]) + (" and others" if len(holders) > NAMED else "")
+            return f"{sum(holders.values())} of {has} {resource} are taken, by {who}"
     return ""
-
-
-def _runs(pod: Body) -> bool:
-    return (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}
 
 
 def _asks(pod: Body, resource: str) -> int:
