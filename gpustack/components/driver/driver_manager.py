@@ -14,11 +14,10 @@ from ..parts.common_inputs import Common
 from ..parts.daemonset import host_root
 from ..parts.kube import rule
 from ..parts.operand import reads_version
-from ..parts.pod import PRIVILEGED, Container, Env, Volume
+from ..parts.pod import PRIVILEGED, Container, Env
 from .driver_settings_inputs import Manager
+from .driver_volumes import HOST_SYS, RUN_NVIDIA
 
-RUN_NVIDIA = Volume.host("run-nvidia", "/run/nvidia", "DirectoryOrCreate")
-HOST_SYS = Volume.host("host-sys", "/sys", "Directory")
 EVICTION = ("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN")
 """The variables that tell it to evict (reconciler.md D1)."""
 
@@ -28,16 +27,14 @@ def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | 
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
     env.set("ENABLE_GPU_POD_EVICTION", False).set("ENABLE_AUTO_DRAIN", False)
     env.field("OPERATOR_NAMESPACE", "metadata.namespace")
-    container = Container(
-        "k8s-driver-manager",
-        manager.image,
-        manager.pull_policy,
-        command=["driver-manager"],
-        args=["uninstall_driver"],
-        env=env.policy(manager.env),
-        security=PRIVILEGED,
-        resources=resources,
-    )
+    return uninstaller(common, manager, env.policy(manager.env), resources)
+
+
+def uninstaller(common: Common, manager: Manager, env: Env, resources: Mapping[str, Any] | None) -> Container:
+    """MANAGER's container with its environment ENV."""
+    command = ["driver-manager"]
+    container = Container("k8s-driver-manager", manager.image, manager.pull_policy, command, ["uninstall_driver"], env)
+    container.security, container.resources = PRIVILEGED, resources
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
     container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     return container.mount(HOST_SYS, "/sys")

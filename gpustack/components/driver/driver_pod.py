@@ -13,18 +13,17 @@ from ...catalog.traits import Traits
 from ...cluster.ownership import OWNER
 from ...model import Body
 from ..parts.common_inputs import Common
-from ..parts.daemonset import host_root, set_host_root
-from ..parts.pod import PRIVILEGED, PRIVILEGED_S0, Container, Env, Pairs, Pod, exec_probe, unique
+from ..parts.daemonset import set_host_root
+from ..parts.pod import PRIVILEGED_S0, Container, Env, Pairs, Pod, exec_probe, unique
 from .driver_digest import digest_of
 from .driver_features import features, secret_env
+from .driver_manager import uninstaller
 from .driver_settings_inputs import DriverCommon, DriverPod
 from .driver_toolkit import build_with_toolkit, toolkit_env, without_image
 from .driver_volumes import (
     HOST_MANAGER,
-    HOST_SYS,
     MELLANOX,
     PROBE,
-    RUN_NVIDIA,
     declared,
     mount_authorities,
     mount_files,
@@ -103,19 +102,9 @@ def manager(common: Common, settings: DriverCommon, target: DriverPod) -> Contai
     env.set("DRAIN_USE_FORCE", False).set("DRAIN_POD_SELECTOR_LABEL", "").set("DRAIN_TIMEOUT_SECONDS", "0s")
     env.set("DRAIN_DELETE_EMPTYDIR_DATA", False).field("OPERATOR_NAMESPACE", "metadata.namespace").appended()
     known_digest(env, target)
-    container = Container(
-        "k8s-driver-manager",
-        settings.manager.image,
-        settings.manager.pull_policy,
-        command=["driver-manager"],
-        args=["uninstall_driver"],
-        env=rdma_env(env, settings).update(settings.manager.env),
-        security=PRIVILEGED,
-        resources=settings.resources,
-    )
-    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
-    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
-    return container.mount(HOST_SYS, "/sys").mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
+    rdma_env(env, settings).update(settings.manager.env)
+    container = uninstaller(common, settings.manager, env, settings.resources)
+    return container.mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
 
 
 def driver(traits: Traits, settings: DriverCommon, target: DriverPod) -> Container:

@@ -14,8 +14,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
 from ..parts.kube import config_map, rule
-from ..parts.operand import from_script, operand_access
-from ..parts.pod import Env, Pod, Volume, unique
+from ..parts.operand import from_script, operand_access, operand_pod
+from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .mig_manager_inputs import DEFAULT_CONFIG, DEFAULT_GPU_CLIENTS, MigManagerInputs
@@ -71,17 +71,8 @@ def pod(inputs: MigManagerInputs) -> Pod:
         main.mounts.insert(3, main.mounts.pop())
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
     main.mount(CDI_ROOT, "/var/run/cdi")
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=[toolkit_wait(common, VALIDATIONS)],
-        declared=volumes(inputs),
-        host_pid=True,
-        host_ipc=True,
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    init = [toolkit_wait(common, VALIDATIONS)]
+    return operand_pod(inputs, NAME, main, init, volumes(inputs), host_pid=True, host_ipc=True)
 
 
 HOST_SYS = Volume.host("host-sys", "/sys", "Directory")

@@ -8,7 +8,7 @@ from typing import Any
 from ...model import Body
 from .common_inputs import Common, OperandInputs
 from .kube import access, rule
-from .pod import PRIVILEGED, Container, Env, SecurityContext
+from .pod import PRIVILEGED, Container, Env, Pod, SecurityContext, Volume
 from .scc import scc
 
 PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "use", names=["privileged"])
@@ -54,3 +54,12 @@ def from_script(
     """The same, begun by the script that is mounted as /bin/entrypoint.sh."""
     args = inputs.args or ["/bin/entrypoint.sh"]
     return main_container(inputs, name, env, security, **{"command": ["/bin/sh", "-c"], "args": args, **more})
+
+
+def operand_pod(
+    inputs: OperandInputs, account: str, main: Container, init: list[Container], declared: Sequence[Volume], **more: Any
+) -> Pod:
+    """The pod that runs MAIN as ACCOUNT once those of INIT, of the validator's image, have come to their end."""
+    secrets = [*inputs.common.validation.pull_secrets, *inputs.pull_secrets]
+    fields = {"declared": declared, "host_network": inputs.host_network, "pull_secrets": secrets, **more}
+    return Pod(account, {}, [main], init, **fields)

@@ -8,8 +8,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
 from ..parts.kube import config_map, rule
-from ..parts.operand import from_script, operand_access
-from ..parts.pod import Env, Pod, Volume, unique
+from ..parts.operand import from_script, operand_access, operand_pod
+from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .config_manager import CONFIG_FILE, add_config_manager
@@ -55,24 +55,11 @@ def pod(inputs: DevicePluginInputs) -> Pod:
     main.mount(CDI_ROOT, "/var/run/cdi")
     main.mount(mps_shm(inputs.mps_root), "/dev/shm")  # noqa: S108 - where MPS clients look
     main.mount(mps_root(inputs.mps_root), "/mps")
-    template = Pod(
-        NAME,
-        {},
-        [main],
-        init=[toolkit_wait(common, VALIDATIONS)],
-        declared=[
-            entrypoint(ENTRYPOINT),
-            KUBELET_SOCKETS,
-            VALIDATIONS,
-            driver_install_dir(common),
-            host_root(common),
-            CDI_ROOT,
-            mps_root(inputs.mps_root),
-            mps_shm(inputs.mps_root),
-        ],
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    declared = [
+        *(entrypoint(ENTRYPOINT), KUBELET_SOCKETS, VALIDATIONS, driver_install_dir(common), host_root(common)),
+        *(CDI_ROOT, mps_root(inputs.mps_root), mps_shm(inputs.mps_root)),
+    ]
+    template = operand_pod(inputs, NAME, main, [toolkit_wait(common, VALIDATIONS)], declared)
     if inputs.config:
         add_config_manager(template, inputs.config, process=NAME, init_resources=inputs.resources)
     return template

@@ -8,8 +8,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
 from ..parts.kube import rule
-from ..parts.operand import main_container, operand_access
-from ..parts.pod import Env, Pod, Volume, unique
+from ..parts.operand import main_container, operand_access, operand_pod
+from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
 from .config_manager import CONFIG_FILE, add_config_manager
 from .device_plugin import mig_env
@@ -49,19 +49,11 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
 
 def pod(inputs: GfdInputs) -> Pod:
     """GFD's pod."""
-    common = inputs.common
     main = main_container(inputs, NAME, environment(inputs), command=["gpu-feature-discovery"])
     features, system = Volume.host("output-dir", FEATURES), Volume.host("host-sys", "/sys")
     main.mount(features, FEATURES).mount(system, "/sys", read_only=True)
-    template = Pod(
-        ACCOUNT,
-        {},
-        [main],
-        init=[toolkit_wait(common, RUN_NVIDIA)],
-        declared=[features, system, RUN_NVIDIA],
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    init = [toolkit_wait(inputs.common, RUN_NVIDIA)]
+    template = operand_pod(inputs, ACCOUNT, main, init, [features, system, RUN_NVIDIA])
     if inputs.config:
         add_config_manager(template, inputs.config, process=NAME, init_resources=inputs.resources)
     return template

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, unique
+from ..parts.operand import operand_pod
+from ..parts.pod import PRIVILEGED, Container, Env, Pod
 from ..parts.validation import toolkit_wait
 from . import device_plugin
 from .config_manager import CONFIG_FILE, add_config_manager
@@ -55,16 +56,8 @@ def pod(inputs: MpsInputs) -> Pod:
     )
     mounts.security, mounts.resources = PRIVILEGED, inputs.resources
     mounts.mount(root, "/mps", propagation="Bidirectional")
-    template = Pod(
-        device_plugin.NAME,
-        {},
-        [main],
-        init=[toolkit_wait(inputs.common, RUN_NVIDIA), mounts],
-        declared=[RUN_NVIDIA, root, shm],
-        host_pid=True,
-        host_network=inputs.host_network,
-        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    init = [toolkit_wait(inputs.common, RUN_NVIDIA), mounts]
+    template = operand_pod(inputs, device_plugin.NAME, main, init, [RUN_NVIDIA, root, shm], host_pid=True)
     if inputs.config:
         add_config_manager(
             template, inputs.config, process="/usr/bin/mps-control-daemon", init_resources=inputs.resources

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA
+from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset
 from ..parts.kube import rule
 from ..parts.operand import main_container, operand_access

@@ -12,8 +12,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common, OperandInputs
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset
-from ..parts.operand import main_container, operand_access
-from ..parts.pod import Container, Env, Pod, Volume, unique
+from ..parts.operand import main_container, operand_access, operand_pod
+from ..parts.pod import Container, Env, Volume
 from ..parts.validation import READY, validator
 from ..plugin.device_plugin import KUBELET_SOCKETS
 from .sandbox_device_plugin_inputs import SandboxDevicePluginInputs
@@ -58,15 +58,7 @@ def plugin_daemonset(
     """The DaemonSet of the plugin NAME, which runs MAIN after WAITS; DEVICES as in `plugin`."""
     common = inputs.common
     cdi = [CDI_ROOT] if common.traits.sandbox_plugin_writes_cdi else []
-    pod = Pod(
-        name,
-        {},
-        [main],
-        init=waits,
-        declared=[KUBELET_SOCKETS, VALIDATIONS, *devices, *cdi],
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    pod = operand_pod(inputs, name, main, waits, [KUBELET_SOCKETS, VALIDATIONS, *devices, *cdi])
     deploy = name.removeprefix("nvidia-")
     return daemonset(common, f"{name}-daemonset", pod, deploy=deploy, annotations={"openshift.io/scc": name})
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
+from ..driver.driver_manager import clear_node, rights
+from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import config_map
-from ..parts.operand import from_script, operand_access
-from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, unique
+from ..parts.operand import from_script, operand_access, operand_pod
+from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume
 from ..scripts import script
 from .vfio_manager_inputs import VfioManagerInputs
 
@@ -63,13 +64,5 @@ def pod(inputs: VfioManagerInputs) -> Pod:
         main.mount(source, SCRIPT, read_only=True, sub_path="vfio-manage.sh").mount(HOST_SYS, "/sys")
         declared.insert(0, source)
     main.mount(host_root(common), "/host")
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=[clear_node(common, inputs.manager, inputs.resources)],
-        declared=declared,
-        host_network=inputs.host_network,
-        pull_secrets=unique(inputs.pull_secrets),
-        grace_period=30,
-    )
+    init = [clear_node(common, inputs.manager, inputs.resources)]
+    return operand_pod(inputs, NAME, main, init, declared, pull_secrets=inputs.pull_secrets, grace_period=30)

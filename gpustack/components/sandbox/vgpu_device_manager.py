@@ -10,12 +10,12 @@ from ...catalog import texts
 from ...cluster.workloads import DEFAULT_VGPU_CONFIG
 from ...model import Body
 from ..component import Component
-from ..driver.driver_manager import HOST_SYS
+from ..driver.driver_volumes import HOST_SYS
 from ..parts.common_inputs import Common
 from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_root
 from ..parts.kube import config_map, rule
-from ..parts.operand import main_container, operand_access
-from ..parts.pod import Container, Env, Pod, Volume, unique
+from ..parts.operand import main_container, operand_access, operand_pod
+from ..parts.pod import Container, Env, Pod, Volume
 from ..parts.validation import READY, validator
 from .vgpu_device_manager_inputs import VgpuDeviceManagerInputs
 
@@ -48,15 +48,8 @@ def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
     main.mount(config, CONFIG_DIR).mount(HOST_SYS, "/sys")
     main.mount(host_root(common), "/host", propagation="HostToContainer")
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=[manager_wait(common)],
-        declared=[config, HOST_SYS, host_root(common), driver_install_dir(common), VALIDATIONS],
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    declared = [config, HOST_SYS, host_root(common), driver_install_dir(common), VALIDATIONS]
+    return operand_pod(inputs, NAME, main, [manager_wait(common)], declared)
 
 
 def environment(inputs: VgpuDeviceManagerInputs) -> Env:

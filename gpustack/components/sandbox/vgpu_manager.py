@@ -13,9 +13,9 @@ from ...model import Body
 from ..component import Component
 from ..driver import driver_toolkit
 from ..driver.driver_files_inputs import TAKEN
-from ..driver.driver_manager import HOST_SYS, RUN_NVIDIA, clear_node, rights
+from ..driver.driver_manager import clear_node, rights
 from ..driver.driver_toolkit_inputs import DriverToolkit
-from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, OS_RELEASE
+from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import rule
 from ..parts.operand import operand_access

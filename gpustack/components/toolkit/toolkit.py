@@ -9,8 +9,8 @@ from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
 from ..parts.kube import config_map, rule
-from ..parts.operand import from_script, operand_access
-from ..parts.pod import PRIVILEGED_S0, Pod, Volume, unique
+from ..parts.operand import from_script, operand_access, operand_pod
+from ..parts.pod import PRIVILEGED_S0, Pod, Volume
 from ..parts.validation import driver_checks
 from ..scripts import entrypoint, script
 from .environment import configure_runtime, environment
@@ -47,16 +47,8 @@ def pod(inputs: ToolkitInputs) -> Pod:
     main.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
     main.mount(CDI_ROOT, "/var/run/cdi")
     configure_runtime(common, main)
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=driver_checks(common, driver_install_dir(common)),
-        declared=volumes(common),
-        host_pid=True,
-        host_network=inputs.host_network,
-        pull_secrets=unique([*common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    init = driver_checks(common, driver_install_dir(common))
+    return operand_pod(inputs, NAME, main, init, volumes(common), host_pid=True)
 
 
 TOOLKIT_ROOT = Volume.host("toolkit-root", "/run/nvidia/toolkit", "DirectoryOrCreate")
