@@ -67,6 +67,8 @@ GUEST_DRIVER = "nvidia.com/vgpu.host-driver-version"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 VGPU_CONFIG = "nvidia.com/vgpu.config"
 DRIVER_OWNER = "nvidia.com/gpu-operator.driver.owner"
+STEERING = (PRESENT, WORKLOAD, MIG_CONFIG, MIG_STATE, PLUGIN_CONFIG, VGPU_CONFIG, DRIVER_OWNER)
+"""Labels by which people, the reconciler and NVIDIA's managers say what is to run on a node."""
 UPGRADES_ENABLED = "nvidia.com/gpu-driver-upgrade-enabled"
 """Annotation: the driver manager leaves eviction to us (reconciler.md D6)."""
 DRAIN_SKIP = "nvidia.com/gpu-driver-upgrade-drain.skip"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gpustack.components import OperatorValidator
-from gpustack.components.parts.validation import FLAGS, UNLESS_HOST_DRIVER
+from gpustack.components.parts.validation import FLAGS
+from gpustack.components.scripts import argument
 from gpustack.components.validator.validator_inputs import ValidatorInputs, features
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec, validation
@@ -68,7 +69,7 @@ def test_features_are_not_checked_where_the_node_brings_the_driver(
 
 def ran(node: Path, feature: str) -> bool:
     """Whether the check of FEATURE looks for its module on NODE."""
-    text = UNLESS_HOST_DRIVER.format(flag=FLAGS[feature]).replace("/run/nvidia/validations", str(node))
+    text = argument("unless-host-driver").format(flag=FLAGS[feature]).replace("/run/nvidia/validations", str(node))
     done = subprocess.run(
         ["/bin/sh", "-c", text],
         capture_output=True,

@@ -26,18 +26,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "hostPaths": ("rootFS",),
     "sandboxWorkloads": ("enabled", "mode", "defaultWorkload"),
     "validator": (
-        "args",
-        "env",
-        "resources",
-        "imagePullPolicy",
-        "hostNetwork",
-        "driver",
-        "toolkit",
-        "cuda",
-        "plugin",
-        "vfioPCI",
-        "vgpuManager",
-        "vgpuDevices",
+        *("args", "env", "resources", "imagePullPolicy", "hostNetwork"),
+        *("driver", "toolkit", "cuda", "plugin", "vfioPCI", "vgpuManager", "vgpuDevices"),
     ),
 }
 """Fields of other sections that only components of the device plugin's stack read."""

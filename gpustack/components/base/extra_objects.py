@@ -10,13 +10,8 @@ from ..component import Component
 from .extra_objects_inputs import ExtraObjectsInputs
 
 EARLY = {
-    "ConfigMap",
-    "ServiceAccount",
-    "PersistentVolumeClaim",
-    "Role",
-    "RoleBinding",
-    "ClusterRole",
-    "ClusterRoleBinding",
+    *("ConfigMap", "ServiceAccount", "PersistentVolumeClaim"),
+    *("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
 }
 
 

@@ -9,7 +9,7 @@ What comes in which order, and what a volume is called, is the operator's. Its t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from ...catalog.oses import OsFamily, os_family
 from ...catalog.releases import release
@@ -32,24 +32,11 @@ BUILDERS: tuple[Part, ...] = ("driver", "fs", "gdrcopy")
 Use = Literal["licence", "topology", "modules", "suse-modules", "repositories", "certificates", "subscription"]
 """What files are for."""
 
-SECTION: tuple[Use, ...] = (
-    "licence",
-    "topology",
-    "modules",
-    "suse-modules",
-    "repositories",
-    "certificates",
-    "subscription",
-)
+SECTION: tuple[Use, ...] = get_args(Use)
 """The order in which the operator appends them to a driver of the section `driver`."""
 DRIVERS: tuple[Use, ...] = (
-    "repositories",
-    "certificates",
-    "subscription",
-    "suse-modules",
-    "modules",
-    "licence",
-    "topology",
+    *("repositories", "certificates", "subscription"),
+    *("suse-modules", "modules", "licence", "topology"),
 )
 """Its order for one of `drivers`."""
 

@@ -12,20 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Volume
+from ..scripts import argument
 from .driver_toolkit_inputs import DriverToolkit
 
 NAME = "openshift-driver-toolkit-ctr"
 SHARED = Volume.empty_dir("shared-nvidia-driver-toolkit")
 SHARED_DIR = "/mnt/shared-nvidia-driver-toolkit"
-BUILD = "\n".join(
-    (
-        f"until [ -f {SHARED_DIR}/dir_prepared ]; do",
-        "  echo 'waiting for the sources of the driver'",
-        "  sleep 10",
-        "done",
-        f"exec {SHARED_DIR}/ocp_dtk_entrypoint dtk-build-driver",
-    )
-)
 
 
 def build_with_toolkit(
@@ -43,7 +35,7 @@ def build_with_toolkit(
         toolkit.image or main.image,
         "IfNotPresent",
         command=["bash", "-xc"],
-        args=[BUILD],
+        args=[argument("build-driver")],
         env=env,
         security=PRIVILEGED_S0,
         resources=resources,

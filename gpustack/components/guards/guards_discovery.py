@@ -19,26 +19,11 @@ from .guards_inputs import Discovery, GuardsInputs
 
 POLICY = "gpustack-labels-by-discovery"
 OWN = "nfd.node.kubernetes.io"
-STEERING = (
-    keys.PRESENT,
-    keys.WORKLOAD,
-    keys.MIG_CONFIG,
-    keys.MIG_STATE,
-    keys.PLUGIN_CONFIG,
-    keys.VGPU_CONFIG,
-    keys.DRIVER_OWNER,
-)
 STEERING_PREFIXES = (keys.DEPLOY, "nvidia.com/gpu-driver-upgrade", "nvidia.com/cc.mode", f"{keys.DOMAIN}/")
-"""Labels by which people, the reconciler and NVIDIA's managers say what is to run on a node."""
+"""How other labels begin that do what `keys.STEERING` do."""
 STATUS = (
-    "conditions",
-    "addresses",
-    "daemonEndpoints",
-    "nodeInfo",
-    "volumesAttached",
-    "volumesInUse",
-    "config",
-    "phase",
+    *("conditions", "addresses", "daemonEndpoints", "nodeInfo"),
+    *("volumesAttached", "volumesInUse", "config", "phase"),
 )
 """Fields of a Node's status besides its resources and images."""
 
@@ -100,7 +85,7 @@ def in_namespaces(master: Discovery) -> str:
 
 def own_label(master: Discovery) -> str:
     """The expression that `key` is a label that the master may set."""
-    steers = named("key", STEERING, STEERING_PREFIXES)
+    steers = named("key", keys.STEERING, STEERING_PREFIXES)
     asked = f"key in {admission.listed(master.steering)} || " if master.steering else ""
     return f"{in_namespaces(master)} && ({asked}!({steers}))"
 

@@ -116,18 +116,8 @@ def from_cluster(cluster: Cluster) -> GuardsInputs | None:
 
 
 ASKED = {
-    "cc_manager",
-    "dra_driver",
-    "driver",
-    "kata_device_plugin",
-    "mig_manager",
-    "nfd",
-    "node_labels",
-    "nvidia_drivers",
-    "validator",
-    "vfio_manager",
-    "vgpu_device_manager",
-    "vgpu_manager",
+    *("cc_manager", "dra_driver", "driver", "kata_device_plugin", "mig_manager", "nfd"),
+    *("node_labels", "nvidia_drivers", "validator", "vfio_manager", "vgpu_device_manager", "vgpu_manager"),
 }
 """The components of which a guard may speak."""
 

@@ -11,51 +11,14 @@ policy with `hostNetwork` would get a wider object than the operator's, and nobo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
 
+from ...catalog import _data
 from ...model import Body
 from .kube import metadata
 from .pod import sparse
 
-
-class NodeAccess(NamedTuple):
-    """What of the node pods may share beside folders and devices.
-
-    CAPABILITIES: containers that are not privileged may ask for capabilities and sysctls. ADMINS: administrators and
-    nodes may use it as well.
-    """
-
-    pid: bool = False
-    ipc: bool = False
-    network: bool = False
-    ports: bool = False
-    capabilities: bool = True
-    admins: bool = True
-
-
-ACCESS: Mapping[str, NodeAccess] = {
-    "nvidia-driver": NodeAccess(pid=True),
-    "nvidia-operator-validator": NodeAccess(pid=True),
-    "nvidia-gpu-feature-discovery": NodeAccess(pid=True),
-    "nvidia-mig-manager": NodeAccess(pid=True, ipc=True),
-    "nvidia-dcgm": NodeAccess(network=True, ports=True),
-    "nvidia-dcgm-exporter": NodeAccess(ports=True),
-    "nvidia-node-status-exporter": NodeAccess(),
-    "nvidia-vgpu-manager": NodeAccess(pid=True),
-    "nvidia-vgpu-device-manager": NodeAccess(),
-    "nvidia-sandbox-validator": NodeAccess(),
-    "nvidia-vfio-manager": NodeAccess(),
-    "nvidia-cc-manager": NodeAccess(),
-    "nvidia-kata-manager": NodeAccess(),
-    "nvidia-sandbox-device-plugin": NodeAccess(capabilities=False),
-    "nvidia-kata-sandbox-device-plugin": NodeAccess(capabilities=False),
-    "nvidia-dra-driver": NodeAccess(network=True, ports=True, admins=False),
-    "nvidia-dra-validator": NodeAccess(admins=False),
-    "nvidia-dcgm-dra": NodeAccess(network=True, ports=True, admins=False),
-    "nvidia-dcgm-exporter-dra": NodeAccess(pid=True, network=True, ports=True, admins=False),
-}
-"""By component. Source: operator.md 8.4, for the last four 11.2."""
-
+ACCESS = Path(__file__).with_suffix(".yaml")
 ADMINS = ["system:cluster-admins", "system:nodes", "system:masters"]
 EVERYTHING = ["*"]
 ANY = {"type": "RunAsAny"}
@@ -71,21 +34,21 @@ def scc(
 ) -> Body:
     """The SecurityContextConstraints NAME for ACCOUNTS of NAMESPACE (default: the one called NAME).
 
-    LIKE is the component in `ACCESS`, where that isn't NAME: per-pool drivers are "nvidia-driver". Fields that would be
+    LIKE is the component in scc.yaml, where that isn't NAME: per-pool drivers are "nvidia-driver". Fields that would be
     null are left out; OpenShift fills them in the same way.
     """
-    access = ACCESS[like or name]
-    everything = EVERYTHING if access.capabilities else []
+    access = _data.read(ACCESS)[like or name]
+    everything = EVERYTHING if access.get("capabilities", True) else []
     description = f"Lets the pods of {like or name} use what they need of their node. Rendered by gpustack."
     return {
         "apiVersion": "security.openshift.io/v1",
         "kind": "SecurityContextConstraints",
         "metadata": metadata(name, labels=labels, annotations={"kubernetes.io/description": description}),
         "allowHostDirVolumePlugin": True,
-        "allowHostIPC": access.ipc,
-        "allowHostNetwork": access.network,
-        "allowHostPID": access.pid,
-        "allowHostPorts": access.ports,
+        "allowHostIPC": access.get("ipc", False),
+        "allowHostNetwork": access.get("network", False),
+        "allowHostPID": access.get("pid", False),
+        "allowHostPorts": access.get("ports", False),
         "allowPrivilegeEscalation": True,
         "allowPrivilegedContainer": True,
         "fsGroup": dict(ANY),
@@ -99,6 +62,6 @@ def scc(
         **sparse(
             allowedCapabilities=list(everything),
             allowedUnsafeSysctls=list(everything),
-            groups=list(ADMINS) if access.admins else [],
+            groups=list(ADMINS) if access.get("admins", True) else [],
         ),
     }

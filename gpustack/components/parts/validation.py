@@ -11,40 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..scripts import argument
 from .common_inputs import DEFAULT_DRIVER_DIR, Common, OperandInputs
 from .daemonset import RUN_NVIDIA, VALIDATIONS, host_dev_char, host_root
 from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, SecurityContext, Volume
 
 READY = "/run/nvidia/validations"
 DRIVER_CHECK: SecurityContext = {**PRIVILEGED_ROOT, "seLinuxOptions": {"level": "s0"}}
-HOST_DRIVERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin", "/usr/lib/wsl/lib")
-"""Where the validator looks for nvidia-smi of a driver that the node brings itself (operator.md 14)."""
-
-WAIT_FOR_DRIVER = "\n".join(
-    (
-        f"until [ -e {READY}/.driver-ctr-ready ]; do",
-        f"  for dir in {' '.join(HOST_DRIVERS)}; do",
-        '    if [ -s "/host$dir/nvidia-smi" ]; then echo "the node brings its own driver"; exit 0; fi',
-        "  done",
-        '  echo "waiting for the driver pod of this node"',
-        "  sleep 5",
-        "done",
-    )
-)
-
-UNLESS_HOST_DRIVER = "\n".join(
-    (
-        f"until [ -f {READY}/driver-ready ]; do sleep 1; done",
-        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
-        '  echo "the node brings its own driver"; exit 0',
-        "fi",
-        f"flags={READY}/.driver-ctr-ready",
-        'if grep -q "_ENABLED: " "$flags" && ! grep -q "^{flag}: true" "$flags"; then',
-        '  echo "the driver of this node does without it"; exit 0',
-        "fi",
-        "exec nvidia-validator",
-    )
-)
 FLAGS = {"nvidia-fs": "GDS_ENABLED", "gdrcopy": "GDRCOPY_ENABLED", "nvidia-peermem": "GPU_DIRECT_RDMA_ENABLED"}
 """What the driver's startup probe writes on the node about the feature that a check is for (operator.md 14)."""
 
@@ -62,25 +35,6 @@ def validator(common: Common, name: str, env: Env, *, security: SecurityContext 
         security=security,
         resources=check.resources,
     )
-
-
-DRIVER_FEATURES = "\n".join(
-    (
-        f'if grep -q "^IS_HOST_DRIVER=true" {READY}/driver-ready; then',
-        '  echo "the node brings its own driver"; exit 0',
-        "fi",
-        "while read -r feature on; do",
-        '  [ "$on" = true ] || continue',
-        '  case "$feature" in',
-        "    GDRCOPY_ENABLED:) check=gdrcopy ;;",
-        "    GDS_ENABLED:) check=nvidia-fs ;;",
-        "    GPU_DIRECT_RDMA_ENABLED:) check=nvidia-peermem ;;",
-        "    *) continue ;;",
-        "  esac",
-        '  COMPONENT="$check" nvidia-validator || exit 1',
-        f"done <{READY}/.driver-ctr-ready",
-    )
-)
 
 
 def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Container], *, leaves: str) -> Pod:
@@ -130,7 +84,7 @@ def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
     RESULTS is the pod's volume of the files that validation leaves on the node.
     """
     wait = validator(common, "gpustack-wait-for-driver", Env())
-    wait.args = [WAIT_FOR_DRIVER]
+    wait.args = [argument("wait-for-driver")]
     wait.mount(results, READY, propagation="HostToContainer")
     return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
 
@@ -143,7 +97,7 @@ def driver_features(common: Common, results: Volume) -> Container:
     """
     env = Env({"WITH_WAIT": "true"})
     container = validator(common, "gpustack-driver-features-validation", env, security=DRIVER_CHECK)
-    container.args = [DRIVER_FEATURES]
+    container.args = [argument("driver-features")]
     return container.mount(results, READY, propagation="Bidirectional")
 
 
@@ -178,5 +132,5 @@ def feature_check(common: Common, feature: str) -> Container:
     """
     env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
     container = validator(common, f"gpustack-{feature}-validation", env, security=DRIVER_CHECK)
-    container.args = [UNLESS_HOST_DRIVER.format(flag=FLAGS[feature])]
+    container.args = [argument("unless-host-driver").format(flag=FLAGS[feature])]
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -15,16 +15,7 @@ from ..parts.admission import named, quoted
 from ..parts.kube import metadata
 from .reconciler_inputs import ReconcilerInputs
 
-LABELS = (
-    keys.PRESENT,
-    keys.WORKLOAD,
-    keys.MIG_CONFIG,
-    keys.MIG_STATE,
-    keys.PLUGIN_CONFIG,
-    keys.VGPU_CONFIG,
-    keys.DRIVER_OWNER,
-    keys.UPGRADE_STATE,
-)
+LABELS = (*keys.STEERING, keys.UPGRADE_STATE)
 """Labels outside our own domain that it may change, with those that begin with `keys.DEPLOY`."""
 ANNOTATIONS = (keys.UPGRADES_ENABLED, *keys.UPSTREAM_ANNOTATIONS, keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)
 """Annotations outside our own domain that it may change."""

@@ -16,6 +16,7 @@ from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Container, Env, Volume
 from ..parts.validation import READY, validator
 from ..plugin.device_plugin import KUBELET_SOCKETS
+from ..scripts import argument
 from .sandbox_device_plugin_inputs import SandboxDevicePluginInputs
 
 NAME = "nvidia-sandbox-device-plugin"
@@ -67,15 +68,6 @@ def wait(common: Common, workload: Workload, component: str) -> Container:
     """`<COMPONENT>-validation`: a shell that polls for the file by which the sandbox validator says that COMPONENT is
     ready, on nodes that serve WORKLOAD.
     """
-    kind, ready = f"{READY}/workload-type", f"{READY}/{component}-ready"
     container = validator(common, f"{component}-validation", Env({"NVIDIA_VISIBLE_DEVICES": "void"}))
-    container.args = [
-        "\n".join(
-            (
-                f"until [ -f {kind} ]; do echo waiting for the sandbox validator; sleep 5; done",
-                f'if [ "$(cat {kind})" != {workload} ]; then exit 0; fi',
-                f"until [ -f {ready} ]; do echo waiting for {component}; sleep 5; done",
-            )
-        )
-    ]
+    container.args = [argument("wait-for-sandbox").format(workload=workload, component=component)]
     return container.mount(VALIDATIONS, READY, propagation="HostToContainer")

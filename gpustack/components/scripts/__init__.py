@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from ...catalog import _data
 from ..parts.pod import Volume
 
 
@@ -15,6 +16,11 @@ from ..parts.pod import Volume
 def script(name: str) -> str:
     """The text of NAME.sh."""
     return Path(__file__).with_name(f"{name}.sh").read_text(encoding="utf-8")
+
+
+def argument(name: str) -> str:
+    """The short script NAME of arguments.yaml."""
+    return str(_data.read(Path(__file__).with_name("arguments.yaml"))[name])
 
 
 def entrypoint(config_map: str) -> Volume:

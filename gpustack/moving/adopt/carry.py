@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from gpustack.catalog import _data
 from gpustack.catalog.operator_texts import releases_with
 from gpustack.components.parts.carried import fill, template_hash
 from gpustack.model import Body
@@ -18,30 +20,6 @@ from gpustack.policy.language.carried import Carried, digests
 
 OWN_HASH = re.compile(r"-[0-9a-f]{8,10}$")
 """What ends the name of a DaemonSet that is made for one of several drivers: a hash of what the name stands for."""
-
-DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "apiVersion": ("v1",),
-    "creationTimestamp": (None,),
-    "defaultMode": (420,),
-    "dnsPolicy": ("ClusterFirst",),
-    "failureThreshold": (3,),
-    "imagePullPolicy": ("IfNotPresent", "Always"),
-    "periodSeconds": (10,),
-    "protocol": ("TCP",),
-    "resources": ({},),
-    "restartPolicy": ("Always",),
-    "schedulerName": ("default-scheduler",),
-    "scheme": ("HTTP",),
-    "securityContext": ({},),
-    "successThreshold": (1,),
-    "terminationGracePeriodSeconds": (30,),
-    "terminationMessagePath": ("/dev/termination-log",),
-    "terminationMessagePolicy": ("File",),
-    "timeoutSeconds": (1,),
-    "type": ("",),
-    "value": ("",),
-}
-"""What the API server writes into a pod template where nothing is said, by field, wherever that stands."""
 
 
 def carried(
@@ -170,5 +148,6 @@ def _of_key(live: Body, ours: Body, key: str, path: str) -> list[str]:
     if key in live and key in ours:
         return differences(live[key], ours[key], path)
     value = live.get(key, ours.get(key))
+    defaults = _data.read(Path(__file__).with_suffix(".yaml"))
     copied = key == "serviceAccount" and value == live.get("serviceAccountName")
-    return [] if copied or value in DEFAULTS.get(key, ()) else [f"{path}: {live.get(key)!r} -> {ours.get(key)!r}"]
+    return [] if copied or value in defaults.get(key, ()) else [f"{path}: {live.get(key)!r} -> {ours.get(key)!r}"]

@@ -7,39 +7,17 @@ running cluster, most of which could be used as it is. Imported only when a file
 from __future__ import annotations
 
 import difflib
+import pathlib
 from typing import Any
 
+from gpustack.catalog import _data
 from gpustack.model import Finding, Path
 from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind, finding
 from gpustack.text.read import Document
 
+_FOREIGN = pathlib.Path(__file__).with_suffix(".yaml")
 _FRAME = f"start the file with `apiVersion: {API_VERSION}` and `kind: {{kind}}`"
 _ADD = "add spec.release and spec.cluster.kubernetesVersion"
-
-_KINDS = {
-    "HelmRelease": "a policy takes the place of the release: move what stands below spec.values to spec of a policy",
-    "Application": "a policy takes the place of the application: move its Helm values to spec of a policy",
-    "ApplicationSet": "write one policy per cluster, and share what they have in common through layers",
-    "Kustomization": "name a policy file; gpustack renders complete manifests, and nothing needs patching after it",
-    "ConfigMap": "put it into spec.extraObjects of a policy to have it rendered along",
-}
-
-# Files that other components read, by a key at their top.
-_FILES = {
-    "mig-configs": (
-        "a configuration of the MIG manager",
-        "let nodePools[].sharing.mig write it, or put its text into spec.migManager.config.data",
-    ),
-    "sharing": (
-        "a configuration of the device plugin",
-        "let nodePools[].sharing write it, or put its text into spec.devicePlugin.config.data",
-    ),
-    "flags": ("a configuration of the device plugin", "put its text into spec.devicePlugin.config.data"),
-    "permittedHostDevices": (
-        "a part of KubeVirt's configuration",
-        "set spec.kubevirt, which writes it from nodePools; its pciDevices and mediatedDevices take the rest",
-    ),
-}
 
 
 def recognise(document: Document, kind: Kind) -> Finding:
@@ -59,7 +37,10 @@ def recognise(document: Document, kind: Kind) -> Finding:
         return _operators(document, str(actual), kind)
     if api is None or actual is None or actual == kind:
         return _half(document, kind)
-    remedy = _KINDS.get(str(actual)) or f"{_FRAME.format(kind=kind)}, or name the file that holds the policy"
+    remedy = (
+        _data.read(_FOREIGN)["kinds"].get(str(actual))
+        or f"{_FRAME.format(kind=kind)}, or name the file that holds the policy"
+    )
     what = f"this is an object of kind {actual} ({api}), not a {kind}"
     return finding(document, ("kind",), "GPU012", what, remedy, why=f"a policy has apiVersion {API_VERSION}")
 
@@ -161,7 +142,7 @@ def _nothing(document: Document, kind: Kind) -> Finding:
             return finding(
                 document, (key,), "GPU012", what, remedy, why=f"a {kind} needs apiVersion and kind", key=True
             )
-    for key, (sort, remedy) in _FILES.items():
+    for key, (sort, remedy) in _data.read(_FOREIGN)["files"].items():
         if key in document.data:
             return finding(document, (key,), "GPU012", f"this is {sort}, not a {kind}", remedy, key=True)
     what = f"{document.file} has neither apiVersion nor kind"

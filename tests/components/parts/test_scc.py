@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from gpustack.catalog import _data
 from gpustack.checks.objects.references import Needed, needed
 from gpustack.compiler.validate import validate
+from gpustack.components.parts import scc as module
 from gpustack.components.parts.common_inputs import Inputs
-from gpustack.components.parts.scc import ACCESS, scc
+from gpustack.components.parts.scc import scc
 from tests.fidelity import coverage
 
+ACCESS = _data.read(module.ACCESS)
 HOST = {
     "nvidia-driver": "PID",
     "nvidia-gpu-feature-discovery": "PID",

@@ -35,15 +35,8 @@ def wrapper(item: Item) -> str | None:
 
 
 SECTIONS = {
-    "driver",
-    "toolkit",
-    "devicePlugin",
-    "dcgmExporter",
-    "migManager",
-    "gfd",
-    "nfd",
-    "validator",
-    "sandboxWorkloads",
+    *("driver", "toolkit", "devicePlugin", "dcgmExporter", "migManager"),
+    *("gfd", "nfd", "validator", "sandboxWorkloads"),
 }
 """Sections that tell the chart's values from those of other charts, two at least."""
 
