@@ -118,7 +118,8 @@ def way(seen: Seen) -> Way:
     for name, finder in {"olm": _olm, "flux": _flux, "k3s": _k3s, "argocd": _argocd}.items():
         if found := list(finder(seen)):
             spec = (found[0].body or {}).get("spec") or {}
-            storage = str(spec.get("storageNamespace") or found[0].namespace) if name == "flux" else ""
+            stored = found[0].kind == "HelmRelease"
+            storage = str(spec.get("storageNamespace") or found[0].namespace) if stored else ""
             return Way(name, tuple(_with_parents(seen, found)), release, storage)
     return Way("helm" if helm else "", (), release)
 
