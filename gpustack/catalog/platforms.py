@@ -37,14 +37,6 @@ class UnknownPlatform(UnknownName):
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
-    """The ResourceQuota without which a platform admits no pod of these priority classes in a namespace."""
-
-    pods: int
-    priority_classes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Containerd:
     """Paths on the host of a distribution's containerd. `drop_in` is None where it has no drop-in file of its own."""
 
@@ -100,7 +92,8 @@ class Platform:
     template beside it replaces what the platform would write. `machines` says what its nodes are, "" where they may be
     either. With `tolerates_by_name` a pod tolerates taints that are called like a resource it asks for.
     `kubernetes_max` is the newest minor version by release line, where the platform is documented for less than others.
-    `runtime_classes` are the RuntimeClasses that the platform makes itself.
+    `runtime_classes` are the RuntimeClasses that the platform makes itself. `quota` is the ResourceQuota without which
+    it admits no system-critical pod in a namespace.
     """
 
     name: str
@@ -114,7 +107,7 @@ class Platform:
     kubelet_root_certain: bool = True
     psa_required: bool = False
     runtime_classes: tuple[str, ...] = ()
-    resource_quota: Quota | None = None
+    quota: Mapping[str, Any] = field(default_factory=dict)
     node_pool_labels: Mapping[str, str] = field(default_factory=dict)
     node_pool_options: tuple[str, ...] = ()
     containerd: Containerd | None = None
@@ -135,11 +128,6 @@ class Platform:
     kubernetes_max: Mapping[str, str] = field(default_factory=dict)
     presets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
-    @property
-    def quota(self) -> bool:
-        """Whether the namespace needs a ResourceQuota."""
-        return self.resource_quota is not None
-
 
 def unnamed(*, openshift: bool) -> str:
     """The platform of a cluster whose policy names none: with OPENSHIFT it has a section of that name."""
@@ -159,7 +147,6 @@ def platform(name: str) -> Platform:
     data = _whole(name)
     root = data.get("kubelet_root", {"path": DEFAULT_KUBELET_ROOT, "certain": True})
     pool = data.get("node_pool", {})
-    quota = data.get("quota")
     containerd = data.get("containerd")
     return _data.made(
         Platform,
@@ -167,7 +154,6 @@ def platform(name: str) -> Platform:
         name=name,
         kubelet_root=root["path"],
         kubelet_root_certain=root["certain"],
-        resource_quota=_data.made(Quota, quota) if quota else None,
         node_pool_labels=pool.get("labels", {}),
         node_pool_options=tuple(pool.get("options", ())),
         containerd=_data.made(Containerd, containerd) if containerd else None,

@@ -40,15 +40,9 @@ SECONDS = 120.0
 """How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""
 
 SAFE = (
-    "safe.bareRepository=explicit",
-    "core.fsmonitor=false",
-    f"core.hooksPath={os.devnull}",
-    f"core.attributesFile={os.devnull}",
-    "submodule.recurse=false",
-    "fetch.recurseSubmodules=false",
-    "protocol.ext.allow=never",
-    "maintenance.auto=false",
-    "gc.auto=0",
+    *("safe.bareRepository=explicit", "core.fsmonitor=false", f"core.hooksPath={os.devnull}"),
+    *(f"core.attributesFile={os.devnull}", "submodule.recurse=false", "fetch.recurseSubmodules=false"),
+    *("protocol.ext.allow=never", "maintenance.auto=false", "gc.auto=0"),
     *("core.trustctime=true", "core.checkStat=default", "core.fileMode=true", "core.symlinks=true"),
 )
 """What Git is told whatever any configuration says."""

@@ -35,12 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
     )
-    parser.add_argument(
-        "--kubeconform",
-        metavar="PATH",
-        type=Path,
-        help="the program to use (default: the PATH's)",
-    )
+    parser.add_argument("--kubeconform", metavar="PATH", type=Path, help="the program to use (default: the PATH's)")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 

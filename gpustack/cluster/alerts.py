@@ -58,10 +58,7 @@ def _licensed(cluster: Cluster) -> bool:
 
 NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
     "exporter": ("the exporter is off", lambda cluster: cluster.stack.dcgmExporter.enabled),
-    "promise": (
-        "no node pool says what its nodes offer: gpuProduct and gpusPerNode",
-        promises,
-    ),
+    "promise": ("no node pool says what its nodes offer: gpuProduct and gpusPerNode", promises),
     "pools": (
         "there are not several node pools, each with labels of its own",
         lambda cluster: len(cluster.pools) > 1 and all(pool.selection for pool in cluster.pools),

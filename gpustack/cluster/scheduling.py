@@ -109,11 +109,7 @@ def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     if operator in {"Gt", "Lt"}:
         number, limit = _number(have), _number(str(values[0])) if values else None
         return number is None or (limit is not None and not (number > limit if operator == "Gt" else number < limit))
-    return {
-        "In": have not in values,
-        "NotIn": have in values,
-        "DoesNotExist": True,
-    }.get(operator, False)
+    return {"In": have not in values, "NotIn": have in values, "DoesNotExist": True}.get(operator, False)
 
 
 def labels_of(pool: NodePool) -> dict[str, str]:

@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_copy
 from pathlib import Path
@@ -30,7 +30,7 @@ from ..model import OutputError
 from ..text.regular import read_regular
 from . import beside
 from .cache import digest
-from .folders import Seen, carry, exchange, read, recover, regular_files, scan, walk
+from .folders import Seen, above, carry, exchange, read, recover, regular_files, scan, walk
 from .index import INDEX, SCRATCH, index_data, index_of, read_index, without_project, write_index
 
 HEADER = "# Rendered by gpustack from "
@@ -250,13 +250,6 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
     seen = scan(root)
     # Removing the old names of files that were carried over changes nothing of them but the change time.
     return seen if [file for file, _ in seen] == [file for file, _ in built] else []
-
-
-def above(name: str) -> Iterator[str]:
-    """The folders that NAME, with slashes, stands in."""
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 def in_the_way(path: Path) -> OutputError:

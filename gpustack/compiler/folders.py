@@ -163,3 +163,10 @@ def locked(out: Path) -> Iterator[None]:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def above(name: str) -> Iterator[str]:
+    """The folders that NAME, with slashes, stands in."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name

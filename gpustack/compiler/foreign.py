@@ -28,7 +28,7 @@ from ..gitops.engines import names
 from ..gitops.place import FOLDER
 from ..model import Finding, Location
 from . import beside
-from .folders import read
+from .folders import above, read
 from .index import INDEX, index_data, owner
 
 if TYPE_CHECKING:
@@ -150,13 +150,6 @@ def all_above(paths: Iterable[str]) -> set[str]:
             folders.add(way)
             way = way.rpartition("/")[0]
     return folders
-
-
-def above(path: str) -> Iterator[str]:
-    """The folders that PATH is in."""
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def folded(path: str) -> str:

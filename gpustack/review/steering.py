@@ -70,10 +70,7 @@ Content = tuple[bytes | None, bytes | None]
 """A file before and after; None where there is none. What is not a plain file begins with a word that says so."""
 
 
-MARKS = {
-    b"link\n": "as a link it shows what is somewhere else",
-    b"executable\n": "it can be executed, or could be",
-}
+MARKS = {b"link\n": "as a link it shows what is somewhere else", b"executable\n": "it can be executed, or could be"}
 """What the content of a file begins with that isn't plain, and what that means."""
 
 

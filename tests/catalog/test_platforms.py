@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpustack.catalog import fields, platforms, releases
-from gpustack.catalog.platforms import Containerd, Quota, UnknownPlatform, defaults, platform
+from gpustack.catalog.platforms import Containerd, UnknownPlatform, defaults, platform
 
 Tree = dict[str, Any]
 
@@ -184,12 +184,12 @@ def test_k3s_and_rke2_by_release_line() -> None:
 
 def test_gke_needs_a_quota() -> None:
     """GKE admits system-critical pods only with a ResourceQuota for their classes; no other platform asks for one."""
-    quota = Quota(100, ("system-node-critical", "system-cluster-critical"))
+    quota = {"pods": 100, "priority_classes": ["system-node-critical", "system-cluster-critical"]}
     assert {name for name in platforms.names() if platform(name).quota} == {
         "gke-cos", "gke-ubuntu", "gke-ubuntu-google-installer",
     }  # fmt: skip
-    assert platform("gke-cos").resource_quota == quota
-    assert platform("gke-ubuntu-google-installer").resource_quota == quota
+    assert platform("gke-cos").quota == quota
+    assert platform("gke-ubuntu-google-installer").quota == quota
 
 
 def test_pod_security_labels_are_required_where_baseline_is_the_default() -> None:

@@ -58,13 +58,10 @@ def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[Hit]:
         (need.first_branch, "first", need.first_branch and int(branch) < int(need.first_branch[1:])),
     ):
         if wrong:
-            yield Hit(
-                images.version_path(path, section),
-                f"the vGPU host driver {version} has no support for {pool.said.gpuProduct} ({POOLS})",
-                f"{limit} is the {what} driver branch for GPUs of this generation",
-                f"use a vGPU host driver of {limit} for these nodes, or take them out of this cluster's policy",
-                pool=pool.name,
-            )
+            told = f"the vGPU host driver {version} has no support for {pool.said.gpuProduct} ({POOLS})"
+            why = f"{limit} is the {what} driver branch for GPUs of this generation"
+            remedy = f"use a vGPU host driver of {limit} for these nodes, or take them out of this cluster's policy"
+            yield Hit(images.version_path(path, section), told, why, remedy, pool=pool.name)
 
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
@@ -75,7 +72,7 @@ def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
 
 
 def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
-    product, path = driver.pool.gpuProduct, driver.paths["version"]
+    path = driver.paths["version"]
     first = int(need.first_branch[1:]) if need.first_branch else 0
     if need.last_branch and driver.numbers[0] > int(need.last_branch[1:]):
         listed = [name for name in drivers.listed_versions(driver.spec.release) if name[:3] == need.last_branch[1:]]
@@ -83,34 +80,22 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
         how = f"set spec.nodePools[{driver.index}].driver.version to {version}"
         if resolve(driver.spec).listed:
             how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
-        yield Hit(
-            path,
-            f"driver {driver.version} has no support for {product} ({POOLS})",
-            f"{need.last_branch} is the last driver branch for GPUs of this generation",
-            f"give these pools a driver of {need.last_branch}: {how}",
-            pool=driver.pool.name,
-        )
+        why = f"{need.last_branch} is the last driver branch for GPUs of this generation"
+        remedy = f"give these pools a driver of {need.last_branch}: {how}"
     elif not need.uncertain and driver.numbers[0] < first:
-        yield Hit(
-            path,
-            f"driver {driver.version} has no support for {product} ({POOLS})",
-            f"it needs a driver of branch {need.first_branch} or newer",
+        why = f"it needs a driver of branch {need.first_branch} or newer"
+        brought = releases.release(driver.spec.release).image("driver").version or ""
+        remedy = (
             f"set {path} to a version of {need.first_branch} or newer, or leave it out: release "
-            f"{driver.spec.release} brings {_default(driver.spec)}",
-            pool=driver.pool.name,
+            f"{driver.spec.release} brings {brought}"
         )
     elif not need.uncertain and need.version and older(driver.numbers, need.version):
-        yield Hit(
-            path,
-            f"driver {driver.version} has no support for {product} ({POOLS})",
-            f"the first version with support for it is {need.version}",
-            f"set {path} to {need.version} or newer",
-            pool=driver.pool.name,
-        )
-
-
-def _default(spec: ClusterPolicySpec) -> str:
-    return releases.release(spec.release).image("driver").version or ""
+        why = f"the first version with support for it is {need.version}"
+        remedy = f"set {path} to {need.version} or newer"
+    else:
+        return
+    what = f"driver {driver.version} has no support for {driver.pool.gpuProduct} ({POOLS})"
+    yield Hit(path, what, why, remedy, pool=driver.pool.name)
 
 
 @rule("GPU421", "error")
@@ -121,21 +106,13 @@ def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
         if other and need == other:
-            yield Hit(
-                path,
-                f"{driver.pool.gpuProduct} has no {driver.modules} kernel modules ({POOLS})",
-                f"GPUs of this generation work with the {other} kernel modules alone",
-                f"set {path}: {other}, or auto",
-                pool=driver.pool.name,
-            )
+            what = f"{driver.pool.gpuProduct} has no {driver.modules} kernel modules ({POOLS})"
+            why = f"GPUs of this generation work with the {other} kernel modules alone"
+            yield Hit(path, what, why, f"set {path}: {other}, or auto", pool=driver.pool.name)
         elif driver.modules == "proprietary" and driver.branch is not None and driver.branch.open_only:
-            yield Hit(
-                path,
-                f"driver {driver.version} has no proprietary kernel modules ({POOLS})",
-                f"branch {driver.branch.name} comes with the open ones alone",
-                f"set {path}: open, or auto",
-                pool=driver.pool.name,
-            )
+            what = f"driver {driver.version} has no proprietary kernel modules ({POOLS})"
+            why = f"branch {driver.branch.name} comes with the open ones alone"
+            yield Hit(path, what, why, f"set {path}: open, or auto", pool=driver.pool.name)
 
 
 @rule("GPU422", "warning")
@@ -143,13 +120,10 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
     """The type of kernel modules is auto, and the driver is older than that."""
     for driver in cluster.drivers:
         if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM:
-            yield Hit(
-                driver.paths["kernelModuleType"],
-                f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})",
-                f"driver containers choose the modules themselves from R{AUTO_FROM} on",
-                f"set {driver.paths['kernelModuleType']} to open or proprietary",
-                pool=driver.pool.name,
-            )
+            path = driver.paths["kernelModuleType"]
+            what = f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})"
+            why = f"driver containers choose the modules themselves from R{AUTO_FROM} on"
+            yield Hit(path, what, why, f"set {path} to open or proprietary", pool=driver.pool.name)
 
 
 @rule("GPU423", "error")
@@ -158,13 +132,10 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     for driver, need in _needs(cluster.spec):
         late = need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
         if late and driver.pool.sharing.mig is not None:
-            yield Hit(
-                driver.paths["version"],
-                f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})",
-                f"the first version with it is {need.mig_version}",
-                f"set {driver.paths['version']} to {need.mig_version} or newer, or leave the GPUs whole",
-                pool=driver.pool.name,
-            )
+            path, why = driver.paths["version"], f"the first version with it is {need.mig_version}"
+            what = f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})"
+            remedy = f"set {path} to {need.mig_version} or newer, or leave the GPUs whole"
+            yield Hit(path, what, why, remedy, pool=driver.pool.name)
 
 
 @rule("GPU424", "warning")
@@ -176,13 +147,10 @@ def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
         branch = need.first_branch[1:] if need.first_branch else ""
         for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")):
             if first and older(driver.numbers, first) and (not what or driver.pool.sharing.mig is not None):
-                yield Hit(
-                    driver.paths["version"],
-                    f"driver {driver.version} may have no support for {what}{driver.pool.gpuProduct} ({POOLS})",
-                    f"documents name {first} as the first one, but are not sure: {need.uncertain}",
-                    f"set {driver.paths['version']} to {first} or newer, or try it on one node",
-                    pool=driver.pool.name,
-                )
+                path, pool = driver.paths["version"], driver.pool
+                told = f"driver {driver.version} may have no support for {what}{pool.gpuProduct} ({POOLS})"
+                why = f"documents name {first} as the first one, but are not sure: {need.uncertain}"
+                yield Hit(path, told, why, f"set {path} to {first} or newer, or try it on one node", pool=pool.name)
                 break
 
 

@@ -15,16 +15,9 @@ if TYPE_CHECKING:
     from ...policy.loading.layers import Merged
 
 VIRTUAL: tuple[Path, ...] = (
-    ("vgpuManager",),
-    ("vgpuDeviceManager",),
-    ("vfioManager",),
-    ("sandboxDevicePlugin",),
-    ("kataSandboxDevicePlugin",),
-    ("kataManager",),
-    ("ccManager",),
-    ("validator", "vfioPCI"),
-    ("validator", "vgpuManager"),
-    ("validator", "vgpuDevices"),
+    *(("vgpuManager",), ("vgpuDeviceManager",), ("vfioManager",), ("sandboxDevicePlugin",)),
+    *(("kataSandboxDevicePlugin",), ("kataManager",), ("ccManager",)),
+    *(("validator", "vfioPCI"), ("validator", "vgpuManager"), ("validator", "vgpuDevices")),
 )
 """What only clusters with virtual machines have."""
 MONITORED: tuple[Path, ...] = (("dcgmExporter", "serviceMonitor"), ("gpuCluster", "dcgmExporter", "serviceMonitor"))

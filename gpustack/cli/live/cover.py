@@ -113,13 +113,6 @@ def _lines(near: NodePolicy | None, view: View, differ: list[str]) -> Iterator[s
 
 def quoted(value: str) -> str:
     """VALUE as a policy writes a text: in quotes where it would be read as something else."""
-    plain = re.fullmatch(r"[a-z][a-z0-9./-]*", value) and value not in {
-        "true",
-        "false",
-        "null",
-        "yes",
-        "no",
-        "on",
-        "off",
-    }
+    words = {"true", "false", "null", "yes", "no", "on", "off"}
+    plain = re.fullmatch(r"[a-z][a-z0-9./-]*", value) and value not in words
     return value if plain else f'"{value}"'

@@ -40,11 +40,7 @@ class Namespace(Component[NamespaceInputs]):
                     "hard": {"pods": PODS},
                     "scopeSelector": {
                         "matchExpressions": [
-                            {
-                                "operator": "In",
-                                "scopeName": "PriorityClass",
-                                "values": list(SYSTEM_CRITICAL),
-                            }
+                            {"operator": "In", "scopeName": "PriorityClass", "values": list(SYSTEM_CRITICAL)}
                         ]
                     },
                 },

@@ -43,11 +43,12 @@ def from_cluster(cluster: Cluster) -> NamespaceInputs | None:
         return None
     preset = platform_of(spec.cluster)
     dra = cluster.dra
+    critical = (spec.daemonsets.priorityClassName or SYSTEM_CRITICAL[1]) in SYSTEM_CRITICAL
     trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(
         name=name,
         privileged=(bool(spec.psa.enabled) or preset.psa_required) and trusted,
         monitored=prometheus_rules(spec) and trusted,
-        quota=preset.quota and (dra or (spec.daemonsets.priorityClassName or SYSTEM_CRITICAL[1]) in SYSTEM_CRITICAL),
+        quota=bool(preset.quota) and (dra or critical),
         admin_access=dra,
     )

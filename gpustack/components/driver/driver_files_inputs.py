@@ -156,10 +156,7 @@ RHEL = tuple(
 SUSE = tuple(
     HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=path)
     for index, (path, kind) in enumerate(
-        (
-            ("/etc/SUSEConnect", "FileOrCreate"),
-            ("/etc/zypp/credentials.d", "Directory"),
-        )
+        (("/etc/SUSEConnect", "FileOrCreate"), ("/etc/zypp/credentials.d", "Directory"))
     )
 )
 SUSE_IDS = frozenset({"sles", "sl-micro"})

@@ -154,7 +154,7 @@ def layouts(inputs: GuardsInputs) -> Iterator[Body]:
         validations={
             "the MIG manager writes the ConfigMap of its own node only": (
                 "variables.here.exists(node, variables.target.metadata.name == node + '-mig-config')"
-            ),
+            )
         },
         namespace=inputs.namespace,
     )
@@ -228,9 +228,7 @@ def config_maps(inputs: GuardsInputs) -> Iterator[Body]:
         rules=[over("", "configmaps", "CREATE UPDATE DELETE")],
         condition={"name": "any", "expression": "true"},
         variables=[],
-        validations={
-            message: f"{allowed} || {deletes}{writes}",
-        },
+        validations={message: f"{allowed} || {deletes}{writes}"},
         namespace=inputs.namespace,
         marked=GUARDED,
     )

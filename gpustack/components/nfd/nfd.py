@@ -101,10 +101,7 @@ def rights(nfd: Installation) -> Iterator[Body]:
     yield from access(
         account(nfd, "worker"),
         nfd.namespace,
-        role=[
-            rule(GROUP, "nodefeatures", "get create update"),
-            rule("", "pods", "get"),
-        ],
+        role=[rule(GROUP, "nodefeatures", "get create update"), rule("", "pods", "get")],
         labels=labels,
     )
     yield from access(

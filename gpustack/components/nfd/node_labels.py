@@ -19,10 +19,7 @@ from .node_labels_inputs import LabelRule, NodeLabelsInputs
 NAME = "gpustack-node-labels"
 GPU: dict[str, Any] = {
     "feature": "pci.device",
-    "matchExpressions": {
-        "vendor": {"op": "In", "value": ["10de"]},
-        "class": {"op": "In", "value": ["0300", "0302"]},
-    },
+    "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0300", "0302"]}},
 }
 """NVIDIA's VGA and 3D controllers."""
 

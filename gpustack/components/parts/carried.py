@@ -33,11 +33,7 @@ def carry(common: Common, body: Body) -> Body:
         return body
     meta = body["metadata"]
     annotations = {**meta.get("annotations", {}), CARRIED: carried.origin}
-    return {
-        **body,
-        "metadata": {**meta, "annotations": annotations},
-        "spec": {**body["spec"], "template": template},
-    }
+    return {**body, "metadata": {**meta, "annotations": annotations}, "spec": {**body["spec"], "template": template}}
 
 
 def fill(carried: Carried, pod: Body) -> None:

@@ -53,6 +53,7 @@ def daemonset(
     labels: Mapping[str, str] | None = None,
     pod_labels: Mapping[str, str] | None = None,
     selector: Mapping[str, str] | None = None,
+    part_of: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     pod_annotations: Mapping[str, str] | None = None,
     gpu_container: str = "",
@@ -60,10 +61,12 @@ def daemonset(
 ) -> Body:
     """A DaemonSet NAME that runs POD on every node labelled nvidia.com/gpu.deploy.DEPLOY=true.
 
-    LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same. SELECT_BY is the label of
-    the pods, and so of the selector, that takes the place of `app` there. GPU_CONTAINER names the container that uses
-    the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI replaces it.
+    LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same, and PART_OF on top of all
+    three. SELECT_BY is the label of the pods, and so of the selector, that takes the place of `app` there.
+    GPU_CONTAINER names the container that uses the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI
+    replaces it.
     """
+    labels, pod_labels, selector = ({**(said or {}), **(part_of or {})} for said in (labels, pod_labels, selector))
     own: dict[str, str] = {"app": app or name}
     chosen: dict[str, str] = {select_by: app or name}
     if deploy:
@@ -79,7 +82,7 @@ def daemonset(
         }
     if pod.config_digest:
         pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
-    fixed = {*OWN_LABELS, select_by, *(selector or {})}
+    fixed = {*OWN_LABELS, select_by, *selector}
     extra = {key: value for key, value in common.labels.items() if key not in fixed}
     spec = pod.body() | sparse(
         priorityClassName=common.priority_class,
@@ -89,7 +92,7 @@ def daemonset(
     )
     template = metadata(
         "",
-        labels={**chosen, **(pod_labels or {}), **extra},
+        labels={**chosen, **pod_labels, **extra},
         annotations={**(pod_annotations or {}), **common.annotations},
     )
     body = {
@@ -98,11 +101,11 @@ def daemonset(
         "metadata": metadata(
             name,
             common.namespace,
-            labels={**own, **(labels or {}), **common.labels},
+            labels={**own, **labels, **common.labels},
             annotations={**(annotations or {}), **common.annotations},
         ),
         "spec": {
-            "selector": {"matchLabels": {**chosen, **(selector or {})}},
+            "selector": {"matchLabels": {**chosen, **selector}},
             "template": {"metadata": template, "spec": spec},
             "updateStrategy": update_strategy(common, update),
         },

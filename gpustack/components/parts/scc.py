@@ -25,12 +25,7 @@ ANY = {"type": "RunAsAny"}
 
 
 def scc(
-    name: str,
-    namespace: str,
-    *,
-    like: str = "",
-    accounts: Sequence[str] = (),
-    labels: Mapping[str, str] | None = None,
+    name: str, namespace: str, *, like: str = "", accounts: Sequence[str] = (), labels: Mapping[str, str] | None = None
 ) -> Body:
     """The SecurityContextConstraints NAME for ACCOUNTS of NAMESPACE (default: the one called NAME).
 

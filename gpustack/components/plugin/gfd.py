@@ -35,16 +35,7 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
             ],
             cluster=[rule("", "nodes", "get list watch")],
         )
-        yield daemonset(
-            common,
-            NAME,
-            pod(inputs),
-            deploy="gpu-feature-discovery",
-            labels=PART_OF,
-            pod_labels=PART_OF,
-            selector=PART_OF,
-            gpu_container=NAME,
-        )
+        yield daemonset(common, NAME, pod(inputs), deploy=NAME, part_of=PART_OF, gpu_container=NAME)
 
 
 def pod(inputs: GfdInputs) -> Pod:

@@ -73,9 +73,7 @@ def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
         condition=admission.callers(inputs.namespace, [name]),
         variables=[],
-        validations={
-            "the reconciler makes its own Lease only": f"object.metadata.?name.orValue('') == '{name}'",
-        },
+        validations={"the reconciler makes its own Lease only": f"object.metadata.?name.orValue('') == '{name}'"},
         labels={"app": name},
     )
 
@@ -100,7 +98,7 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         condition=admission.callers(inputs.namespace, [name]),
         variables=[],
         validations={
-            "the reconciler deletes pods of the stack, and those that spec.reconciler says": " || ".join(allowed),
+            "the reconciler deletes pods of the stack, and those that spec.reconciler says": " || ".join(allowed)
         },
         labels={"app": name},
     )

@@ -136,9 +136,5 @@ def disruption_budget(inputs: ReconcilerInputs) -> Body:
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
-        "spec": {
-            "maxUnavailable": 1,
-            "selector": {"matchLabels": LABELS},
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
     }

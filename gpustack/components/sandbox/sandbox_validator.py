@@ -29,15 +29,7 @@ class SandboxValidator(Component[SandboxValidatorInputs]):
     def manifests(self, inputs: SandboxValidatorInputs) -> Iterator[Body]:
         common = inputs.common
         yield from operand_access(common, NAME, cluster=[rule("", "nodes", "get")])
-        yield daemonset(
-            common,
-            NAME,
-            pod(inputs),
-            deploy="sandbox-validator",
-            labels=PART_OF,
-            pod_labels=PART_OF,
-            selector=PART_OF,
-        )
+        yield daemonset(common, NAME, pod(inputs), deploy="sandbox-validator", part_of=PART_OF)
 
 
 def pod(inputs: SandboxValidatorInputs) -> Pod:

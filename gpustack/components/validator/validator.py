@@ -33,16 +33,8 @@ class OperatorValidator(Component[ValidatorInputs]):
         common = inputs.common
         role = [rule("", "pods", "create get list delete"), rule("apps", "daemonsets", "get list")]
         yield from operand_access(common, NAME, role=role, cluster=[rule("", "nodes", "get")])
-        yield daemonset(
-            common,
-            NAME,
-            pod(inputs),
-            deploy="operator-validator",
-            labels=PART_OF,
-            pod_labels=PART_OF,
-            selector=PART_OF,
-            gpu_container="toolkit-validation",
-        )
+        waits = "toolkit-validation"
+        yield daemonset(common, NAME, pod(inputs), deploy="operator-validator", part_of=PART_OF, gpu_container=waits)
 
 
 def pod(inputs: ValidatorInputs) -> Pod:

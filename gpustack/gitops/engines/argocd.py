@@ -257,10 +257,7 @@ def _root(plan: Plan, cluster: str) -> list[Body]:
             "retry": RETRY,
         },
     }
-    return [
-        _object("AppProject", name, plan, project),
-        _object("Application", name, plan, spec, COMPARE),
-    ]
+    return [_object("AppProject", name, plan, project), _object("Application", name, plan, spec, COMPARE)]
 
 
 def _health(plan: Plan) -> Body:
@@ -331,10 +328,7 @@ def _application(plan: Plan, cluster: str) -> Body:
     settings = ENGINE.of(plan.settings)
     policy: dict[str, Any] = {"syncOptions": ["ServerSideApply=true", "ApplyOutOfSyncOnly=true"], "retry": RETRY}
     if settings.autoSync:
-        policy = {
-            "automated": {"prune": settings.prune, "selfHeal": settings.selfHeal},
-            **policy,
-        }
+        policy = {"automated": {"prune": settings.prune, "selfHeal": settings.selfHeal}, **policy}
     spec = {
         "project": settings.project or f"{ROOT}-{cluster}",
         "source": {**_source(plan), "path": plan.cluster_path(cluster), "directory": {"recurse": True}},

@@ -47,20 +47,15 @@ class FieldChange:
 
 
 KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
-    "containers": [("name",)],
-    "initContainers": [("name",)],
-    "env": [("name",)],
-    "volumes": [("name",)],
+    **dict.fromkeys(("containers", "initContainers", "env", "volumes"), (("name",),)),
+    **dict.fromkeys(("imagePullSecrets", "versions", "groups"), (("name",),)),
     "volumeMounts": [("mountPath",)],
     "volumeDevices": [("devicePath",)],
-    "imagePullSecrets": [("name",)],
     "ports": [("containerPort", "protocol"), ("containerPort",), ("port", "protocol"), ("port",), ("name",)],
     "matchExpressions": [("key", "operator")],
     "topologySpreadConstraints": [("topologyKey", "whenUnsatisfiable")],
     "hostAliases": [("ip",)],
     "subjects": [("kind", "namespace", "name"), ("kind", "name")],
-    "versions": [("name",)],
-    "groups": [("name",)],
     "endpoints": [("port",), ("targetPort",)],
     "items": [("key",)],
     "tolerations": [("key", "operator", "value", "effect"), ("key", "operator", "effect"), ("key", "operator")],
