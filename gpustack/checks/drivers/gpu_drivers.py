@@ -188,12 +188,7 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)
-        if (
-            index not in managed
-            and product is not None
-            and product.nvswitch
-            and cluster.of(pool).workload == "container"
-        ):
+        if index not in managed and product and product.nvswitch and cluster.of(pool).workload == "container":
             yield Hit(
                 f"spec.nodePools[{index}].gpuProduct",
                 f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",

@@ -102,18 +102,13 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
         product = product_of(pool)
         if chosen.elements is None and chosen.known and not (product and not product.mig_capable):
             yield _unexplained(seen, chosen.path, chosen.name, product)
-        elif (
-            chosen.elements
-            and product
-            and product.mig_capable
-            and all(one.matches(product) is False for one in chosen.elements)
-        ):
-            yield Hit(
-                chosen.path,
-                f"the layout {chosen.name} has nothing for {product.name}",
-                remedy=f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another "
-                "one",
+        elif not chosen.elements or not product or not product.mig_capable:
+            continue
+        elif all(one.matches(product) is False for one in chosen.elements):
+            remedy = (
+                f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one"
             )
+            yield Hit(chosen.path, f"the layout {chosen.name} has nothing for {product.name}", remedy=remedy)
     products = [product_of(pool) for pool in spec.nodePools] or [None]
     for path, name in labelled(spec) if cluster.mig_manager else ():
         choices = [named(path, name, seen.names, product) for product in products]
