@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import msgspec
 
@@ -55,12 +56,12 @@ class View:
         """The node's annotations."""
         return self.node.metadata.annotations
 
-    @property
+    @cached_property
     def policy(self) -> NodePolicy | None:
         """The policy that the node belongs to; None where it is not exactly one."""
         return self.policies[0] if len(self.policies) == 1 else None
 
-    @property
+    @cached_property
     def gpu(self) -> bool:
         """Whether NFD says that the node has an NVIDIA GPU."""
         return has_gpu(self.node)
