@@ -72,7 +72,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         node_selector=section.nodeSelector,
         tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
-        guard="Off" if section.admissionPolicy is False else guards.mode(spec),
+        guard=reconciler.guard(spec),
         deleted=tuple(
             PodLabels(labels=tuple(sorted(each.labels.items())), namespace=each.namespace or "")
             for each in section.podRules

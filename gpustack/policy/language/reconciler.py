@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from . import guards
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
 from .node_pools import Taint, Window
@@ -164,3 +165,9 @@ def labelling(spec: ClusterPolicySpec) -> Labelling | None:
 def runs(spec: ClusterPolicySpec) -> bool:
     """Whether the program runs."""
     return labelling(spec) in {"program", "none"}
+
+
+def guard(spec: ClusterPolicySpec) -> guards.Mode:
+    """How the API server holds the program to its own: Off where no guard of it is rendered."""
+    unguarded = spec.reconciler is not None and spec.reconciler.admissionPolicy is False
+    return "Off" if unguarded else guards.mode(spec)
